@@ -1,0 +1,5 @@
+"""`python -m tui` is `holdfast`."""
+
+from tui.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""The agent: takes a prompt, publishes events, leaves a complete record."""

@@ -1,0 +1,35 @@
+"""Time as a port, so that tests never wait and a jumping wall clock breaks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """`now` is the wall clock in UTC (for the record and the screen); `monotonic` measures."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The real clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as the record writes it: ISO 8601, UTC, milliseconds, `Z`."""
+    utc = moment.astimezone(UTC)
+    return utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond // 1000:03d}Z"

@@ -1,0 +1,103 @@
+"""The configuration: its schema. Every key is optional; the defaults are the requirements' (R39)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Retry(_Section):
+    """Retries of one request (R14, R19)."""
+
+    max_attempts: NotNegative = 3
+    initial_delay_ms: Positive = 1000
+    max_delay_ms: Annotated[int, msgspec.Meta(gt=0, le=300_000)] = 30_000
+    first_byte_timeout_s: Positive = 600
+    stall_timeout_s: Positive = 120
+
+
+class Prune(_Section):
+    after_turns: NotNegative = 6
+    min_chars: NotNegative = 1000
+    when: Literal["turns", "pays"] = "turns"
+    unit: Literal["turns", "requests"] = "turns"
+
+
+class Bootstrap(_Section):
+    max_chars_per_file: Positive = 20_000
+    max_total_chars: Positive = 150_000
+
+
+class Compaction(_Section):
+    threshold: Share = 0.8
+    memory_flush: bool = True
+    keep_messages: Positive = 6
+
+
+class Guard(_Section):
+    """Limits of one tool result (L4, O1, K1)."""
+
+    default_bytes: Positive = 50_000
+    preview_bytes: Positive = 2048
+    clamp_bytes: Positive = 51_200
+    clamp_lines: Positive = 2000
+    token_share: Share = 0.3
+    spill_max_bytes: Positive = 4 * 1024**3
+    bytes: dict[str, Positive] = {}
+
+
+class Permissions(_Section):
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    ceiling: str = "~"
+    auto_grant: tuple[str, ...] = ()
+
+
+class Batch(_Section):
+    attempts: Positive = 5
+    compaction_basis: Literal["cumulative", "context"] = "cumulative"
+
+
+class Price(_Section):
+    """USD per million tokens. None are shipped."""
+
+    input: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    output: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    cache_write: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    cache_read: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+
+
+class McpServer(_Section):
+    command: tuple[str, ...] = ()
+    url: str = ""
+
+
+class Config(_Section):
+    """All settings, validated."""
+
+    model: str = "claude-sonnet-5-5"
+    small_model: str = "claude-haiku-5-5"
+    fallback_models: tuple[str, ...] = ()
+    base_url: str = ""
+    theme: str = "midnight"
+    context_window: NotNegative = 0
+    retry: Retry = Retry()
+    prune: Prune = Prune()
+    bootstrap: Bootstrap = Bootstrap()
+    compaction: Compaction = Compaction()
+    guard: Guard = Guard()
+    permissions: Permissions = Permissions()
+    batch: Batch = Batch()
+    prices: dict[str, Price] = {}
+    mcp: dict[str, McpServer] = {}
+    redact: Literal["off", "record"] = "off"

@@ -1,0 +1,1 @@
+"""From the record to the request: pure functions that also say what they did and why."""

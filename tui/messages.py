@@ -1,0 +1,95 @@
+"""Messages, content blocks, tool output and usage: the data that every part shares.
+
+Blocks keep the Messages API's own JSON shape, so that a record can be sent, and an unknown
+block can be kept, without translation. Nothing here talks to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypedDict
+
+Block: TypeAlias = dict[str, Any]
+"""One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""
+
+
+class Message(TypedDict):
+    """One message of a request. `content` is always a list here, never a bare string."""
+
+    role: Literal["user", "assistant"]
+    content: list[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts of one or more answers, under the API's four names. They add up with `+`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Everything the model read: fresh, written to the cache and read from it."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+    @property
+    def total(self) -> int:
+        """What the context holds after the answer: prompt and output (A31)."""
+        return self.prompt_tokens + self.output_tokens
+
+    def to_json(self) -> dict[str, int]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, value: object) -> Usage:
+        """Read usage from JSON. Missing, null or odd values count as 0."""
+        if not isinstance(value, Mapping):
+            return cls()
+        found: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
+        counts = (found.get(f.name) for f in fields(cls))
+        return cls(*(n if isinstance(n, int) and n > 0 else 0 for n in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool hands back.
+
+    `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
+    as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full`
+    is a file that already holds the whole raw output, where `content` is only a part of it;
+    its bytes are the tool's promise.
+    """
+
+    content: list[Block]
+    is_error: bool = False
+    summary: str = ""
+    display: str = ""
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    full: Path | None = None
+
+    @classmethod
+    def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:
+        return cls([text_block(text)], is_error=is_error, summary=summary)
+
+
+def text_block(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def text_of(content: str | Iterable[Block]) -> str:
+    """The text of a content list (or bare string), its text blocks joined by newlines."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(b.get("text", "")) for b in content if b.get("type") == "text")
+
+
+def tool_calls(content: Iterable[Block]) -> list[Block]:
+    """The `tool_use` blocks of an assistant message, in order."""
+    return [b for b in content if b.get("type") == "tool_use"]

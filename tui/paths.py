@@ -1,0 +1,66 @@
+"""Where files live: the platform's folders, or one folder named by HOLDFAST_HOME.
+
+The only importer of platformdirs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+APP = "holdfast"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The program's own folders. None of them is created by asking."""
+
+    data: Path
+    config: Path
+    cache: Path
+    log: Path
+
+    @property
+    def sessions(self) -> Path:
+        return self.data / "sessions"
+
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
+    def sessions_of(self, workspace: Path) -> Path:
+        """The folder of the sessions of one workspace."""
+        return self.sessions / workspace_slug(workspace)
+
+
+def folders(env: Mapping[str, str] | None = None) -> Folders:
+    """The folders in force. HOLDFAST_HOME puts all four below one folder."""
+    home = (os.environ if env is None else env).get("HOLDFAST_HOME")
+    if home:
+        root = Path(home).expanduser().absolute()
+        return Folders(root / "data", root / "config", root / "cache", root / "log")
+    import platformdirs  # noqa: PLC0415 - only needed without HOLDFAST_HOME
+
+    found = platformdirs.PlatformDirs(APP, appauthor=False)
+    return Folders(
+        found.user_data_path, found.user_config_path, found.user_cache_path, found.user_log_path
+    )
+
+
+def workspace_slug(workspace: Path) -> str:
+    """A folder name for a workspace: readable, and unique by a hash of the whole path."""
+    digest = sha256(os.fsencode(workspace)).hexdigest()[:8]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", workspace.name).strip("-.")[:40] or "root"
+    return f"{name}-{digest}"
+
+
+def shorten(path: Path | str) -> str:
+    """A path for the screen: the home folder as `~`."""
+    text, home = str(path), str(Path.home())
+    if text == home or text.startswith(home + os.sep):
+        return "~" + text[len(home) :]
+    return text

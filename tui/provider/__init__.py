@@ -1,0 +1,1 @@
+"""Models behind one port: the Anthropic SDK, the practice model, and decorators around them."""

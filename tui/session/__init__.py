@@ -1,0 +1,1 @@
+"""The record: one append-only JSONL file a session."""

@@ -1,0 +1,84 @@
+"""Records: the lines of a session file.
+
+The first line is the header, every other line one record: `type`, `id`, `parent`, `time` and the
+fields of its type. Ids sort in the order they were made. Unknown types and fields are kept.
+
+    user         content, text (as typed; absent for text that nobody typed)
+    assistant    content, model, usage, stop_reason, request_id
+    intent       call_id, tool, effect, args_sha256          synced before a tool with effects runs
+    tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
+    directive    think, verbose, elevated
+    interrupt    reason, text (what was streamed so far), thinking
+    error        error_class, message, hint, status, request_id
+    retry        attempt, max_attempts, delay_s, reason, status, error_class, text
+    permission   call_id, tool, subject, answer, by, reason
+    repair       findings
+    title        title
+    note         text
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line. `origin` names the session that a fork came from."""
+
+    id: str
+    created: str
+    cwd: str
+    app: str
+    version: int = VERSION
+    origin: str | None = None
+
+    def to_line(self) -> bytes:
+        value: dict[str, Any] = {
+            "type": "session",
+            "version": self.version,
+            "id": self.id,
+            "created": self.created,
+            "cwd": self.cwd,
+            "app": self.app,
+        }
+        return encode(value | ({"origin": self.origin} if self.origin else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line. `data` holds the fields of the type, JSON values only, and is not changed."""
+
+    type: str
+    id: str
+    parent: str | None
+    time: str
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_line(self) -> bytes:
+        head = {"type": self.type, "id": self.id, "parent": self.parent, "time": self.time}
+        return encode(head | self.data)
+
+
+def encode(value: dict[str, Any]) -> bytes:
+    """One JSON line with its newline. Lone surrogates survive as escapes."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+_tie = itertools.count()
+
+
+def new_id(now: datetime) -> str:
+    """An id of 20 characters that sorts by time, then by order of making."""
+    milliseconds = int(now.timestamp() * 1000)
+    return f"{milliseconds:011x}{next(_tie) % 0x1000:03x}{secrets.token_hex(3)}"

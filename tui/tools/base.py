@@ -1,0 +1,158 @@
+"""What a tool is, and what it is handed.
+
+A tool is a class with a `Params` struct (its schema is derived from it) and prose beside its
+file (`read_file.md` for `read_file.py`). It never asks for permission and never cuts its output
+for the context: the agent's dispatcher does both, for every tool, at one place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from tui.clock import Clock
+from tui.errors import ToolError
+from tui.messages import ToolOutput
+from tui.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui.tools.files import FileLedger
+    from tui.tools.jobs import Jobs
+
+Effect: TypeAlias = Literal["none", "read", "write", "run"]
+"""The side-effect class: nothing outside the program, reads, writes files, runs a command.
+
+Calls of class none and read may run at the same time; the others run alone and in order.
+"""
+
+Keep: TypeAlias = Literal["head", "ends"]
+"""Which part of a long output matters (decision 24)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    text: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the person sees before deciding: a command, a unified diff, or plain text."""
+
+    kind: Literal["command", "diff", "text"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use. Made by the dispatcher, one per call.
+
+    `emit` takes text for the person while the tool works; it may be called often and from the
+    event loop only. `spill_path` is where this call may put its full raw output (the folder
+    need not exist yet, see `tui.tools.files.private_file`).
+    """
+
+    call_id: str
+    workspace: Workspace
+    clock: Clock
+    files: FileLedger
+    jobs: Jobs
+    spill_path: Path
+    emit: Callable[[str], None]
+    set_todos: Callable[[Sequence[Todo]], None]
+    read_page_bytes: int = 51_200
+    read_page_lines: int = 2000
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of a tool's parameters."""
+
+
+P = TypeVar("P", bound=Params)
+
+
+class Tool(ABC, Generic[P]):
+    """One tool. Instances hold no state of a call."""
+
+    name: ClassVar[str]
+    effect: ClassVar[Effect]
+    keep: ClassVar[Keep] = "head"
+    params: ClassVar[type[Params]]
+
+    @abstractmethod
+    async def run(self, params: P, ctx: ToolContext) -> ToolOutput:
+        """Do it. Raises ToolError with a message for the model; cancellation ends the work."""
+
+    def subject(self, params: P) -> str:
+        """What permission rules match their glob against: the command or the path."""
+        return str(getattr(params, "path", ""))
+
+    def paths(self, params: P) -> tuple[str, ...]:
+        """The paths, as the model named them, that the call reads or writes."""
+        path = getattr(params, "path", None)
+        return (path,) if isinstance(path, str) and path else ()
+
+    async def preview(self, params: P, ctx: ToolContext) -> Preview:  # noqa: ARG002
+        """What the person sees when asked. Raises ToolError if the call cannot work anyway."""
+        return Preview("text", self.subject(params))
+
+    def label(self, params: P) -> str:
+        """A few words beside the tool's name on its card."""
+        return self.subject(params)
+
+    @property
+    def description(self) -> str:
+        return _prose(type(self))
+
+    def schema(self) -> dict[str, Any]:
+        """The tool as the Messages API takes it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": _input_schema(self.params),
+        }
+
+    def parse(self, arguments: object) -> P:
+        """Arguments of the model as Params. Raises ToolError that names the wrong argument."""
+        if isinstance(arguments, dict) and set(cast("dict[str, Any]", arguments)) == {"raw_input"}:
+            raise ToolError(
+                f"The input of {self.name} was not valid JSON.", hint="Send one JSON object."
+            )
+        try:
+            return cast("P", msgspec.convert(arguments, self.params, strict=False))
+        except msgspec.ValidationError as error:
+            known = ", ".join(f.name for f in msgspec.structs.fields(self.params))
+            raise ToolError(
+                f"Wrong arguments for {self.name}: {error}.", hint=f"Its arguments are: {known}."
+            ) from error
+
+
+@cache
+def _prose(tool: type[Tool[Any]]) -> str:
+    return Path(inspect.getfile(tool)).with_suffix(".md").read_text(encoding="utf-8").strip()
+
+
+@cache
+def _input_schema(params: type[Params]) -> dict[str, Any]:
+    """The JSON schema of a params struct, flat: no references, no titles."""
+    schema = msgspec.json.schema(params)
+    definitions = cast("dict[str, Any]", schema.get("$defs", {}))
+
+    def inline(value: Any) -> Any:
+        if isinstance(value, list):
+            return [inline(v) for v in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        node = cast("dict[str, Any]", value)
+        if "$ref" in node:
+            return inline(definitions[str(node["$ref"]).rsplit("/", 1)[-1]])
+        return {k: inline(v) for k, v in node.items() if k != "title"}
+
+    return cast("dict[str, Any]", inline({k: v for k, v in schema.items() if k != "$defs"}))

@@ -1,0 +1,66 @@
+"""What a conversation is made of. Plain data: the presenter fills it, the view draws it.
+
+After changing an item that the view already holds, call `Conversation.changed(item)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+
+@dataclass(slots=True, eq=False)
+class UserItem:
+    """What the person sent. `state` is "queued" until the agent has taken it over."""
+
+    text: str
+    state: Literal["sent", "queued"] = "sent"
+
+
+@dataclass(slots=True, eq=False)
+class AssistantItem:
+    """The model's text, markdown. While `streaming`, text arrives by `Conversation.stream`."""
+
+    text: str = ""
+    streaming: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ThinkingItem:
+    """The model's thinking; folded once it is over, unless the person opened it."""
+
+    text: str = ""
+    streaming: bool = False
+    folded: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class ToolItem:
+    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output."""
+
+    id: str
+    name: str
+    label: str = ""
+    state: Literal["writing", "waiting", "running", "ok", "error", "denied", "interrupted"] = (
+        "running"
+    )
+    seconds: float | None = None
+    summary: str = ""
+    diff: str = ""
+    preview: str = ""
+    receipt: dict[str, Any] | None = None
+    input: dict[str, Any] = field(default_factory=dict[str, Any])
+    folded: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class NoticeItem:
+    """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away."""
+
+    text: str
+    kind: Literal["info", "warning", "error", "success"] = "info"
+    detail: str = ""
+    folded: bool = True
+
+
+Item: TypeAlias = UserItem | AssistantItem | ThinkingItem | ToolItem | NoticeItem

@@ -1,0 +1,75 @@
+"""Which paths the file tools may touch: the workspace, added folders, and the ceiling.
+
+Confinement is by real path: symlinks and `..` are resolved before the comparison. It bounds the
+file tools; a command that the person lets run is not confined (decision 27).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tui.errors import ToolError
+
+PRIVATE_DIR = ".holdfast"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """`root` and `extra` are real, absolute folders. `ceiling` bounds a widened workspace.
+
+    `widened` is what /elevated does: the file tools may then leave the workspace, but never the
+    ceiling (decision 13). A ceiling of `/` is no ceiling.
+    """
+
+    root: Path
+    extra: tuple[Path, ...] = ()
+    ceiling: Path = Path("/")
+    widened: bool = False
+
+    @classmethod
+    def at(
+        cls, root: Path | str, *, extra: tuple[Path | str, ...] = (), ceiling: Path | str = "~"
+    ) -> Workspace:
+        """A workspace of real paths. A root outside the ceiling becomes part of what is allowed."""
+        real = tuple(Path(os.path.realpath(Path(p).expanduser())) for p in (root, *extra, ceiling))
+        return cls(root=real[0], extra=real[1:-1], ceiling=real[-1])
+
+    def widen(self, widened: bool) -> Workspace:
+        return self if widened == self.widened else replace(self, widened=widened)
+
+    def resolve(self, path: str) -> Path:
+        """The real absolute path of what a tool named. The file need not exist.
+
+        Raises ToolError for an empty path, a path with a NUL, and one that leaves the allowed
+        folders.
+        """
+        if not path or "\0" in path:
+            raise ToolError("The path is empty or holds a NUL byte.", hint="Give a file path.")
+        given = Path(path).expanduser() if path.startswith("~") else Path(path)
+        real = Path(os.path.realpath(self.root / given))
+        if self.contains(real):
+            return real
+        raise ToolError(
+            f"{path} is outside the workspace ({self.root}).",
+            hint="Use a path inside the workspace, or ask for the folder to be added (--add-dir).",
+        )
+
+    def contains(self, real: Path) -> bool:
+        """Whether a real path lies in an allowed folder."""
+        allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
+        return any(real == folder or folder in real.parents for folder in allowed)
+
+    def show(self, path: Path) -> str:
+        """A path as the model and the person read it: relative inside the workspace."""
+        return str(path.relative_to(self.root)) if self.root in path.parents else str(path)
+
+    @property
+    def private(self) -> Path:
+        """`.holdfast/` of this workspace. Not created by asking."""
+        return self.root / PRIVATE_DIR
+
+    @property
+    def tool_results(self) -> Path:
+        return self.private / "tool-results"
