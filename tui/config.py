@@ -1,4 +1,4 @@
-"""The configuration: its schema. Every key is optional; the defaults are the requirements' (R39)."""
+"""The configuration: its schema. Every key is optional; defaults are those of R39."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     pass
 
 
-class Retry(_Section):
+class Retry(_Section, frozen=True, kw_only=True):
     """Retries of one request (R14, R19)."""
 
     max_attempts: NotNegative = 3
@@ -25,25 +25,25 @@ class Retry(_Section):
     stall_timeout_s: Positive = 120
 
 
-class Prune(_Section):
+class Prune(_Section, frozen=True, kw_only=True):
     after_turns: NotNegative = 6
     min_chars: NotNegative = 1000
     when: Literal["turns", "pays"] = "turns"
     unit: Literal["turns", "requests"] = "turns"
 
 
-class Bootstrap(_Section):
+class Bootstrap(_Section, frozen=True, kw_only=True):
     max_chars_per_file: Positive = 20_000
     max_total_chars: Positive = 150_000
 
 
-class Compaction(_Section):
+class Compaction(_Section, frozen=True, kw_only=True):
     threshold: Share = 0.8
     memory_flush: bool = True
     keep_messages: Positive = 6
 
 
-class Guard(_Section):
+class Guard(_Section, frozen=True, kw_only=True):
     """Limits of one tool result (L4, O1, K1)."""
 
     default_bytes: Positive = 50_000
@@ -55,7 +55,7 @@ class Guard(_Section):
     bytes: dict[str, Positive] = {}
 
 
-class Permissions(_Section):
+class Permissions(_Section, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -63,12 +63,12 @@ class Permissions(_Section):
     auto_grant: tuple[str, ...] = ()
 
 
-class Batch(_Section):
+class Batch(_Section, frozen=True, kw_only=True):
     attempts: Positive = 5
     compaction_basis: Literal["cumulative", "context"] = "cumulative"
 
 
-class Price(_Section):
+class Price(_Section, frozen=True, kw_only=True):
     """USD per million tokens. None are shipped."""
 
     input: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -77,12 +77,12 @@ class Price(_Section):
     cache_read: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-class McpServer(_Section):
+class McpServer(_Section, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     url: str = ""
 
 
-class Config(_Section):
+class Config(_Section, frozen=True, kw_only=True):
     """All settings, validated."""
 
     model: str = "claude-sonnet-5-5"
