@@ -1,0 +1,163 @@
+"""K, L and O together: what one result becomes on its way to the model."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+
+import pytest
+
+from tui.config import Guard
+from tui.guards.pipeline import Guarded, GuardLimits, guard
+from tui.guards.receipt import Keep
+from tui.messages import Block, ToolOutput, text_of
+
+LIMITS = GuardLimits.of(Guard(), window=200_000)
+
+
+@pytest.fixture
+def spill(tmp_path: Path) -> Path:
+    return tmp_path / ".holdfast" / "tool-results" / "tc-2.txt"
+
+
+async def run(
+    text: str, spill: Path, tool: str = "other", keep: Keep = "head", limits: GuardLimits = LIMITS
+) -> Guarded:
+    return await guard(ToolOutput.text(text), tool=tool, keep=keep, spill=spill, limits=limits)
+
+
+async def test_L1_images_pass_unchanged(spill: Path) -> None:
+    image = {"type": "image", "source": {"type": "base64", "data": "x" * 90_000}}
+    output = ToolOutput([image])
+    guarded = await guard(output, tool="x", keep="head", spill=spill, limits=LIMITS)
+    assert guarded.content is output.content
+    assert guarded.receipt is None
+    assert not spill.exists()
+
+
+async def test_L3_size_is_utf8_bytes(spill: Path) -> None:
+    guarded = await run("漢" * 10_000, spill, "grep_search")
+    assert "(29.3 KB)" in text_of(guarded.content)
+
+
+async def test_L6_exactly_at_the_threshold_passes(spill: Path) -> None:
+    assert (await run("x" * 50_000, spill)).receipt is None
+    assert (await run("x" * 50_001, spill)).receipt is not None
+
+
+async def test_L7_L8_full_copy_and_literal_text(spill: Path) -> None:
+    text = "line of text\n" * 5000
+    guarded = await run(text, spill)
+    assert spill.read_bytes() == text.encode()
+    assert stat.S_IMODE(spill.stat().st_mode) == 0o600
+    preview = text[:2048]
+    assert text_of(guarded.content) == (
+        f"Output too large (63.5 KB). Full output saved to: {spill}\n\n"
+        "Use read_file to view specific sections with offset and limit parameters.\n\n"
+        f"Preview (first 2048 bytes):\n{preview}\n..."
+    )
+    receipt = guarded.receipt
+    assert receipt is not None
+    assert receipt.to_json() == {
+        "stages": ["spill"],
+        "bytes_total": 65_000,
+        "bytes_shown": len(text_of(guarded.content)),
+        "lines_total": 5000,
+        "lines_shown": text_of(guarded.content).count("\n") + 1,
+        "tokens_total": receipt.total.tokens,
+        "tokens_shown": receipt.shown.tokens,
+        "kept": "head",
+        "path": str(spill),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+async def test_L8_ends_carry_exit_code_and_tail(spill: Path) -> None:
+    output = ToolOutput.text("x\n" * 40_000 + "error: it broke\n")
+    output.details["exit_code"] = 2
+    guarded = await guard(output, tool="run_command", keep="ends", spill=spill, limits=LIMITS)
+    text = text_of(guarded.content)
+    assert "Exit code: 2. Last 1024 bytes:\n x\n" in text
+    assert " error: it broke\n\nPreview (first 2048 bytes):\n" in text
+
+
+async def test_L11_what_follows_the_preview_line_is_bounded(spill: Path) -> None:
+    text = text_of((await run("漢" * 60_000, spill)).content)
+    after = text.split("Preview (first 2048 bytes):\n", 1)[1]
+    assert len(after.encode()) <= 2048 + 10
+
+
+async def test_L12_a_failed_write_still_shows_the_preview(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (tmp_path / ".holdfast").symlink_to(target)
+    text = text_of((await run("x" * 60_000, tmp_path / ".holdfast/tool-results/a.txt")).content)
+    assert text.startswith("Output too large (58.6 KB). Failed to save full output: ")
+    assert "Preview (first 2048 bytes):\nxxx" in text
+    assert not list(target.iterdir())
+
+
+async def test_L16_thresholds_by_tool(spill: Path) -> None:
+    assert "tc-2.txt" in text_of((await run("x" * 25_000, spill, "grep_search")).content)
+    assert (await run("x" * 40_000, spill, "run_command", "ends")).receipt is None
+    assert (await run("x" * 60_000, spill, "unknown_tool")).receipt is not None
+
+
+async def test_L18_two_results_never_share_a_file(spill: Path) -> None:
+    first = (await run("a" * 60_000, spill)).receipt
+    second = (await run("b" * 60_000, spill)).receipt
+    assert first is not None
+    assert second is not None
+    assert first.path != second.path
+    assert first.path is not None
+    assert first.path.read_text() == "a" * 60_000
+
+
+async def test_O1_many_lines_are_clamped_and_the_whole_is_kept(spill: Path) -> None:
+    guarded = await run("x\n" * 10_000, spill)
+    assert guarded.receipt is not None
+    assert guarded.receipt.stages == ("clamp",)
+    assert guarded.receipt.path is not None
+    assert guarded.receipt.path.read_text() == "x\n" * 10_000
+
+
+async def test_O11_other_blocks_stay_where_they_are(spill: Path) -> None:
+    image: Block = {"type": "image", "source": {}}
+    blocks: list[Block] = [
+        image,
+        {"type": "text", "text": "x\n" * 3000},
+        image,
+        {"type": "text", "text": "y"},
+    ]
+    guarded = await guard(ToolOutput(blocks), tool="x", keep="head", spill=spill, limits=LIMITS)
+    assert [b["type"] for b in guarded.content] == ["image", "text", "image", "text"]
+
+
+async def test_K_share_binds_in_a_small_window(spill: Path) -> None:
+    limits = GuardLimits.of(Guard(), window=10_000)
+    guarded = await run("word " * 9000, spill, limits=limits)
+    assert guarded.receipt is not None
+    assert guarded.receipt.stages == ("share",)
+    assert "⚠️ [Output truncated: " in text_of(guarded.content)
+    assert "exceeds limit of 3000. Showing first 2400 tokens." in text_of(guarded.content)
+    assert guarded.receipt.shown.tokens <= 3000
+
+
+async def test_several_blocks_stand_in_one_file(spill: Path) -> None:
+    output = ToolOutput(
+        [{"type": "text", "text": "a" * 40_000}, {"type": "text", "text": "b" * 40_000}]
+    )
+    guarded = await guard(output, tool="x", keep="head", spill=spill, limits=LIMITS)
+    assert spill.read_text() == f"--- block 1 ---\n{'a' * 40_000}\n--- block 2 ---\n{'b' * 40_000}"
+    assert len(guarded.content) == 1
+
+
+async def test_a_copy_that_the_tool_wrote_is_used(spill: Path) -> None:
+    spill.parent.mkdir(parents=True)
+    spill.write_text("x\n" * 1_000_000)
+    output = ToolOutput([{"type": "text", "text": "x\n" * 50_000}], full=spill)
+    guarded = await guard(output, tool="run_command", keep="ends", spill=spill, limits=LIMITS)
+    assert guarded.receipt is not None
+    assert guarded.receipt.total.bytes == 2_000_000
+    assert guarded.receipt.total.lines == 1_000_000

@@ -1,0 +1,98 @@
+"""Spilling: the whole output goes to a file, a preview and the path stay (L1–L12).
+
+The only part of the guards that touches the disk; everything here runs in a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.errors import StorageError
+from tui.guards.text import encode, head_bytes, tail_bytes
+from tui.private import private_file
+
+TAIL_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The full copy of an output, or why there is none."""
+
+    path: Path | None
+    sha256: str | None
+    bytes: int
+    lines: int
+    error: str = ""
+
+
+def joined(texts: Sequence[str]) -> str:
+    """The text blocks as they stand in one file."""
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(f"--- block {n} ---\n{text}" for n, text in enumerate(texts, 1))
+
+
+def write_copy(texts: Sequence[str], path: Path) -> Copy:
+    """Write the raw output to `path` (0600), or beside it where another result has that name.
+
+    Never raises: a copy that could not be written says why (L12).
+    """
+    data = encode(joined(texts))
+    lines = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
+    try:
+        with private_file(path) as file:
+            file.write(data)
+            file.flush()
+            os.fdatasync(file.fileno())
+    except (OSError, StorageError) as error:
+        return Copy(None, None, len(data), lines, str(error))
+    path = Path(str(file.name))
+    return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines)
+
+
+def measure_copy(path: Path) -> Copy:
+    """A copy that the tool has already written: its size, lines and hash, in bounded memory."""
+    digest, size, lines, last = hashlib.sha256(), 0, 0, b"\n"
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+                size += len(chunk)
+                lines += chunk.count(b"\n")
+                last = chunk[-1:]
+    except OSError as error:
+        return Copy(None, None, size, lines, error.strerror or str(error))
+    return Copy(path, digest.hexdigest(), size, lines + (last != b"\n"))
+
+
+def notice(
+    copy: Copy, head: str, tail: str, *, preview_bytes: int, exit_code: int | None, ends: bool
+) -> str:
+    """L8's literal text; L12's where the copy could not be written."""
+    if copy.path is not None:
+        text = (
+            f"Output too large ({human_size(copy.bytes)}). Full output saved to: {copy.path}\n\n"
+            "Use read_file to view specific sections with offset and limit parameters.\n\n"
+        )
+    else:
+        text = (
+            f"Output too large ({human_size(copy.bytes)}). "
+            f"Failed to save full output: {copy.error}\n\n"
+        )
+    if ends:
+        end = tail_bytes(tail, TAIL_BYTES).rstrip("\n")
+        indented = "\n".join(" " + line for line in end.split("\n"))
+        code = "none" if exit_code is None else exit_code
+        text += f"Exit code: {code}. Last {TAIL_BYTES} bytes:\n{indented}\n\n"
+    preview = head_bytes(head, preview_bytes)
+    return f"{text}Preview (first {preview_bytes} bytes):\n{preview}\n..."
+
+
+def human_size(size: int) -> str:
+    """L9: KB with one decimal, MB from 1024 KB."""
+    kilobytes = size / 1024
+    return f"{kilobytes:.1f} KB" if kilobytes < 1024 else f"{kilobytes / 1024:.1f} MB"

@@ -1,0 +1,358 @@
+"""Token counts: an estimate, made offline, of what a model's own tokeniser would say.
+
+The measure (K15) is the larger of tiktoken's cl100k_base count and a quarter of the UTF-8 bytes.
+The rank file ships with the package and nothing is ever downloaded. Where tiktoken cannot be
+used, the quarter alone is the count: decided once a process, with one logged warning (K8, K18).
+
+Loading takes a tenth of a second, so a screen awaits `load()` in the background. `count` and
+`prefix_within` load what is missing; the estimates of blocks and messages never do and use the
+quarter until then. All of it is CPU work of a few milliseconds per 50 KB; texts of megabytes
+belong in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import lzma
+import re
+import threading
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any, Protocol, cast
+
+from tui.errors import HoldfastError
+from tui.messages import Block, Message
+
+log = logging.getLogger(__name__)
+
+CHUNK_CHARS = 65_536
+"""The most that is tokenised in one call, so that other threads get their turn."""
+_SOFT_CHARS = 49_152
+"""From here on a chunk ends at the first newline. Where it ends depends on the text before the
+end alone; so the chunks of a prefix are those of the whole text, and counts of prefixes agree."""
+SAMPLE_CHARS = 2_000_000
+"""Longer texts are extrapolated from samples of this size in total."""
+
+MESSAGE_TOKENS = 4
+"""What the role and the frame of a message cost, about."""
+CALL_TOKENS = 8
+"""What the frame of a tool call or a tool result costs, about."""
+IMAGE_TOKENS = 1600
+"""The most that an image costs: the API scales larger ones down to this. Also for unknown sizes."""
+_PIXELS_PER_TOKEN = 750
+
+_CL100K_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class TokenizerError(HoldfastError):
+    """The tokeniser failed on a text. Raised to those that asked to be told (`strict`)."""
+
+
+class Encoding(Protocol):
+    """The part of a tiktoken encoding that is used."""
+
+    def encode_ordinary(self, text: str) -> list[int]: ...
+    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]: ...
+
+
+def build_cl100k() -> Encoding:
+    """The cl100k_base encoding from the shipped rank file. Takes about 0.1 s."""
+    import tiktoken  # noqa: PLC0415  heavy, and only needed here
+
+    packed = (files("tui") / "data" / "cl100k_base.tiktoken.xz").read_bytes()
+    lines = (line.split() for line in lzma.decompress(packed).splitlines())
+    ranks = {b64decode(token): int(rank) for token, rank in lines}
+    return tiktoken.Encoding(
+        "cl100k_base", pat_str=_CL100K_PATTERN, mergeable_ranks=ranks, special_tokens={}
+    )
+
+
+class Tokenizer:
+    """Counts tokens with an encoding that is built at first use, or does without it.
+
+    Safe to use from several threads. Once building or counting has failed, it is not tried again.
+    """
+
+    def __init__(self, build: Callable[[], Encoding] = build_cl100k) -> None:
+        self._build = build
+        self._lock = threading.Lock()
+        self._encoding: Encoding | None = None
+        self._failed = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether counting will not have to build anything first."""
+        return self._failed or self._encoding is not None
+
+    def load(self) -> None:
+        """Build the encoding, unless that was done or failed before."""
+        with self._lock:
+            if self.ready:
+                return
+            try:
+                self._encoding = self._build()
+            except BaseException as error:  # noqa: BLE001  see _give_up
+                self._give_up(error)
+
+    def count(self, text: str, *, strict: bool = False) -> int:
+        """The tokens of a text, by the measure of this module. Above 2 MB an extrapolation.
+
+        With `strict`, the failure that makes the tokeniser unusable is raised as TokenizerError;
+        later calls count without it.
+        """
+        text, quarter = _plain(text)
+        encoding = self._use()
+        if encoding is None:
+            return quarter
+        try:
+            return max(_tokens(encoding, text), quarter)
+        except BaseException as error:  # noqa: BLE001  see _give_up
+            self._give_up(error, strict=strict)
+            return quarter
+
+    def estimate(self, text: str) -> int:
+        """Like `count`, but never builds: until the encoding is there, a quarter of the bytes."""
+        return self.count(text) if self.ready else _plain(text)[1]
+
+    def prefix_within(self, text: str, tokens: int, *, strict: bool = False) -> str:
+        """The longest prefix of a text that counts at most `tokens`; no character is split.
+
+        Without an encoding it is `tokens * 4` bytes long (K8). `strict` is as for `count`.
+        """
+        if tokens <= 0:
+            return ""
+        plain, quarter = _plain(text)
+        encoding = self._use()
+        if encoding is None:
+            return text if quarter <= tokens else text[: _chars_within(plain, tokens * 4)]
+        try:
+            return text[: _longest(encoding, plain, tokens)]
+        except BaseException as error:  # noqa: BLE001  see _give_up
+            self._give_up(error, strict=strict)
+            return text[: _chars_within(plain, tokens * 4)]
+
+    def _use(self) -> Encoding | None:
+        if not self.ready:
+            self.load()
+        return None if self._failed else self._encoding
+
+    def _give_up(self, error: BaseException, *, strict: bool = False) -> None:
+        """Go on without the encoding. A panic in its Rust code is no Exception, but is caught."""
+        if isinstance(
+            error, (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
+        ):
+            raise error
+        first, self._failed = not self._failed, True
+        if first:
+            log.warning("tokens are estimated from bytes: tiktoken cannot be used: %r", error)
+        if strict:
+            raise TokenizerError(f"Counting tokens failed: {error}.") from error
+
+
+default = Tokenizer()
+"""The process's tokeniser: what the functions below use."""
+
+
+async def load() -> None:
+    """Make counting exact from here on, without blocking the event loop. Never fails."""
+    if not default.ready:
+        await asyncio.to_thread(default.load)
+
+
+def count(text: str) -> int:
+    """The tokens of a text; see `Tokenizer.count`."""
+    return default.count(text)
+
+
+def count_fast(text: str) -> int:
+    """The tokens of a text, without waiting for the encoding; see `Tokenizer.estimate`."""
+    return default.estimate(text)
+
+
+def prefix_within(text: str, tokens: int) -> str:
+    """The longest prefix of at most that many tokens; see `Tokenizer.prefix_within`."""
+    return default.prefix_within(text, tokens)
+
+
+def estimate_json(value: object) -> int:
+    """The tokens of a JSON value: the input of a call, the schema of a tool."""
+    return count_fast(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+
+
+def estimate_content(content: str | Iterable[Block]) -> int:
+    """The tokens of a content list, or of a bare string."""
+    if isinstance(content, str):
+        return count_fast(content)
+    return sum(estimate_block(block) for block in content)
+
+
+def estimate_block(block: Block) -> int:
+    """The tokens of one content block. Unknown blocks count as their JSON."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return count_fast(text)
+        case {"type": "thinking", "thinking": str(text)}:
+            return count_fast(text)
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return len(data) // 4
+        case {"type": "tool_use", "name": str(name)}:
+            return count_fast(name) + estimate_json(block.get("input")) + CALL_TOKENS
+        case {"type": "tool_result"}:
+            content = cast("str | list[Block]", block.get("content") or "")
+            return estimate_content(content) + CALL_TOKENS
+        case {"type": "image"}:
+            return _image_tokens(block)
+        case {"type": "document", "source": {"type": "base64"}}:
+            return IMAGE_TOKENS
+        case _:
+            return estimate_json(block)
+
+
+def estimate_message(message: Message) -> int:
+    """The tokens of one message, its frame included."""
+    return estimate_content(message["content"]) + MESSAGE_TOKENS
+
+
+def estimate_request(
+    system: Iterable[Block], tools: Iterable[dict[str, Any]], messages: Iterable[Message]
+) -> int:
+    """The input tokens of a whole request."""
+    return (
+        estimate_content(system)
+        + sum(estimate_json(tool) for tool in tools)
+        + sum(estimate_message(message) for message in messages)
+    )
+
+
+def _plain(text: str) -> tuple[str, int]:
+    """The text without lone surrogates (same length, same bytes) and a quarter of its bytes."""
+    if text.isascii():
+        return text, len(text) // 4
+    try:
+        return text, len(text.encode()) // 4
+    except UnicodeEncodeError:
+        text = _LONE_SURROGATE.sub("\ufffd", text)
+        return text, len(text.encode()) // 4
+
+
+def _chunks(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _SOFT_CHARS:
+        newline = text.find("\n", start + _SOFT_CHARS, start + CHUNK_CHARS)
+        if newline < 0 and len(text) - start <= CHUNK_CHARS:
+            break
+        end = newline + 1 if newline >= 0 else start + CHUNK_CHARS
+        yield text[start:end]
+        start = end
+    yield text[start:] if start else text
+
+
+def _tokens(encoding: Encoding, text: str) -> int:
+    """The encoding's own count, extrapolated above SAMPLE_CHARS."""
+    if len(text) <= SAMPLE_CHARS:
+        return sum(len(encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
+    samples = SAMPLE_CHARS // CHUNK_CHARS
+    step = (len(text) - CHUNK_CHARS) // (samples - 1)
+    starts = range(0, samples * step, step)
+    found = sum(len(encoding.encode_ordinary(text[i : i + CHUNK_CHARS])) for i in starts)
+    return round(found * len(text) / (samples * CHUNK_CHARS))
+
+
+def _chars_within(text: str, size: int) -> int:
+    """How many whole characters of a text fit into `size` bytes of UTF-8."""
+    if text.isascii():
+        return min(size, len(text))
+    return len(text[:size].encode()[:size].decode(errors="ignore"))
+
+
+def _longest(encoding: Encoding, text: str, tokens: int) -> int:
+    """How many characters the longest prefix of at most `tokens` tokens has."""
+    text = text[: _chars_within(text, tokens * 4 + 3)]
+    kept = 0
+    for chunk in _chunks(text):
+        ids = encoding.encode_ordinary(chunk)
+        if len(ids) > tokens:
+            return kept + _longest_in_chunk(encoding, chunk, ids, tokens)
+        tokens -= len(ids)
+        kept += len(chunk)
+    return kept
+
+
+_LOOK_AHEAD = 8
+_LOOK_BEHIND = 64
+
+
+def _longest_in_chunk(encoding: Encoding, chunk: str, ids: list[int], room: int) -> int:
+    """The same within one chunk, of which `ids` are more than `room` tokens.
+
+    A longer prefix may have fewer tokens than a shorter one ("fo", "foo"), so the end is searched
+    from some tokens beyond the room downwards. What a candidate counts is first guessed from its
+    last tokens, then checked on the whole.
+    """
+    raw = chunk.encode()
+    ends = [0, *accumulate(map(len, encoding.decode_tokens_bytes(ids[: room + _LOOK_AHEAD])))]
+
+    def chars(token: int) -> int:
+        return len(raw[: ends[min(token, len(ends) - 1)]].decode(errors="ignore"))
+
+    behind = max(0, room - _LOOK_BEHIND)
+    while ends[behind] < len(raw) and raw[ends[behind]] & 0xC0 == 0x80:
+        behind -= 1
+    start = chars(behind)
+    for end in range(chars(room + _LOOK_AHEAD), 0, -1):
+        guess = behind + len(encoding.encode_ordinary(chunk[start:end]))
+        if guess <= room + 1 and len(encoding.encode_ordinary(chunk[:end])) <= room:
+            return end
+    return 0
+
+
+def _image_tokens(block: Block) -> int:
+    """What an image costs by the API's rule of thumb: width x height / 750, at most 1,600."""
+    source = block.get("source")
+    data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
+    size = _image_size(data) if isinstance(data, str) else None
+    if size is None:
+        return IMAGE_TOKENS
+    width, height = size
+    return min(IMAGE_TOKENS, -(-width * height // _PIXELS_PER_TOKEN))
+
+
+_HEADER_CHARS = 65_536
+
+
+def _image_size(data: str) -> tuple[int, int] | None:
+    """Width and height of a base64 image (PNG, GIF, JPEG, WebP) from its first bytes."""
+    try:
+        head = b64decode(data[:_HEADER_CHARS])
+    except (Base64Error, ValueError):
+        return None
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
+        return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
+    if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
+        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+    if head.startswith(b"\xff\xd8"):
+        return _jpeg_size(head)
+    if head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and len(head) >= 30:
+        width, height = head[24:27], head[27:30]
+        return int.from_bytes(width, "little") + 1, int.from_bytes(height, "little") + 1
+    return None
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int] | None:
+    """The size in a JPEG's frame header, found by walking its segments."""
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            return int.from_bytes(head[at + 7 : at + 9]), int.from_bytes(head[at + 5 : at + 7])
+        at += 2 + int.from_bytes(head[at + 2 : at + 4])
+    return None
