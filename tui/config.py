@@ -1,4 +1,7 @@
-"""The configuration: its schema. Every key is optional; defaults are those of R39."""
+"""The configuration: its schema. Every key is optional; defaults are those of R39.
+
+Files are read and merged in `tui.settings`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,24 @@ import msgspec
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Seconds = Annotated[int, msgspec.Meta(gt=0, le=86_400)]
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Url = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(https?://[^\s/?#]\S*)?\Z", description='an http:// or https:// address, or ""'
+    ),
+]
+Folder = Annotated[
+    str, msgspec.Meta(pattern=r"^[~/]", description="an absolute folder, or one that begins with ~")
+]
+Rule = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9_.*?-]+(\((?s:[^\0]+)\))?\Z", description="a rule: tool or tool(glob)"
+    ),
+]
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -16,13 +37,17 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Retry(_Section, frozen=True, kw_only=True):
-    """Retries of one request (R14, R19)."""
+    """Retries of one request (R14, R19). `max_attempts` 0 is one request without a retry."""
 
     max_attempts: NotNegative = 3
     initial_delay_ms: Positive = 1000
     max_delay_ms: Annotated[int, msgspec.Meta(gt=0, le=300_000)] = 30_000
-    first_byte_timeout_s: Positive = 600
-    stall_timeout_s: Positive = 120
+    first_byte_timeout_s: Seconds = 600
+    stall_timeout_s: Seconds = 120
+
+    def __post_init__(self) -> None:
+        if self.max_delay_ms < self.initial_delay_ms:
+            raise ValueError("max_delay_ms must not be smaller than initial_delay_ms")
 
 
 class Prune(_Section, frozen=True, kw_only=True):
@@ -56,10 +81,12 @@ class Guard(_Section, frozen=True, kw_only=True):
 
 
 class Permissions(_Section, frozen=True, kw_only=True):
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    ceiling: str = "~"
+    """Rules: deny > ask > allow. `auto_grant` holds folder patterns."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    ceiling: Folder = "~"
     auto_grant: tuple[str, ...] = ()
 
 
@@ -71,25 +98,31 @@ class Batch(_Section, frozen=True, kw_only=True):
 class Price(_Section, frozen=True, kw_only=True):
     """USD per million tokens. None are shipped."""
 
-    input: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    output: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    cache_write: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    cache_read: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    input: Usd = 0.0
+    output: Usd = 0.0
+    cache_write: Usd = 0.0
+    cache_read: Usd = 0.0
 
 
 class McpServer(_Section, frozen=True, kw_only=True):
+    """One of the two: a program that is started, or a server that is called."""
+
     command: tuple[str, ...] = ()
-    url: str = ""
+    url: Url = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("exactly one of command and url must be given")
 
 
 class Config(_Section, frozen=True, kw_only=True):
     """All settings, validated."""
 
-    model: str = "claude-sonnet-5-5"
-    small_model: str = "claude-haiku-5-5"
-    fallback_models: tuple[str, ...] = ()
-    base_url: str = ""
-    theme: str = "midnight"
+    model: Name = "claude-sonnet-5-5"
+    small_model: Name = "claude-haiku-5-5"
+    fallback_models: tuple[Name, ...] = ()
+    base_url: Url = ""
+    theme: Name = "midnight"
     context_window: NotNegative = 0
     retry: Retry = Retry()
     prune: Prune = Prune()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 Block: TypeAlias = dict[str, Any]
 """One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""
@@ -88,6 +88,16 @@ def text_of(content: str | Iterable[Block]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(b.get("text", "")) for b in content if b.get("type") == "text")
+
+
+def blocks_of(content: object) -> list[Block]:
+    """Content of unknown quality as blocks: a bare string is one, what is no object is none."""
+    if isinstance(content, str):
+        return [text_block(content)]
+    if not isinstance(content, list):
+        return []
+    items = cast("list[object]", content)
+    return [cast("Block", item) for item in items if isinstance(item, dict)]
 
 
 def tool_calls(content: Iterable[Block]) -> list[Block]:

@@ -1,4 +1,4 @@
-"""The private store: files in `.holdfast/` that nobody else reads and no symlink redirects (L19)."""
+"""The private store: files that nobody else may read and that no symlink redirects (L19)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _create(path: Path, folder: int) -> BinaryIO:
     for name in (path.name, *(f"{path.stem}-{n}{path.suffix}" for n in range(2, 1000))):
         used = path.with_name(name)
         try:
-            return open(used, "xb", opener=opener)  # noqa: PTH123, SIM115 - needs its opener
+            return open(used, "xb", opener=opener)
         except FileExistsError:
             if used.is_symlink():
                 raise
@@ -106,7 +106,10 @@ def _keep_out_of_git(private: int) -> None:
 
 
 def _failed(path: Path, error: OSError) -> StorageError:
-    for part in (path, path.parent, path.parent.parent):
+    chain = [path, path.parent]
+    if path.parent.parent.name == PRIVATE_DIR:
+        chain.append(path.parent.parent)
+    for part in chain:
         if part.is_symlink():
             return StorageError(
                 f"{part} is a symbolic link; private files are not written through links.",

@@ -42,13 +42,16 @@ class Workspace:
     def resolve(self, path: str) -> Path:
         """The real absolute path of what a tool named. The file need not exist.
 
-        Raises ToolError for an empty path, a path with a NUL, and one that leaves the allowed
-        folders.
+        Raises ToolError for an empty path, a path that cannot exist (a NUL, half a surrogate
+        pair), and one that leaves the allowed folders.
         """
         if not path or "\0" in path:
             raise ToolError("The path is empty or holds a NUL byte.", hint="Give a file path.")
-        given = Path(path).expanduser() if path.startswith("~") else Path(path)
-        real = Path(os.path.realpath(self.root / given))
+        given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
+        try:
+            real = Path(os.path.realpath(self.root / given))
+        except UnicodeEncodeError as error:
+            raise ToolError("The path holds half a surrogate pair.") from error
         if self.contains(real):
             return real
         raise ToolError(
@@ -73,3 +76,20 @@ class Workspace:
     @property
     def tool_results(self) -> Path:
         return self.private / "tool-results"
+
+
+def branch_of(root: Path) -> str:
+    """The git branch of a folder, a short commit id when detached, "" without git.
+
+    Read from `.git` itself: no process is started, so it may run before the first frame.
+    """
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        try:
+            if git.is_file():
+                git = folder / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:8]
+    return ""

@@ -8,7 +8,7 @@ Closing the iterator (or cancelling its task) ends the request.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -106,7 +106,7 @@ StreamPart: TypeAlias = (
 class Provider(Protocol):
     """A model that can be asked."""
 
-    def stream(self, request: Request) -> AsyncIterator[StreamPart]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         """Send a request and yield its parts; see the module's text for the order.
 
         Raises ProviderError, or CredentialsError before anything is sent.

@@ -19,8 +19,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
 from __future__ import annotations
 
-import itertools
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -67,6 +67,22 @@ class Record:
         return encode(head | self.data)
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Damage that was found, and what was done about it in memory.
+
+    `code` is the number of the damage (B40, R2, …); `where` says where it stands, as
+    `line 12 (byte 3400)` in a file or `messages.3.content.0` in a request.
+    """
+
+    code: str
+    where: str
+    action: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"code": self.code, "where": self.where, "action": self.action}
+
+
 def encode(value: dict[str, Any]) -> bytes:
     """One JSON line with its newline. Lone surrogates survive as escapes."""
     try:
@@ -75,10 +91,21 @@ def encode(value: dict[str, Any]) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
-_tie = itertools.count()
+def new_session_id() -> str:
+    """An id of 12 hexadecimal digits. Random from the first digit on, so prefixes tell apart."""
+    return secrets.token_hex(6)
 
 
-def new_id(now: datetime) -> str:
-    """An id of 20 characters that sorts by time, then by order of making."""
-    milliseconds = int(now.timestamp() * 1000)
-    return f"{milliseconds:011x}{next(_tie) % 0x1000:03x}{secrets.token_hex(3)}"
+def new_id(now: datetime, after: str = "") -> str:
+    """A record's id: 20 characters that sort by time, and always after the id `after`.
+
+    So ids keep the order of making within a session even where the clock jumps back.
+    """
+    stamp = int(now.timestamp() * 1000) << 12
+    if _ID.fullmatch(after):
+        stamp = max(stamp, min(int(after[:14], 16) + 1, _LAST_STAMP))
+    return f"{stamp:014x}{secrets.token_hex(3)}"
+
+
+_ID = re.compile(r"[0-9a-f]{20}")
+_LAST_STAMP = (1 << 56) - 1

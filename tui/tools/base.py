@@ -56,7 +56,7 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often and from the
     event loop only. `spill_path` is where this call may put its full raw output (the folder
-    need not exist yet, see `tui.tools.files.private_file`).
+    need not exist yet, see `tui.private.private_file`).
     """
 
     call_id: str

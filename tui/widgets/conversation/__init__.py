@@ -1,1 +1,21 @@
 """The conversation: a line-API view over items; its cost depends on what is visible."""
+
+from tui.widgets.conversation.items import (
+    AssistantItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tui.widgets.conversation.view import Conversation
+
+__all__ = [
+    "AssistantItem",
+    "Conversation",
+    "Item",
+    "NoticeItem",
+    "ThinkingItem",
+    "ToolItem",
+    "UserItem",
+]

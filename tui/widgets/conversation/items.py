@@ -11,10 +11,14 @@ from typing import Any, Literal, TypeAlias
 
 @dataclass(slots=True, eq=False)
 class UserItem:
-    """What the person sent. `state` is "queued" until the agent has taken it over."""
+    """What the person sent. `state` is "queued" until the agent has taken it over.
+
+    `folded` shortens a text of more than 20 lines.
+    """
 
     text: str
     state: Literal["sent", "queued"] = "sent"
+    folded: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,73 @@
+"""K25–K33, K43, K44: how directives are read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.agent.directives import Directives, from_json, parse, permissions
+
+
+def test_K25_leading_directives_are_taken_off() -> None:
+    parsed = parse("/think /verbose analyze this code")
+    assert Directives().with_changes(parsed.changes) == Directives(think=True, verbose=True)
+    assert parsed.text == "analyze this code"
+
+
+def test_K29_off_and_on_again_and_merging() -> None:
+    state = Directives().with_changes(parse("/think").changes)
+    state = state.with_changes(parse("/verbose").changes)
+    assert state == Directives(think=True, verbose=True)
+    state = state.with_changes(parse("/think off go on").changes)
+    assert state == Directives(verbose=True)
+    assert state.with_changes(parse("/think on").changes).think
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat /think/notes",
+        "/usr/verbose",
+        "/think/notes is a file",
+        "```\n/think\n```",
+        "/thinking about it",
+        "  plain text  \n",
+        "please /think",
+    ],
+)
+def test_K30_everything_else_is_left_byte_for_byte(text: str) -> None:
+    assert parse(text).text == text
+    assert parse(text).changes == {}
+
+
+def test_K30_case_does_not_matter() -> None:
+    assert parse("/THINK /Verbose x").changes == {"think": True, "verbose": True}
+
+
+def test_K31_an_unknown_word_stops_parsing() -> None:
+    parsed = parse("/think /frobnicate /verbose")
+    assert parsed.changes == {"think": True}
+    assert parsed.text == "/frobnicate /verbose"
+
+
+def test_K32_only_directives_leave_no_text() -> None:
+    assert parse("  /think /elevated off ").text == ""
+
+
+def test_K43_permissions() -> None:
+    off = {"auto_approve": False, "restrict_to_workspace": True, "allow_high_risk": False}
+    on = {"auto_approve": True, "restrict_to_workspace": False, "allow_high_risk": True}
+    assert permissions(Directives()) == off
+    assert permissions(Directives(elevated=True)) == on
+
+
+@pytest.mark.parametrize("value", ["yes", None, 3, [], {"think": "on"}, {"other": True}])
+def test_K44_corrupted_metadata_is_off(value: object) -> None:
+    assert from_json(value) == Directives()
+
+
+@given(st.text())
+def test_parsing_never_loses_what_is_not_a_directive(text: str) -> None:
+    parsed = parse(text)
+    assert text.endswith(parsed.text)

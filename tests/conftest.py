@@ -1,0 +1,28 @@
+"""What every test gets: no key, no colour override, no animation, and folders of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+_FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
+_COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")
+
+for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
+    del os.environ[_name]
+os.environ["TEXTUAL_ANIMATIONS"] = "none"
+if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
+    _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """HOLDFAST_HOME in a fresh folder, and an SDK configuration folder that is empty."""
+    home = tmp_path_factory.mktemp("holdfast-home")
+    (home / "anthropic").mkdir()
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(home / "anthropic"))
+    return home

@@ -1,0 +1,280 @@
+"""`holdfast -p` as a process: what other programs rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOLDFAST = [sys.executable, "-m", "tui"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "README.md").write_text("# Demo\n\nThe demo project.\n")
+    return folder
+
+
+@pytest.fixture
+def env(home: Path) -> dict[str, str]:
+    return {**os.environ, "HOLDFAST_HOME": str(home), "HOME": str(home.parent)}
+
+
+class Runner:
+    def __init__(self, work: Path, env: dict[str, str]) -> None:
+        self.work, self.env = work, env
+
+    def __call__(
+        self, *argv: str, stdin: str | None = None, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*HOLDFAST, *argv],
+            cwd=self.work,
+            env=self.env,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr + done.stdout
+        return done
+
+    def lines(self, *argv: str, code: int = 0) -> list[dict[str, Any]]:
+        done = self(*argv, "--output-format", "stream-json", code=code)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def holdfast(work: Path, env: dict[str, str]) -> Runner:
+    return Runner(work, env)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        path = tmp_path / "script.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_text_is_the_answer_alone(holdfast: Runner) -> None:
+    done = holdfast("--practice", "-p", "read README.md")
+    assert "The demo project." in done.stdout
+
+
+def test_json_is_one_object(holdfast: Runner) -> None:
+    done = holdfast("--practice", "-p", "read README.md", "--output-format", "json")
+    found = json.loads(done.stdout)
+    assert set(found) == {
+        "session_id",
+        "result",
+        "is_error",
+        "error_class",
+        "turns",
+        "usage",
+        "cost_usd",
+        "duration_ms",
+        "model",
+        "cuts",
+    }
+    assert found["model"] == "practice"
+    assert found["is_error"] is False
+    assert found["turns"] == 2
+    assert found["cost_usd"] is None
+    assert set(found["usage"]) == {
+        "input_tokens",
+        "output_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+    }
+
+
+def test_stream_json_tells_everything_in_order(holdfast: Runner) -> None:
+    lines = holdfast.lines("--practice", "-p", "read README.md")
+    types = [line["type"] for line in lines if not line["type"].endswith("_delta")]
+    assert types == [
+        "session_started",
+        "context_measured",
+        "user_message",
+        "request_sent",
+        "assistant_message",
+        "context_measured",
+        "tool_started",
+        "tool_finished",
+        "context_measured",
+        "request_sent",
+        "assistant_message",
+        "context_measured",
+        "context_measured",
+        "turn_finished",
+    ]
+    assert lines[0]["cwd"] == str(holdfast.work)
+    assert lines[-1]["outcome"] == "done"
+
+
+def test_only_directives_give_three_events(holdfast: Runner) -> None:
+    types = [line["type"] for line in holdfast.lines("--practice", "-p", "/think")]
+    assert [t for t in types if t not in {"context_measured", "notice"}] == [
+        "session_started",
+        "directives_changed",
+        "turn_finished",
+    ]
+
+
+def test_writes_need_a_rule(holdfast: Runner) -> None:
+    ask = ("--practice", "-p", "create notes.txt with hello")
+    done = holdfast(*ask)
+    assert "--allow" in done.stderr
+    assert not (holdfast.work / "notes.txt").exists()
+    holdfast(*ask, "--allow", "write_file")
+    assert (holdfast.work / "notes.txt").read_text().strip() == "hello"
+
+
+def test_deny_beats_allow_and_yolo(holdfast: Runner) -> None:
+    ask = ("--practice", "-p", "create notes.txt with hello", "--deny", "write_file")
+    holdfast(*ask, "--allow", "write_file")
+    assert not (holdfast.work / "notes.txt").exists()
+
+
+def test_yolo_asks_nothing(holdfast: Runner) -> None:
+    holdfast("--practice", "-y", "-p", "change demo to sample in README.md")
+    assert "sample project" in (holdfast.work / "README.md").read_text()
+
+
+def test_stdin_is_added_and_sets_no_directive(holdfast: Runner) -> None:
+    done = holdfast(
+        "--practice", "-p", "--output-format", "stream-json", stdin="/think read README.md"
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "directives_changed" not in {line["type"] for line in lines}
+
+
+def test_continue_goes_on_with_the_newest_session(holdfast: Runner) -> None:
+    first = holdfast.lines("--practice", "-p", "read README.md")
+    again = holdfast.lines("--practice", "-c", "-p", "list")
+    assert again[0]["session_id"] == first[0]["session_id"]
+    assert again[0]["resumed"] is True
+    sent = next(line for line in again if line["type"] == "request_sent")
+    assert sent["messages"] == 5
+
+
+def test_no_session_leaves_nothing(holdfast: Runner, home: Path) -> None:
+    lines = holdfast.lines("--practice", "--no-session", "-p", "read README.md")
+    assert lines[0]["path"] is None
+    assert not list(home.rglob("*.jsonl"))
+
+
+def test_exit_2_usage(holdfast: Runner) -> None:
+    assert "--frobnicate" in holdfast("-p", "x", "--frobnicate", code=2).stderr
+    assert "prompt" in holdfast("--practice", "-p", code=2).stderr
+    assert "not a folder" in holdfast("-C", "nowhere", "-p", "x", code=2).stderr
+
+
+def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Runner, home: Path) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text("[retry]\nmax_delay_ms = 999999\n")
+    err = holdfast("--practice", "-p", "x", code=2).stderr
+    assert "config.toml" in err
+    assert "retry.max_delay_ms" in err
+
+
+def test_exit_2_without_a_terminal(holdfast: Runner) -> None:
+    assert "-p" in holdfast("--practice", code=2).stderr
+
+
+def test_exit_3_without_a_key(holdfast: Runner) -> None:
+    assert "ANTHROPIC_API_KEY" in holdfast("-p", "x", code=3).stderr
+
+
+def test_exit_4_unknown_session(holdfast: Runner) -> None:
+    assert "nothere" in holdfast("--practice", "-r", "nothere", "-p", "x", code=4).stderr
+
+
+def test_exit_1_a_failed_turn_still_gives_its_object(
+    holdfast: Runner, script: Callable[[str], str]
+) -> None:
+    path = script('[[turn]]\nfaults = [{status = 400}]\ntext = "x"\n')
+    done = holdfast("--practice-script", path, "-p", "x", "--output-format", "json", code=1)
+    found = json.loads(done.stdout)
+    assert found["is_error"] is True
+    assert found["error_class"] == "invalid_request"
+    assert "invalid_request" in done.stderr
+
+
+def test_exit_1_a_limit(holdfast: Runner) -> None:
+    done = holdfast("--practice", "-p", "read README.md", "--max-turns", "1", code=1)
+    assert "--max-turns" in done.stderr
+
+
+def test_exit_130_interrupted(
+    work: Path, env: dict[str, str], script: Callable[[str], str]
+) -> None:
+    path = script('[[turn]]\ntext = "slow"\ndelay_s = 600\n')
+    with subprocess.Popen(
+        [*HOLDFAST, "--practice-script", path, "-p", "x", "--output-format", "stream-json"],
+        cwd=work,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["type"] == "request_sent":
+                process.send_signal(signal.SIGINT)
+                break
+        rest = [json.loads(line) for line in process.stdout]
+        assert process.wait(20) == 130
+    assert rest[-1] == {**rest[-1], "type": "turn_finished", "outcome": "interrupted"}
+
+
+def test_kill_9_in_a_command_then_continue(
+    holdfast: Runner, work: Path, env: dict[str, str], script: Callable[[str], str]
+) -> None:
+    path = script(
+        '[[turn]]\ntext = "Running."\n'
+        'tools = [{name = "run_command", input = {command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
+    )
+    with subprocess.Popen(
+        [*HOLDFAST, "--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json"],
+        cwd=work,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["type"] == "tool_output" and "begun" in event["text"]:
+                process.kill()
+                break
+    os.kill(int((work / "pid").read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
+    lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
+    repaired = next(line for line in lines if line["type"] == "repair_applied")
+    assert {f["code"] for f in repaired["findings"]} == {"R2"}
+    assert lines[-1]["outcome"] == "done"
+
+
+def test_version_help_and_completion(holdfast: Runner) -> None:
+    assert holdfast("--version").stdout.startswith("holdfast ")
+    assert "--practice" in holdfast("--help").stdout
+    assert "holdfast" in holdfast("completion", "bash").stdout

@@ -1,0 +1,201 @@
+"""Bytes → events → content, wherever the network cuts and whatever the server writes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.server_script import encoded, events_of
+from tui.messages import Usage
+from tui.provider.anthropic.answer import Answer, tool_input
+from tui.provider.anthropic.sse import EventDecoder
+from tui.provider.base import TextDelta
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+def _decoded(*chunks: bytes) -> list[dict[str, Any]]:
+    decoder = EventDecoder()
+    return [event for chunk in chunks for event in decoder.feed(chunk)]
+
+
+def _cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(p % (len(data) + 1) for p in places), len(data)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
+
+
+@given(
+    text=st.text(min_size=1),
+    arguments=st.dictionaries(st.text(), _JSON, max_size=3),
+    piece=st.integers(1, 9),
+    places=st.lists(st.integers(0, 5000), max_size=20),
+)
+def test_an_answer_is_the_same_wherever_it_is_cut(
+    text: str, arguments: dict[str, Any], piece: int, places: list[int]
+) -> None:
+    tools = [{"name": "t", "id": "toolu_1", "input": arguments}]
+    turn = {"thinking": text[::-1], "text": text, "tools": tools, "piece": piece}
+    answer = Answer("m")
+    shown: list[str] = []
+    wire = b"".join(encoded(e) for e in events_of(turn, 0, "m"))
+    for event in _decoded(*_cut(wire, places)):
+        delta = answer.feed(event)
+        if isinstance(delta, TextDelta):
+            shown.append(delta.text)
+    assert answer.done
+    thinking, said, call = answer.completed(None).content
+    assert thinking["thinking"] == text[::-1]
+    assert said == {"type": "text", "text": text}
+    assert "".join(shown) == text
+    assert call["input"] == arguments
+
+
+def test_lines_may_end_with_crlf_and_data_may_span_lines() -> None:
+    wire = b': hello\r\nevent: a\r\nid: 7\r\ndata: {"type":\r\ndata: "x"}\r\n\r\nretry: 5\r\n\r\n'
+    assert _decoded(wire) == [{"type": "x"}]
+
+
+def test_an_event_without_a_type_takes_its_name() -> None:
+    assert _decoded(b'event: error\ndata: {"error": {}}\n\n') == [{"error": {}, "type": "error"}]
+
+
+def test_what_is_cut_off_at_the_end_is_no_event() -> None:
+    assert _decoded(b'data: {"type": "ping"}\n\ndata: {"type": "message_stop"}') == [
+        {"type": "ping"}
+    ]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[DONE]"])
+def test_data_that_is_no_json_object_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        _decoded(b"data: " + data + b"\n\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ('"just text"', {"raw_input": '"just text"'}),
+        ("", {}),
+        ("  \n", {}),
+        ("null", {}),
+        ("[]", {}),
+        ("[1]", {"raw_input": "[1]"}),
+        ("7", {"raw_input": "7"}),
+        ('{"a": ', {"raw_input": '{"a": '}),
+        ('{"a": NaN}', {"raw_input": '{"a": NaN}'}),
+        ('{"a": 1e999}', {"raw_input": '{"a": 1e999}'}),
+        ('{"a": ' + "9" * 5000 + "}", {"raw_input": '{"a": ' + "9" * 5000 + "}"}),
+        ("[" * 100_000, {"raw_input": "[" * 100_000}),
+        ({"a": 1}, {"a": 1}),
+        (None, {}),
+        ([], {}),
+        ([1], {"raw_input": "[1]"}),
+    ],
+)
+def test_B07_input_is_always_an_object(given: object, expected: dict[str, Any]) -> None:
+    assert tool_input(given) == expected
+
+
+@given(_JSON)
+def test_B07_input_can_always_be_sent_back(value: object) -> None:
+    result = tool_input(json.dumps(value))
+    assert isinstance(result, dict)
+    json.dumps(result, allow_nan=False)
+
+
+def _fed(*events: dict[str, Any]) -> Answer:
+    answer = Answer("asked-for")
+    for event in events:
+        answer.feed(event)
+    return answer
+
+
+def _start(**message: Any) -> dict[str, Any]:
+    return {"type": "message_start", "message": {"role": "assistant", "content": [], **message}}
+
+
+def _delta(usage: dict[str, Any], **delta: Any) -> dict[str, Any]:
+    return {"type": "message_delta", "delta": delta, "usage": usage}
+
+
+def test_a_later_null_or_zero_does_not_hide_what_was_counted() -> None:
+    answer = _fed(
+        _start(usage={"input_tokens": 9, "cache_read_input_tokens": 5, "output_tokens": 1}),
+        _delta({"output_tokens": 30, "input_tokens": None, "cache_read_input_tokens": 0}),
+        _delta({"output_tokens": 44}, stop_reason="end_turn"),
+    )
+    assert answer.completed(None).usage == Usage(9, 44, 0, 5)
+
+
+def test_the_model_that_answered_is_named() -> None:
+    assert _fed(_start(model="other")).completed(None).model == "other"
+    assert _fed(_start()).completed(None).model == "asked-for"
+
+
+def test_a_missing_stop_reason_follows_from_the_content() -> None:
+    call: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "t", "input": {}}
+    begun = {"type": "content_block_start", "index": 0, "content_block": call}
+    assert _fed(_start()).completed(None).stop_reason == "end_turn"
+    assert _fed(_start(), begun).completed(None).stop_reason == "tool_use"
+
+
+def test_text_that_stands_in_the_first_event_is_kept() -> None:
+    begun = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": "Be"},
+    }
+    more = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": "gun"},
+    }
+    assert _fed(begun, more).completed(None).content == [{"type": "text", "text": "Begun"}]
+
+
+def test_input_that_came_whole_is_kept() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "t", "input": {"path": "x"}}
+    begun = {"type": "content_block_start", "index": 0, "content_block": call}
+    assert _fed(begun).completed(None).content == [call]
+
+
+def test_citations_are_kept_in_order() -> None:
+    begun = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": "", "citations": None},
+    }
+    cited = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "citations_delta", "citation": {"n": n}},
+        }
+        for n in (1, 2)
+    ]
+    block = _fed(begun, *cited).completed(None).content[0]
+    assert block["citations"] == [{"n": 1}, {"n": 2}]
+
+
+def test_kinds_from_the_future_are_passed_over() -> None:
+    begun = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    new_delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "aura_delta", "x": 1}}
+    answer = _fed({"type": "sunrise"}, begun, new_delta, {"type": "message_stop"})
+    assert answer.done
+    assert answer.completed(None).content == [{"type": "text", "text": ""}]

@@ -1,0 +1,65 @@
+"""Real agents on a scripted provider and a session in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+
+from tests.support.provider import ScriptedProvider
+from tui.agent.agent import Agent, Parts
+from tui.agent.events import Event
+from tui.agent.limits import Limits
+from tui.clock import SystemClock
+from tui.config import Config
+from tui.messages import text_block
+from tui.permissions.base import Answer, Approver, Call, Decision
+from tui.provider.base import ModelInfo
+from tui.session.session import Session
+from tui.tools.jobs import Jobs
+from tui.tools.registry import builtin_tools
+from tui.workspace import Workspace
+
+
+class Yes(Approver):
+    """Says yes once to everything that is asked."""
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        return Answer("once")
+
+
+def make_agent(
+    root: Path,
+    provider: ScriptedProvider,
+    *,
+    approver: Approver | None = None,
+    session: Session | None = None,
+    limits: Limits | None = None,
+) -> Agent:
+    clock = SystemClock()
+    return Agent(
+        Parts(
+            session=session or Session.in_memory(root, clock=clock),
+            provider=provider,
+            model=ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True),
+            tools=builtin_tools(),
+            gate=Gate(Policy()),
+            approver=approver or RulesOnly(),
+            workspace=Workspace.at(root, ceiling="/"),
+            system=[text_block("You are a test.")],
+            config=Config(),
+            clock=clock,
+            jobs=Jobs(clock),
+            limits=limits or Limits(),
+        )
+    )
+
+
+async def events_of(agent: Agent, text: str) -> list[Event]:
+    """All events of one turn."""
+    return [event async for event in agent.send(text)]
+
+
+def record_types(agent: Agent) -> list[str]:
+    return [record.type for record in agent.session.records]

@@ -1,0 +1,225 @@
+"""A scripted agent for tests of the screen: it yields the events it was given, when told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.support.clock import FakeClock
+from tui.agent import events
+from tui.agent.events import Event
+from tui.bridge import AppServices, SessionChoice
+from tui.messages import Usage
+from tui.paths import folders
+from tui.permissions.base import Answer, Approver, Call, Decision, Mode
+from tui.provider.base import ModelInfo
+from tui.screens.choices import SessionRow, Setup
+from tui.servers import LocalServer
+from tui.session.records import Record
+
+MODEL = "claude-sonnet-5-5"
+
+
+class Ask:
+    """A step of a script: the agent asks for permission and waits for the answer."""
+
+    def __init__(self, call: Call, decision: Decision) -> None:
+        self.call = call
+        self.decision = decision
+
+
+class Hold:
+    """A step of a script: nothing happens until `release` is called, or the turn is cancelled."""
+
+    def __init__(self) -> None:
+        self._released = asyncio.Event()
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def wait(self) -> None:
+        await self._released.wait()
+
+
+Step = Event | Ask | Hold | Exception
+Script = Sequence[Step]
+
+
+@dataclass
+class FakeSession:
+    """A session in memory."""
+
+    id: str = "0199f3a2c1d"
+    path: Path | None = Path("/data/sessions/proj/0199f3a2c1d.jsonl")
+    title: str = ""
+    records: Sequence[Record] = ()
+
+
+@dataclass
+class FakeAgent:
+    """Plays one script per prompt. `sent`, `steered` and `answers` say what the screen did."""
+
+    approver: Approver
+    scripts: deque[Script]
+    session: FakeSession = field(default_factory=FakeSession)
+    first: Sequence[Event] = ()
+    model: str = MODEL
+    window: int = 200_000
+    mode: Mode = "ask"
+    queue: tuple[str, ...] = ()
+    sent: list[str] = field(default_factory=list[str])
+    steered: list[str] = field(default_factory=list[str])
+    answers: list[Answer] = field(default_factory=list[Answer])
+    closed: bool = False
+    _task: asyncio.Task[None] | None = None
+
+    async def start(self) -> list[Event]:
+        path = str(self.session.path) if self.session.path else None
+        resumed = bool(self.session.records)
+        started = events.SessionStarted(self.session.id, path, self.model, "/home/me/proj", resumed)
+        return [started, *self.first]
+
+    async def send(self, text: str) -> AsyncIterator[Event]:
+        """The next script, framed by UserMessage and TurnFinished unless it holds its own end."""
+        self.sent.append(text)
+        out: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
+        self._task = asyncio.create_task(self._play(text, out))
+        try:
+            while (event := await out.get()) is not None:
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            self._task = None
+
+    async def _play(self, text: str, out: asyncio.Queue[Event | Exception | None]) -> None:
+        script = self.scripts.popleft() if self.scripts else [events.UserMessage(text)]
+        ended = False
+        try:
+            for step in script:
+                if isinstance(step, Ask):
+                    self.answers.append(await self.approver.ask(step.call, step.decision))
+                elif isinstance(step, Hold):
+                    await step.wait()
+                else:
+                    ended = ended or isinstance(step, events.TurnFinished)
+                    out.put_nowait(step)
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            out.put_nowait(events.TurnFinished("interrupted"))
+            ended = True
+        except Exception as error:  # noqa: BLE001 - the screen's own mistakes must fail the test
+            out.put_nowait(error)
+        if not ended:
+            out.put_nowait(events.TurnFinished("done", Usage(1200, 300), None))
+        out.put_nowait(None)
+
+    def steer(self, text: str) -> None:
+        self.steered.append(text)
+        self.queue = (*self.queue, text)
+
+    def unqueue(self) -> tuple[str, ...]:
+        texts, self.queue = self.queue, ()
+        return texts
+
+    def cancel(self) -> None:
+        if self._task:
+            self._task.cancel()
+
+    def use_model(self, info: ModelInfo) -> None:
+        self.model = info.id
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    """Everything around the screen, in memory. Change an attribute to change what it does."""
+
+    def __init__(self, workspace: Path = Path("/home/me/proj")) -> None:
+        self.clock = FakeClock()
+        self.workspace = workspace
+        self.scripts: deque[Script] = deque()
+        self.agents: list[FakeAgent] = []
+        self.chosen: list[SessionChoice] = []
+        self.refusals: deque[Exception] = deque()
+        self.old: dict[Path, FakeSession] = {}
+        self.rows: list[SessionRow] = []
+        self.first: Sequence[Event] = ()
+        self.set_up_with: list[Setup] = []
+        self.set_up_refusals: deque[Exception] = deque()
+        self.servers: tuple[LocalServer, ...] = ()
+        self.themes_saved: list[str] = []
+        self.trust: list[bool] = []
+        self.untrusted: tuple[str, ...] = ()
+
+    @property
+    def agent(self) -> FakeAgent:
+        """The agent that was made last."""
+        return self.agents[-1]
+
+    def add_row(self, title: str, *, hours: float, messages: int = 12, state: str = "ok") -> None:
+        """An old session for the browser, `hours` old."""
+        number = len(self.rows)
+        path = Path(f"/data/sessions/proj/{number}.jsonl")
+        updated = self.clock.now() - timedelta(hours=hours)
+        row = SessionRow(f"0{number}f3a2", path, title, updated, messages, 3400 * messages, state)
+        self.rows.append(row)
+
+    def services(self) -> AppServices:
+        async def make_agent(choice: SessionChoice, approver: Approver) -> FakeAgent:
+            self.chosen.append(choice)
+            if self.refusals:
+                raise self.refusals.popleft()
+            session = self.old.get(choice.path) if choice.path else None
+            agent = FakeAgent(
+                approver, self.scripts, session=session or FakeSession(), first=self.first
+            )
+            self.agents.append(agent)
+            return agent
+
+        async def list_sessions() -> Sequence[SessionRow]:
+            return self.rows
+
+        async def set_up(setup: Setup) -> str:
+            self.set_up_with.append(setup)
+            if self.set_up_refusals:
+                raise self.set_up_refusals.popleft()
+            return "Kept in the keyring."
+
+        async def probe() -> Sequence[LocalServer]:
+            return self.servers
+
+        async def model_info(name: str) -> ModelInfo:
+            return ModelInfo(name, 200_000, 64_000, "catalogue")
+
+        async def save_theme(name: str) -> None:
+            self.themes_saved.append(name)
+
+        async def decide_trust(trusted: bool) -> None:
+            self.trust.append(trusted)
+
+        return AppServices(
+            clock=self.clock,
+            folders=folders(),
+            workspace=self.workspace,
+            make_agent=make_agent,
+            list_sessions=list_sessions,
+            set_up=set_up,
+            probe_servers=probe,
+            model_info=model_info,
+            save_theme=save_theme,
+            decide_trust=decide_trust,
+            untrusted=self.untrusted,
+            version="1.2.3",
+        )
+
+
+def record(type_: str, number: int = 0, **data: object) -> Record:
+    """A record of a session, at a fixed time."""
+    time = datetime(2026, 11, 21, 8, 0, tzinfo=UTC).isoformat()
+    return Record(type_, f"r{number:04d}", None, time, dict(data))

@@ -1,0 +1,320 @@
+"""A loopback server that speaks the Messages API, plays a script, and rejects what the API rejects.
+
+    async with LoopbackServer({"turns": [{"text": "Hello."}]}) as server:
+        …  server.url, server.requests
+
+or, for programs under test, `python -m tests.support.server --script FILE [--port N] [--log FILE]`,
+which prints its URL on the first line and, with --log, every request as a JSON line.
+
+Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models and
+GET /v1/models/{id}. The script's format stands in `tests.support.server_script`, the rules in
+`tests.support.server_rules`, the connections in `tests.support.server_http`. It listens on
+127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import tomllib
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import h11
+
+from tests.support.server_http import Connection, GoneError, SeenRequest
+from tests.support.server_rules import Rejection, parsed, prompt_tokens, rejected
+from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
+
+_BURST_BYTES = 65_536
+
+
+class LoopbackServer:
+    """See the module. Use it as an async context manager, or `start` and `stop` it."""
+
+    def __init__(self, script: Json | Script | None = None, *, port: int = 0) -> None:
+        self.script = script if isinstance(script, Script) else Script.of(script or {})
+        self.requests: list[SeenRequest] = []
+        self.log: Path | None = None
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._arrived = asyncio.Condition()
+        self._connections = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def posts(self) -> list[SeenRequest]:
+        """The requests for an answer, without those for models or counts."""
+        return [r for r in self.requests if r.path == "/v1/messages"]
+
+    async def post(self, number: int) -> SeenRequest:
+        """The `number`-th request for an answer (from 1), once it has come."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self.posts) >= number)
+        return self.posts[number - 1]
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(Connection(reader, writer)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: Connection) -> None:
+        number = next(self._connections)
+        try:
+            with suppress(GoneError, OSError, h11.RemoteProtocolError):
+                while (request := await connection.request()) is not None:
+                    head, raw = request
+                    headers = {k.decode(): v.decode("latin-1") for k, v in head.headers}
+                    path = head.target.decode().partition("?")[0]
+                    seen = SeenRequest(head.method.decode(), path, headers, raw, number)
+                    await self._note(seen)
+                    connection.watch(seen)
+                    await _Answer(self.script, connection, seen, len(self.requests)).give()
+                    if connection.h11.our_state is not h11.DONE:
+                        break
+                    connection.h11.start_next_cycle()
+        finally:
+            await connection.close()
+
+    async def _note(self, seen: SeenRequest) -> None:
+        self.requests.append(seen)
+        if self.log is not None:
+            line = {"method": seen.method, "path": seen.path, "headers": seen.headers}
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line | {"body": parsed(seen.raw)[0]}) + "\n")
+        async with self._arrived:
+            self._arrived.notify_all()
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The answer to one request."""
+
+    script: Script
+    connection: Connection
+    seen: SeenRequest
+    number: int
+
+    async def give(self) -> None:
+        path, method = self.seen.path, self.seen.method
+        if (refusal := self._credentials()) is not None:
+            await self._error(refusal)
+        elif method == "GET" and path == "/v1/models":
+            listed = [_model(name, facts) for name, facts in (self.script.models or {}).items()]
+            await self._json(200, {"data": listed, "has_more": False})
+        elif method == "GET" and path.startswith("/v1/models/"):
+            name = path.removeprefix("/v1/models/")
+            facts = self.script.model(name)
+            if facts is None:
+                await self._error(Rejection(404, "not_found_error", f"model: {name}"))
+            else:
+                await self._json(200, _model(name, facts))
+        elif method == "POST" and path == "/v1/messages/count_tokens":
+            await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
+        elif method == "POST" and path == "/v1/messages":
+            await self._message()
+        else:
+            await self._error(Rejection(404, "not_found_error", f"Not found: {path}"))
+
+    def _credentials(self) -> Rejection | None:
+        headers = self.seen.headers
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        given = {key for key in (bearer, headers.get("x-api-key", "")) if key}
+        if not given:
+            return Rejection(401, "authentication_error", "x-api-key header is required")
+        if self.script.keys is not None and not given & set(self.script.keys):
+            return Rejection(401, "authentication_error", "invalid x-api-key")
+        if "anthropic-version" not in headers:
+            return Rejection(400, "invalid_request_error", "anthropic-version: header is required")
+        return None
+
+    async def _message(self) -> None:
+        if self.script.check and (refusal := rejected(self.seen.raw, self.script)) is not None:
+            await self._error(refusal)
+            return
+        turn, fault, number = self.script.next()
+        if turn is None:
+            spent = f"the script has {number} turns and no more"
+            await self._error(Rejection(400, "invalid_request_error", spent))
+            return
+        fault = fault or {}
+        await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
+        if "status" in fault:
+            await self._fault(fault)
+        elif fault.get("overflow"):
+            text = "prompt is too long: 213462 tokens > 200000 maximum"
+            await self._error(Rejection(400, "invalid_request_error", text))
+        elif self.seen.body.get("stream"):
+            model = self.seen.body["model"]
+            await self._stream(
+                list(events_of(turn, number, model)), fault, burst=bool(turn.get("burst"))
+            )
+        else:
+            await self._json(200, message_of(turn, number, self.seen.body["model"]))
+
+    async def _stream(self, events: list[Event], fault: Json, *, burst: bool) -> None:
+        await self._head(200, "text/event-stream; charset=utf-8")
+        if burst:
+            whole = b"".join(map(encoded, events))
+            for at in range(0, len(whole), _BURST_BYTES):
+                await self.connection.send(h11.Data(whole[at : at + _BURST_BYTES]))
+            await self.connection.send(h11.EndOfMessage())
+            return
+        after = fault.get("cut_after", fault.get("eof_after", fault.get("after", 2)))
+        for event in events[: after if fault else None]:
+            await self._write(encoded(event))
+        if "cut_after" in fault:
+            self.connection.reset()
+            raise GoneError
+        if "bad_json" in fault:
+            await self._write(b'event: content_block_delta\ndata: {"type": "content_blo\n\n')
+        elif "raw" in fault:
+            await self._write(fault["raw"].encode())
+        elif "error_event" in fault:
+            await self._write(encoded({"type": "error", "error": fault["error_event"]}))
+        elif "stall_s" in fault:
+            await self._stall(fault)
+        if fault and "eof_after" not in fault:
+            for event in events[after:]:
+                await self._write(encoded(event))
+        await self.connection.send(h11.EndOfMessage())
+
+    async def _stall(self, fault: Json) -> None:
+        left: float = fault["stall_s"]
+        beat: float = fault.get("ping_every_s", left)
+        while left > 0:
+            await self._pause(min(beat, left))
+            left -= beat
+            if "ping_every_s" in fault:
+                comment = fault.get("comments")
+                await self._write(b": still here\n\n" if comment else encoded({"type": "ping"}))
+
+    async def _fault(self, fault: Json) -> None:
+        status = fault["status"]
+        headers = {str(k): str(v) for k, v in fault.get("headers", {}).items()}
+        if "retry_after" in fault:
+            headers["retry-after"] = str(fault["retry_after"])
+        if "html" in fault:
+            await self._whole(status, "text/html", fault["html"].encode(), headers)
+        elif isinstance(body := fault.get("body"), str):
+            await self._whole(status, "text/plain", body.encode(), headers)
+        elif body is not None:
+            await self._json(status, body, headers)
+        else:
+            kind = fault.get("type", _TYPES.get(status, "api_error"))
+            await self._error(Rejection(status, kind, fault.get("message", "Error")), headers)
+
+    async def _error(self, refusal: Rejection, headers: dict[str, str] | None = None) -> None:
+        body: Json = {
+            "type": "error",
+            "error": {"type": refusal.type, "message": refusal.message},
+            "request_id": self._request_id,
+        }
+        await self._json(refusal.status, body, headers)
+
+    async def _json(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
+        await self._whole(status, "application/json", json.dumps(body).encode(), headers or {})
+
+    async def _whole(self, status: int, kind: str, body: bytes, headers: dict[str, str]) -> None:
+        extra = {"content-length": str(len(body))} | headers
+        await self._head(status, kind, extra.items())
+        await self.connection.send(h11.Data(body), h11.EndOfMessage())
+
+    async def _head(self, status: int, kind: str, extra: Iterable[tuple[str, str]] = ()) -> None:
+        headers = [("content-type", kind), ("request-id", self._request_id), *extra]
+        await self.connection.send(h11.Response(status_code=status, headers=headers))
+
+    async def _write(self, data: bytes) -> None:
+        if self.seen.gone.is_set():
+            raise GoneError
+        await self.connection.send(h11.Data(data))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, or end at once when the client leaves."""
+        if seconds <= 0:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.seen.gone.wait()
+            raise GoneError
+
+    @property
+    def _request_id(self) -> str:
+        return f"req_{self.number:04}"
+
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def _model(name: str, facts: Json) -> Json:
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": name,
+        "created_at": "2026-01-01T00:00:00Z",
+        "lifecycle": "active",
+        **facts,
+    }
+
+
+def load_script(path: Path) -> Script:
+    """A script from a .json or .toml file."""
+    text = path.read_text(encoding="utf-8")
+    value: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    return Script.of(value)
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    server = LoopbackServer(load_script(arguments.script), port=arguments.port)
+    server.log = arguments.log
+    await server.start()
+    print(server.url, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--script", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--log", type=Path)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_main(parser.parse_args()))
+    sys.exit(0)

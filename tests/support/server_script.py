@@ -1,0 +1,204 @@
+"""What the loopback server says: turns, faults, and the events that they become.
+
+A script is a JSON or TOML object (the practice model's scripts are valid ones). Every key is
+optional:
+
+    turns      one per successful request, in order; when they are used up, the answer is a 400
+    models     {id: {"max_input_tokens": N, "max_tokens": N}}; what GET /v1/models knows. A POST
+               for another model is a 404. Absent: claude-* exists, with 200,000 and 64,000.
+    keys       the keys that are accepted; absent: any
+    check      false = accept requests that the real API would reject (default true)
+    signatures false = accept thinking that this server never signed (default true)
+
+A turn:
+
+    thinking, redacted_thinking, text      blocks of that kind, in this order; a list of strings
+                                           for several text blocks
+    signature  of the thinking, in the place of this server's own
+    tools      [{"name", "input", "id"}]; "json" in the place of "input" is streamed as it is,
+               broken or not
+    blocks     any further content blocks, verbatim, sent whole in content_block_start
+    usage      merged over {"input_tokens": 100, "output_tokens": 20}
+    stop_reason, model
+    piece      characters per delta (default 16)
+    delay_s    silence before the first byte
+    burst      true = write all events at once (for measuring)
+    faults     one per request; when they are used up, the turn itself is answered
+
+A fault is the first of these keys that it has:
+
+    status         an error answer; with "type", "message", "headers", "retry_after" (seconds or a
+                   date), or a "body" (object or text) or "html" of its own. 200 and 3xx work too.
+    overflow       true = 400 prompt is too long
+    cut_after      a TCP reset after N events
+    eof_after      a clean end after N events, without message_stop
+    bad_json       true = a line that is no JSON, after "after" events (default 2)
+    raw            text that is written as it is, after "after" events (default 2)
+    error_event    {"type", "message"}: an error event, after "after" events (default 2)
+    stall_s        silence of so many seconds after "after" events (default 2), then the rest;
+                   "ping_every_s" fills it with pings, or comments with "comments": true
+    slow_s         seconds before the first byte, then the turn
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+Event: TypeAlias = dict[str, Any]
+
+DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
+
+
+_TURN = {
+    "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "usage",
+    "stop_reason", "model", "piece", "delay_s", "burst", "faults",
+}  # fmt: skip
+_FAULT = {
+    "status", "type", "message", "headers", "retry_after", "body", "html", "overflow",
+    "cut_after", "eof_after", "bad_json", "raw", "error_event", "after", "stall_s",
+    "ping_every_s", "comments", "slow_s",
+}  # fmt: skip
+
+
+def signature_of(thinking: str) -> str:
+    """The signature under which this server knows a thought again."""
+    return hashlib.sha256(b"loopback" + thinking.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(slots=True)
+class Script:
+    """A script being played."""
+
+    turns: list[Json] = field(default_factory=list[Json])
+    models: dict[str, Json] | None = None
+    keys: list[str] | None = None
+    check: bool = True
+    signatures: bool = True
+    _turn: int = 0
+    _fault: int = 0
+
+    @classmethod
+    def of(cls, value: Json) -> Script:
+        """A script from JSON; `turn` is `turns`. Raises TypeError on a key that means nothing."""
+        script = cls(**{("turns" if key == "turn" else key): v for key, v in value.items()})
+        for turn in script.turns:
+            faults: list[Json] = turn.get("faults", [])
+            unknown = turn.keys() - _TURN | {k for fault in faults for k in fault.keys() - _FAULT}
+            if unknown:
+                raise TypeError(f"a turn has no {sorted(unknown)}")
+        return script
+
+    def model(self, name: str) -> Json | None:
+        if self.models is None:
+            return DEFAULT_MODEL if name.startswith("claude-") else None
+        return self.models.get(name)
+
+    @property
+    def scripted_signatures(self) -> set[str]:
+        """Signatures that the turns name themselves, in the place of this server's own."""
+        return {turn["signature"] for turn in self.turns if "signature" in turn}
+
+    def next(self) -> tuple[Json | None, Json | None, int]:
+        """Turn, fault and number of the turn for the next request; no turn: used up."""
+        if self._turn >= len(self.turns):
+            return None, None, self._turn
+        turn = self.turns[self._turn]
+        faults: list[Json] = turn.get("faults", [])
+        if self._fault < len(faults):
+            self._fault += 1
+            return turn, faults[self._fault - 1], self._turn
+        self._turn, self._fault = self._turn + 1, 0
+        return turn, None, self._turn - 1
+
+
+def message_of(turn: Json, number: int, model: str) -> Json:
+    """A turn as one complete message."""
+    content: list[Json] = []
+    if "thinking" in turn:
+        thinking = turn["thinking"]
+        signature = turn.get("signature", signature_of(thinking))
+        content.append({"type": "thinking", "thinking": thinking, "signature": signature})
+    if "redacted_thinking" in turn:
+        content.append({"type": "redacted_thinking", "data": turn["redacted_thinking"]})
+    texts = turn.get("text", [])
+    content += [{"type": "text", "text": t} for t in ([texts] if isinstance(texts, str) else texts)]
+    for index, tool in enumerate(turn.get("tools", [])):
+        call: Json = {"type": "tool_use", "id": tool.get("id", f"toolu_{number:04}_{index}")}
+        content.append(call | {"name": tool["name"], "input": tool.get("input", {})})
+    content += turn.get("blocks", [])
+    return {
+        "id": f"msg_{number:04}",
+        "type": "message",
+        "role": "assistant",
+        "model": turn.get("model", model),
+        "content": content,
+        "stop_reason": turn.get("stop_reason", "tool_use" if turn.get("tools") else "end_turn"),
+        "stop_sequence": None,
+        "usage": {"input_tokens": 100, "output_tokens": 20} | turn.get("usage", {}),
+    }
+
+
+def events_of(turn: Json, number: int, model: str) -> Iterator[Event]:
+    """A turn as the events of a stream, in the API's order and shapes."""
+    message = message_of(turn, number, model)
+    usage: Json = message["usage"]
+    start: Json = {**message, "content": [], "stop_reason": None}
+    start["usage"] = usage | {"output_tokens": 1}
+    yield {"type": "message_start", "message": start}
+    tools = iter(turn.get("tools", []))
+    for index, block in enumerate(message["content"]):
+        written = index < len(message["content"]) - len(turn.get("blocks", []))
+        tool = next(tools) if written and block["type"] == "tool_use" else None
+        yield from _block_events(index, block, tool, written, turn.get("piece", 16))
+        if index == 0:
+            yield {"type": "ping"}
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {
+        "type": "message_delta",
+        "delta": stop,
+        "usage": {"output_tokens": usage["output_tokens"]},
+    }
+    yield {"type": "message_stop"}
+
+
+def _block_events(
+    index: int, block: Json, tool: Json | None, written: bool, piece: int
+) -> Iterator[Event]:
+    """The events of one block: in pieces if the turn wrote it, else whole in the first one."""
+
+    def delta(kind: str, name: str, text: str) -> Event:
+        return {"type": "content_block_delta", "index": index, "delta": {"type": kind, name: text}}
+
+    begin: Json = {"type": "content_block_start", "index": index}
+    match block["type"]:
+        case "text" if written:
+            yield begin | {"content_block": block | {"text": ""}}
+            yield from (delta("text_delta", "text", t) for t in pieces(block["text"], piece))
+        case "thinking" if written:
+            yield begin | {"content_block": {"type": "thinking", "thinking": "", "signature": ""}}
+            for thought in pieces(block["thinking"], piece):
+                yield delta("thinking_delta", "thinking", thought)
+            yield delta("signature_delta", "signature", block["signature"])
+        case "tool_use" if tool is not None:
+            yield begin | {"content_block": block | {"input": {}}}
+            json_text = tool.get("json", json.dumps(block["input"]) if block["input"] else "")
+            yield delta("input_json_delta", "partial_json", "")
+            for part in pieces(json_text, piece):
+                yield delta("input_json_delta", "partial_json", part)
+        case _:
+            yield begin | {"content_block": block}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def encoded(event: Event) -> bytes:
+    """An event as it stands on the wire."""
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()

@@ -1,0 +1,116 @@
+"""A real program in a real pseudo-terminal: type, wait for words on its screen, kill it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-9;?<>=!]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP.*?\x1b\\|\x1b.",
+    re.DOTALL,
+)
+
+
+class Terminal:
+    """One process in a pty of `columns` × `rows`. Killed, with its group, on exit."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        columns: int = 110,
+        rows: int = 32,
+    ) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self._raw = b""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.slave)
+        os.close(self.master)
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def read(self, seconds: float) -> bool:
+        """Take what the program writes within `seconds`. False when there was nothing."""
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            chunk = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self._raw += chunk
+        return bool(chunk)
+
+    @property
+    def text(self) -> str:
+        """Everything written so far, without escape sequences and runs of blanks."""
+        plain = _ESCAPES.sub(" ", self._raw.decode("utf-8", "replace"))
+        return re.sub(r"\s+", " ", plain)
+
+    def forget(self) -> None:
+        self._raw = b""
+
+    def wait_for(self, *words: str, seconds: float = 20) -> None:
+        """Wait until each of `words` has been written since the last `forget`."""
+        until = time.monotonic() + seconds
+        while not all(word in self.text for word in words):
+            left = until - time.monotonic()
+            if left <= 0 or (self.process.poll() is not None and not self.read(0)):
+                missing = [word for word in words if word not in self.text]
+                raise AssertionError(f"never saw {missing} in: …{self.text[-3000:]}")
+            self.read(min(left, 0.1))
+
+    def kill(self) -> None:
+        """kill -9 of the program alone, as a crash would."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def exit_code(self, seconds: float = 10) -> int:
+        until = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < until:
+            self.read(0.05)
+        code = self.process.poll()
+        assert code is not None, f"still running: …{self.text[-2000:]}"
+        return code
+
+
+HOLDFAST = (sys.executable, "-m", "tui")

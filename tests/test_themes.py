@@ -1,0 +1,103 @@
+"""Themes: every text colour can be read, and a person's broken file never stops the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+
+from tui import themes
+from tui.errors import ConfigError
+
+SHIPPED = ("contrast", "daylight", "midnight")
+TEXT = (
+    "foreground",
+    "text",
+    "text-muted",
+    "text-primary",
+    "text-secondary",
+    "text-accent",
+    "text-success",
+    "text-warning",
+    "text-error",
+)
+GROUNDS = ("background", "surface", "panel", "block-cursor-background", "warning-muted")
+
+
+def _colors(name: str) -> dict[str, str]:
+    theme = themes.load(name, Path("/nowhere")).theme
+    return theme.to_color_system().generate() | theme.variables
+
+
+def test_three_themes_are_shipped() -> None:
+    assert tuple(themes.available(Path("/nowhere"))) == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("ground", GROUNDS)
+@pytest.mark.parametrize("role", TEXT)
+def test_text_stands_out_from_every_ground(name: str, ground: str, role: str) -> None:
+    colors = _colors(name)
+    contrast = Color.parse(colors[role]).get_contrast_ratio(Color.parse(colors[ground]))
+    assert contrast >= 4.5, f"{role} on {ground}: {contrast:.2f}"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    ("role", "ground"),
+    [
+        ("foreground", "input-selection-background"),
+        ("text-success", "success-muted"),
+        ("text-error", "error-muted"),
+        ("background", "primary"),
+        ("background", "error"),
+    ],
+)
+def test_text_on_tinted_grounds_can_be_read(name: str, role: str, ground: str) -> None:
+    colors = _colors(name)
+    assert Color.parse(colors[role]).get_contrast_ratio(Color.parse(colors[ground])) >= 4.5
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_lines_between_panes_can_be_seen(name: str) -> None:
+    colors = _colors(name)
+    assert Color.parse(colors["rule"]).get_contrast_ratio(Color.parse(colors["background"])) > 1.4
+
+
+def test_a_wrong_colour_is_replaced_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'dark = false\n[colors]\nprimary = "#123456"\naccent = "no colour"\nsparkle = "#fff"\n'
+    )
+    loaded = themes.load("mine", tmp_path)
+    daylight = themes.load("daylight", tmp_path).theme
+    assert loaded.theme.primary == "#123456"
+    assert loaded.theme.accent == daylight.accent
+    assert loaded.theme.dark is False
+    assert [problem.key for problem in loaded.problems] == ["colors.accent", "colors.sparkle"]
+
+
+@pytest.mark.parametrize("value", ['"#12345678"', '"ansi_red"', "7", "[1]"])
+def test_only_opaque_colours_count(tmp_path: Path, value: str) -> None:
+    (tmp_path / "mine.toml").write_text(f"[colors]\nprimary = {value}\n")
+    loaded = themes.load("mine", tmp_path)
+    assert [problem.key for problem in loaded.problems] == ["colors.primary"]
+    assert loaded.theme.primary == themes.load("midnight", tmp_path).theme.primary
+
+
+def test_a_persons_file_goes_before_the_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "midnight.toml").write_text('[colors]\nprimary = "#abcdef"\n')
+    assert themes.load("midnight", tmp_path).theme.primary == "#abcdef"
+
+
+@pytest.mark.parametrize("content", [b"not toml [", b"\xff\xfe", b"#" * 70_000])
+def test_a_file_that_is_no_theme_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "mine.toml").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"mine\.toml"):
+        themes.load("mine", tmp_path)
+
+
+def test_an_unknown_theme_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such theme") as caught:
+        themes.load("mauve", tmp_path)
+    assert "midnight" in caught.value.hint

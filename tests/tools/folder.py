@@ -1,0 +1,82 @@
+"""A workspace on disk for the tests of file tools, and calls of tools in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.clock import FakeClock
+from tui.errors import ToolError
+from tui.messages import ToolOutput, text_of
+from tui.private import safe_name
+from tui.tools.base import Preview, Todo, Tool, ToolContext
+from tui.tools.files import FileLedger
+from tui.tools.jobs import Jobs
+from tui.workspace import Workspace
+
+
+@dataclass
+class Folder:
+    """`call` runs a tool the way the dispatcher does: arguments parsed, one context a call."""
+
+    root: Path
+    files: FileLedger = field(default_factory=FileLedger)
+    todos: list[Todo] = field(default_factory=list[Todo])
+    calls: int = 0
+    changes: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def context(self) -> ToolContext:
+        def set_todos(todos: Sequence[Todo]) -> None:
+            self.todos[:] = todos
+
+        def emit(_text: str) -> None:
+            raise AssertionError("these tools have nothing to tell while they work")
+
+        self.calls += 1
+        call_id = f"toolu_{self.calls}"
+        workspace = Workspace.at(self.root, ceiling=self.root)
+        given: dict[str, Any] = {
+            "call_id": call_id,
+            "workspace": workspace,
+            "clock": FakeClock(),
+            "files": self.files,
+            "jobs": Jobs(FakeClock()),
+            "spill_path": workspace.tool_results / f"{safe_name(call_id)}.txt",
+            "emit": emit,
+            "set_todos": set_todos,
+        }
+        return ToolContext(**{**given, **self.changes})
+
+    async def call(self, tool: Tool[Any], **arguments: Any) -> ToolOutput:
+        return await tool.run(tool.parse(arguments), self.context())
+
+    async def text(self, tool: Tool[Any], **arguments: Any) -> str:
+        return text_of((await self.call(tool, **arguments)).content)
+
+    async def preview(self, tool: Tool[Any], **arguments: Any) -> Preview:
+        return await tool.preview(tool.parse(arguments), self.context())
+
+    async def error(self, tool: Tool[Any], **arguments: Any) -> str:
+        """What a call that must fail says."""
+        with pytest.raises(ToolError) as failed:
+            await self.call(tool, **arguments)
+        return str(failed.value)
+
+    def write(self, path: str, content: str | bytes = "") -> Path:
+        """A file as someone else would make it, its folders too."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    def left_over(self) -> list[str]:
+        """Temporary files that should not be there."""
+        return [str(p) for p in self.root.rglob("*.tmp")]
+
+
+def said(output: ToolOutput) -> str:
+    return text_of(output.content)

@@ -1,0 +1,181 @@
+"""Background commands and command_status, on real processes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.test_run_command import Bench, gone
+from tui.clock import SystemClock
+from tui.errors import ToolError
+from tui.messages import ToolOutput, text_of
+from tui.tools.base import ToolContext
+from tui.tools.command_status import CommandStatus
+from tui.tools.jobs import Jobs
+from tui.tools.run_command import RunCommand
+
+
+class Background:
+    """Jobs on the real clock, driven through the two tools as the model drives them."""
+
+    def __init__(self, root: Path) -> None:
+        self.bench = Bench(root)
+        self.jobs = Jobs()
+
+    def context(self) -> ToolContext:
+        return self.bench.context(jobs=self.jobs, clock=SystemClock())
+
+    async def start(self, command: str) -> str:
+        tool = RunCommand()
+        params = tool.parse({"command": command, "background": True})
+        return str((await tool.run(params, self.context())).details["job"])
+
+    async def status(self, job: str = "", action: str = "read", **arguments: Any) -> ToolOutput:
+        tool = CommandStatus()
+        params = tool.parse({"job": job, "action": action, **arguments})
+        return await tool.run(params, self.context())
+
+
+@pytest.fixture
+def background(tmp_path: Path) -> Background:
+    return Background(tmp_path)
+
+
+async def test_wait_returns_the_output_and_the_exit_code(background: Background) -> None:
+    job = await background.start("echo one; echo two >&2; exit 4")
+    output = await background.status(job, "wait")
+    text = text_of(output.content)
+    assert text.startswith("one\ntwo\n[job-1 · exit code 4 · ")
+    assert output.is_error
+    assert output.details["exit_code"] == 4
+    path = background.jobs.get(job).path
+    assert path.read_text() == "one\ntwo\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert str(path) in text
+
+
+async def test_read_gives_only_what_is_new(background: Background, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    job = await background.start("echo first; while [ -e go ]; do sleep 0.01; done; echo second")
+    seen = ""
+    async with asyncio.timeout(10):
+        while "first" not in seen:
+            seen += text_of((await background.status(job, "wait", timeout=0.05)).content)
+    assert "running" in seen
+    (tmp_path / "go").unlink()
+    text = text_of((await background.status(job, "wait")).content)
+    assert text.startswith("second\n[job-1 · exit code 0")
+    again = await background.status(job)
+    assert text_of(again.content).startswith("(no new output)\n")
+    assert not again.is_error
+
+
+async def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(background: Background) -> None:
+    job = await background.start("sleep 1000")
+    output = await background.status(job, "wait", timeout=0.05)
+    assert output.details["running"] is True
+    assert output.summary == "job-1 running"
+    assert [running.command for running in background.jobs.running()] == ["sleep 1000"]
+    await background.jobs.close()
+
+
+async def test_stop_ends_the_whole_group_and_is_no_error(background: Background) -> None:
+    job = await background.start("sleep 1000 & echo $!; wait")
+    async with asyncio.timeout(10):
+        text = ""
+        while not text[:1].isdigit():
+            text = text_of((await background.status(job, "wait", timeout=0.02)).content)
+    output = await background.status(job, "stop")
+    assert gone(int(text.split()[0]))
+    assert gone(background.jobs.get(job).pid)
+    assert "· stopped ·" in text_of(output.content)
+    assert not output.is_error
+    assert background.jobs.running() == ()
+
+
+async def test_close_stops_all_and_may_be_called_again(background: Background) -> None:
+    started = [await background.start("sleep 1000") for _ in range(3)]
+    pids = [background.jobs.get(job).pid for job in started]
+    assert [running.pid for running in background.jobs.running()] == pids
+    await background.jobs.close()
+    await background.jobs.close()
+    assert all(map(gone, pids))
+    assert background.jobs.running() == ()
+
+
+async def test_a_job_that_ignores_sigterm_is_killed_on_close(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    jobs = Jobs(bench.clock)
+    job = await jobs.start(
+        "trap '' TERM; while :; do sleep 0.01; done", cwd=tmp_path, path=tmp_path / "out.txt"
+    )
+    await jobs.close()
+    assert gone(job.pid)
+    assert sum(bench.clock.slept) <= 2.1
+
+
+async def test_a_daemon_that_keeps_the_pipe_does_not_keep_the_job_open(
+    background: Background,
+) -> None:
+    job = await background.start("sleep 1000 & echo $!")
+    output = await background.status(job, "wait", timeout=10)
+    assert output.details["running"] is False
+    assert gone(int(text_of(output.content).split()[0]))
+
+
+async def test_a_very_long_output_is_read_by_its_ends(background: Background) -> None:
+    job = await background.start("echo begin; head -c 3000000 /dev/zero | tr '\\0' z; echo end")
+    text = text_of((await background.status(job, "wait")).content)
+    assert text.startswith("begin\n")
+    assert "z" * 1000 + "end\n[job-1" in text
+    assert len(text) < 201_000
+    assert "bytes are not shown here" in text
+    assert background.jobs.get(job).path.stat().st_size == 3_000_010
+
+
+async def test_a_character_cut_in_two_between_looks_is_whole(
+    background: Background, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    job = await background.start(
+        r"printf 'a\xc3'; while [ -e go ]; do sleep 0.01; done; printf '\xa9b\n'"
+    )
+    seen = ""
+    async with asyncio.timeout(10):
+        while not seen.startswith("a"):
+            seen = text_of((await background.status(job, "wait", timeout=0.05)).content)
+    assert seen.startswith("a\n[job-1 · running")
+    (tmp_path / "go").unlink()
+    assert text_of((await background.status(job, "wait")).content).startswith("éb\n")
+
+
+async def test_jobs_are_listed_and_an_unknown_one_is_named(background: Background) -> None:
+    assert text_of((await background.status()).content) == "(no jobs)"
+    with pytest.raises(ToolError, match="None was started"):
+        await background.status("job-9")
+    await background.start("sleep 1000")
+    listed = text_of((await background.status()).content)
+    assert listed.startswith("job-1 · running · process ")
+    assert listed.endswith("sleep 1000")
+    with pytest.raises(ToolError, match="There are: job-1"):
+        await background.status("job-9")
+    await background.jobs.close()
+
+
+async def test_a_job_that_cannot_start_is_not_listed(background: Background) -> None:
+    with pytest.raises(ToolError, match="could not be started"):
+        await background.jobs.start("x", cwd=Path("/nonexistent"), path=Path("/nonexistent/x"))
+    assert background.jobs.list() == ()
+
+
+async def test_two_jobs_of_one_call_id_do_not_share_a_file(background: Background) -> None:
+    first = await background.start("echo 1")
+    second = await background.start("echo 2")
+    await background.status(first, "wait")
+    await background.status(second, "wait")
+    jobs = background.jobs
+    assert jobs.get(first).path.read_text() == "1\n"
+    assert jobs.get(second).path.read_text() == "2\n"

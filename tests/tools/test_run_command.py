@@ -1,0 +1,349 @@
+"""run_command on real processes: what comes back, what is kept, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.clock import FakeClock
+from tui.clock import SystemClock
+from tui.errors import ToolError
+from tui.messages import ToolOutput, text_of
+from tui.tools.base import Todo, ToolContext
+from tui.tools.capture import Capture, Cleaner, Spill
+from tui.tools.files import FileLedger
+from tui.tools.jobs import Jobs
+from tui.tools.process import Process
+from tui.tools.run_command import RunCommand
+from tui.workspace import Workspace
+
+
+class Bench:
+    """A workspace, and what a call is handed there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = FakeClock()
+        self.heard: list[str] = []
+        self.on_output: Callable[[], None] = lambda: None
+
+    def context(self, call_id: str = "toolu_1", **changes: Any) -> ToolContext:
+        def emit(text: str) -> None:
+            self.heard.append(text)
+            self.on_output()
+
+        def set_todos(_todos: Sequence[Todo]) -> None:
+            raise AssertionError("run_command has no todos")
+
+        workspace = Workspace.at(self.root, ceiling=self.root)
+        given: dict[str, Any] = {
+            "call_id": call_id,
+            "workspace": workspace,
+            "clock": self.clock,
+            "files": FileLedger(),
+            "jobs": Jobs(self.clock),
+            "spill_path": workspace.tool_results / f"{call_id}.txt",
+            "emit": emit,
+            "set_todos": set_todos,
+        }
+        return ToolContext(**{**given, **changes})
+
+    async def run(self, command: str, **arguments: Any) -> ToolOutput:
+        tool = RunCommand()
+        return await tool.run(tool.parse({"command": command, **arguments}), self.context())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that waits to be reaped has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return Path("/proc/self").exists()
+        return True
+    return stat[stat.rindex(")") + 1 :].split()[0] in "ZX"
+
+
+async def test_output_and_exit_code_come_back_in_order(bench: Bench) -> None:
+    output = await bench.run("echo out; echo err >&2; echo more; exit 3")
+    assert text_of(output.content) == "out\nerr\nmore\n[exit code 3 · 0.0 s]"
+    assert output.is_error
+    assert output.summary == "exit 3 · 0.0 s"
+    assert output.details["exit_code"] == 3
+    assert output.details["bytes"] == 13
+    assert output.full is None
+    assert "".join(bench.heard) == "out\nerr\nmore\n"
+
+
+async def test_success_is_no_error_and_silence_is_named(bench: Bench) -> None:
+    output = await bench.run("true")
+    assert not output.is_error
+    assert text_of(output.content) == "(no output)\n[exit code 0 · 0.0 s]"
+
+
+async def test_a_signal_is_named(bench: Bench) -> None:
+    output = await bench.run("kill -TERM $$")
+    assert output.details["exit_code"] == 143
+    assert "[killed by SIGTERM" in text_of(output.content)
+
+
+async def test_nothing_waits_for_a_person(bench: Bench) -> None:
+    output = await bench.run('read line || echo "eof"; echo "$PAGER $GIT_PAGER $TERM"; tty')
+    assert text_of(output.content).startswith("eof\ncat cat dumb\nnot a tty\n")
+
+
+async def test_the_programs_secrets_are_not_in_the_environment(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    monkeypatch.setenv("HOLDFAST_HOME", "/elsewhere")
+    monkeypatch.setenv("OTHER", "stays")
+    output = await bench.run("echo [$ANTHROPIC_API_KEY$HOLDFAST_HOME] $OTHER")
+    assert text_of(output.content).startswith("[] stays\n")
+
+
+async def test_cwd_is_inside_the_workspace(bench: Bench) -> None:
+    (bench.root / "sub").mkdir()
+    output = await bench.run("basename $PWD", cwd="sub")
+    assert text_of(output.content).startswith("sub\n")
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await bench.run("pwd", cwd="..")
+    with pytest.raises(ToolError, match="not a folder"):
+        await bench.run("pwd", cwd="missing")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"command": ""}, {"command": "x", "timeout": 0}, {"command": "x", "timeout": 3601}, {}],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="Wrong arguments for run_command"):
+        RunCommand().parse(arguments)
+
+
+async def test_commands_that_cannot_start_are_explained(bench: Bench) -> None:
+    with pytest.raises(ToolError, match="NUL"):
+        await bench.run("echo \0")
+    with pytest.raises(ToolError, match="could not be started"):
+        await bench.run("echo \ud800")
+    with pytest.raises(ToolError, match="too long"):
+        await bench.run("echo " + "x" * 3_000_000)
+
+
+async def test_wild_bytes_are_harmless(bench: Bench) -> None:
+    output = await bench.run(r"printf 'a\0b\xff\033[31mred\033[0m\r\nnext\rlast\007'")
+    assert text_of(output.content) == "a�b�red\nnext\nlast�\n[exit code 0 · 0.0 s]"
+
+
+async def test_O21_memory_is_bounded_and_every_byte_is_kept(bench: Bench) -> None:
+    script = "i=0; while [ $i -lt 40000 ]; do echo line-$i; i=$((i+1)); done"
+    output = await bench.run(script)
+    expected = "".join(f"line-{i}\n" for i in range(40_000))
+    assert output.full is not None
+    assert output.full.read_text() == expected
+    assert output.full.stat().st_mode & 0o777 == 0o600
+    text = text_of(output.content)
+    assert len(text) < 201_000
+    assert text.startswith("line-0\n")
+    assert "line-39999\n[exit code 0" in text
+    assert str(output.full) in text
+    assert output.details["truncated"] is True
+    assert output.details["bytes"] == len(expected)
+
+
+async def test_what_fits_into_memory_leaves_no_file_behind(bench: Bench) -> None:
+    output = await bench.run("head -c 90000 /dev/zero | tr '\\0' x")
+    assert output.full is None
+    assert text_of(output.content).startswith("x" * 90_000)
+    assert not list((bench.root / ".holdfast" / "tool-results").iterdir())
+
+
+async def test_timeout_ends_the_group_and_says_what_to_do(bench: Bench) -> None:
+    bench.on_output = lambda: setattr(bench.clock, "elapsed", 121.0)
+    output = await bench.run("sleep 1000 & echo $!; wait")
+    pid = int(text_of(output.content).split()[0])
+    assert gone(pid)
+    assert output.is_error
+    assert output.details["timed_out"] is True
+    assert "background=true" in text_of(output.content)
+    assert "timed out after 120 s" in text_of(output.content)
+
+
+async def test_a_command_that_ignores_sigterm_is_killed(bench: Bench) -> None:
+    bench.on_output = lambda: setattr(bench.clock, "elapsed", 500.0)
+    output = await bench.run("trap '' TERM; echo $$; while :; do sleep 0.01; done")
+    assert gone(int(text_of(output.content).split()[0]))
+    assert output.details["exit_code"] == 137
+
+
+async def test_cancelling_leaves_no_process_and_loses_no_output(bench: Bench) -> None:
+    heard = asyncio.Event()
+    bench.on_output = heard.set
+    task = asyncio.create_task(bench.run("echo $$; sleep 1000 & echo $!; sleep 1000"))
+    await heard.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    pids = [int(word) for word in "".join(bench.heard).split()]
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+async def test_cancelling_twice_still_kills(bench: Bench) -> None:
+    heard = asyncio.Event()
+    bench.on_output = heard.set
+    bench_clock = SystemClock()
+    tool = RunCommand()
+    params = tool.parse({"command": "trap '' TERM; echo $$; while :; do sleep 0.01; done"})
+    task = asyncio.create_task(tool.run(params, bench.context(clock=bench_clock)))
+    await heard.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    pid = int("".join(bench.heard).split()[0])
+    async with asyncio.timeout(5):
+        while not gone(pid):  # noqa: ASYNC110 - a process tells nobody that it ended
+            await asyncio.sleep(0)
+
+
+async def test_a_descendant_that_holds_the_pipe_does_not_hang_the_tool(bench: Bench) -> None:
+    output = await bench.run("sleep 1000 & echo $!")
+    text = text_of(output.content)
+    assert gone(int(text.split()[0]))
+    assert "left running" in text
+    assert output.details["exit_code"] == 0
+
+
+async def test_a_flood_is_streamed_in_few_bounded_pieces(bench: Bench) -> None:
+    output = await bench.run("head -c 20000000 /dev/zero | tr '\\0' y")
+    assert output.details["bytes"] == 20_000_000
+    assert output.full is not None
+    assert output.full.stat().st_size == 20_000_000
+    assert max(map(len, bench.heard)) < 70_000
+    assert sum(map(len, bench.heard)) < 5_000_000
+
+
+async def test_background_returns_at_once_with_a_job(bench: Bench) -> None:
+    ctx = bench.context()
+    tool = RunCommand()
+    output = await tool.run(tool.parse({"command": "sleep 1000", "background": True}), ctx)
+    assert output.details["job"] == "job-1"
+    assert [job.id for job in ctx.jobs.running()] == ["job-1"]
+    await ctx.jobs.close()
+    assert gone(output.details["pid"])
+
+
+def test_the_preview_is_the_command_with_its_folder(bench: Bench) -> None:
+    (bench.root / "sub").mkdir()
+    tool = RunCommand()
+    params = tool.parse({"command": "ls\npwd", "cwd": "sub"})
+    assert asyncio.run(tool.preview(params, bench.context())).text == "# in sub\nls\npwd"
+    assert tool.label(params) == "ls …"
+    assert tool.subject(params) == "ls\npwd"
+    assert tool.paths(params) == ("sub",)
+
+
+async def test_sh_is_used_where_there_is_no_bash(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.tools.process.shell", lambda: ("/bin/sh", "-c"))
+    output = await bench.run("echo $0")
+    assert text_of(output.content).startswith("/bin/sh\n")
+
+
+async def test_exit_and_output_are_seen_through_process_alone(tmp_path: Path) -> None:
+    pieces: list[bytes] = []
+    process = await Process.start("echo hi", cwd=tmp_path, sink=pieces.append)
+    assert await process.wait(None)
+    assert await process.drain()
+    process.close()
+    process.close()
+    assert (process.returncode, b"".join(pieces)) == (0, b"hi\n")
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_cleaned_text_does_not_depend_on_how_the_bytes_are_cut(pieces: list[bytes]) -> None:
+    whole, parts = Cleaner(), Cleaner()
+    at_once = whole.feed(b"".join(pieces), final=True)
+    in_parts = "".join(map(parts.feed, pieces)) + parts.feed(b"", final=True)
+    assert in_parts == at_once
+    assert not any(c < " " and c not in "\n\t" for c in at_once)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", "\x1b", "[", "3", "m", "]", "\x07", "\\", "\r", "\n", "P", "(", "B", "é", "\x9b"]
+        ),
+        max_size=30,
+    )
+)
+def test_cleaning_in_single_characters_equals_cleaning_at_once(chars: list[str]) -> None:
+    whole, parts = Cleaner(), Cleaner()
+    at_once = whole.feed("".join(chars).encode(), final=True)
+    bit_by_bit = "".join(parts.feed(bytes([b])) for c in chars for b in c.encode())
+    assert bit_by_bit + parts.feed(b"", final=True) == at_once
+
+
+@settings(max_examples=40)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=300)))
+def test_O21_what_is_held_is_the_text_or_its_two_ends(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
+) -> None:
+    capture = Capture(tmp_path_factory.mktemp("spill") / "x.txt", memory_chars=100)
+    for piece in pieces:
+        capture.feed(piece.encode())
+    capture.close()
+    whole = "".join(pieces)
+    if len(whole) <= 100:
+        assert capture.text == whole
+        assert not capture.truncated
+    else:
+        assert capture.truncated
+        assert capture.text.startswith(whole[:50])
+        assert capture.text.endswith(whole[-50:])
+
+
+def test_a_spill_stops_at_its_limit_and_says_so(tmp_path: Path) -> None:
+    spill = Spill(tmp_path / "x.txt", most=10, min_free=0)
+    spill.write(b"12345678")
+    spill.write(b"abcdef")
+    spill.write(b"more")
+    spill.close()
+    assert spill.path.read_bytes() == b"12345678ab"
+    assert spill.written == 10
+    assert "the limit" in spill.stopped
+
+
+def test_a_spill_stops_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
+    spill = Spill(tmp_path / "x.txt", min_free=1 << 62)
+    spill.write(b"x")
+    spill.close()
+    assert spill.written == 0
+    assert "nearly full" in spill.stopped
+
+
+def test_a_spill_through_a_link_is_refused_without_raising(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / ".holdfast").symlink_to(tmp_path / "real")
+    spill = Spill(tmp_path / ".holdfast" / "tool-results" / "x.txt")
+    spill.write(b"x")
+    assert "symbolic link" in spill.stopped
+    assert not list((tmp_path / "real").iterdir())

@@ -1,0 +1,189 @@
+"""The one-line widgets: what they say, and that they never grow beyond their width."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.screens.choices import SessionRow
+from tui.screens.sessions import columns, matches, row_line
+from tui.widgets import figures
+from tui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
+from tui.widgets.diff import counts, diff_content
+from tui.widgets.header import HeaderState, header_line
+from tui.widgets.status_line import Hint, StatusState, status_line
+from tui.widgets.todos import todo_lines
+
+WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=40)
+HINTS = (Hint("enter", "send"), Hint("f1", "help", "app.help"), Hint("f3", "sessions"))
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+@given(WORDS, WORDS, WORDS, WORDS, st.integers(20, 220))
+def test_the_header_fits_any_width(
+    folder: str, branch: str, model: str, title: str, width: int
+) -> None:
+    state = HeaderState(folder, branch, model, title, verbose=True)
+    assert header_line(state, width).cell_length <= width + 1
+
+
+def test_the_header_keeps_the_elevated_light_longest() -> None:
+    state = HeaderState("~/proj", "main", "claude-sonnet-5-5", "a title", elevated=True)
+    assert "ELEVATED" in header_line(state, 40).plain
+    assert "a title" not in header_line(state, 60).plain
+
+
+def test_the_header_says_it_all_when_there_is_room() -> None:
+    state = HeaderState("~/proj", "main", "claude-sonnet-5-5", "fix the test", think=True)
+    line = header_line(state, 120).plain
+    assert line.split() == [
+        *("holdfast", "~/proj", "(main)", "claude-sonnet-5-5", "“fix", "the", "test”", "think"),
+    ]
+
+
+def test_the_status_shows_no_price_as_unknown() -> None:
+    assert "cost —" in status_line(StatusState(HINTS), 100).plain
+    assert "$0.42" in status_line(StatusState(HINTS, cost_usd=0.42), 100).plain
+
+
+def test_the_status_says_when_nothing_is_saved() -> None:
+    line = status_line(StatusState(HINTS, trouble="no space left"), 100).plain
+    assert "not saved: no space left" in line
+    assert "● saved" not in line
+    assert "memory only" in status_line(StatusState(HINTS, keeping=False), 100).plain
+
+
+@given(st.integers(30, 200), st.integers(0, 99_999), WORDS)
+def test_the_status_fits_any_width(width: int, turns: int, trouble: str) -> None:
+    line = status_line(StatusState(HINTS, None, turns, trouble), width)
+    assert line.cell_length <= width
+
+
+def test_hints_give_way_from_the_end() -> None:
+    line = status_line(StatusState(HINTS), 55).plain
+    assert "enter send" in line
+    assert "sessions" not in line
+
+
+@given(
+    st.integers(0, 400_000),
+    st.dictionaries(st.sampled_from(["system", "tools", "messages", "results"]), st.integers(0)),
+    st.integers(1, 120),
+)
+def test_the_bar_is_as_wide_as_asked(count: int, parts: dict[str, int], width: int) -> None:
+    assert bar(MeterState(count, 0, count, 200_000, parts), width).cell_length == width
+
+
+def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
+    state = MeterState(100_000, 0, 0, 200_000, {"system": 50_000, "results": 50_000})
+    assert bar(state, 40).plain == "▓" * 10 + "▒" * 10 + "░" * 12 + "│" + "░" * 7
+
+
+def test_the_meter_tells_measured_from_estimated() -> None:
+    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
+    text = meter_lines(state, 48).plain
+    assert "82.1k / 200k  41 %" in text
+    assert "measured 81.4k + since 700" in text
+    assert "assumed" not in text
+    assumed = MeterState(10, 0, 10, 200_000, {"messages": 10}, "assumed")
+    assert "window assumed" in meter_lines(assumed, 48).plain
+    assert "no answer yet" in meter_lines(assumed, 48).plain
+
+
+def test_an_empty_meter_says_so() -> None:
+    assert "Nothing measured yet" in meter_lines(MeterState(), 40).plain
+    assert "nothing measured yet" in meter_line(MeterState(), 40).plain
+
+
+def test_the_meter_in_one_line() -> None:
+    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100})
+    assert meter_line(state, 78).plain.startswith("context 82.1k / 200k  41 %  ███")
+    assert meter_line(state, 12).cell_length <= 12
+
+
+def test_todos_show_the_one_in_hand() -> None:
+    todos = [{"text": f"step {n}", "status": "completed"} for n in range(10)]
+    todos += [{"text": "now this", "status": "in_progress"}, {"text": "then", "status": "pending"}]
+    lines = todo_lines(todos).plain.splitlines()
+    assert lines[0] == "to do  10 of 12 done"
+    assert len(lines) == 6
+    assert "▸ now this" in lines
+    assert "○ then" in lines
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (999, "999"), (8100, "8.1k"), (82_100, "82.1k"), (200_000, "200k")]
+    + [(1_200_000, "1.2M"), (999_600, "1.0M")],
+)
+def test_tokens_are_short(count: int, text: str) -> None:
+    assert figures.tokens(count) == text
+
+
+@pytest.mark.parametrize(
+    ("delta", "text"),
+    [(5, "now"), (300, "5 min"), (7200, "2 h"), (200_000, "2 d"), (9_000_000, "2026-08-09")],
+)
+def test_age(delta: float, text: str) -> None:
+    assert figures.age(NOW - timedelta(seconds=delta), NOW) == text
+
+
+def test_durations_money_and_sizes() -> None:
+    assert [figures.duration(s) for s in (0, 59.9, 185, 7440)] == [
+        *("0 s", "59 s", "3 min 05 s", "2 h 04 min"),
+    ]
+    assert [figures.money(m) for m in (None, 0.0, 0.0042, 1.5)] == [
+        "—",
+        "$0.00",
+        "$0.0042",
+        "$1.50",
+    ]
+    assert [figures.size(n) for n in (0, 999, 1000, 5_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.0 KB",
+        "4.8 MB",
+    ]
+
+
+def test_a_diff_is_counted_without_its_file_names() -> None:
+    diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n same\n"
+    assert counts(diff) == "+2 −1"
+    assert diff_content(diff).plain == diff.rstrip("\n")
+
+
+def test_a_diff_is_never_markup() -> None:
+    assert diff_content("+[bold red]x[/]").plain == "+[bold red]x[/]"
+
+
+def test_a_long_diff_is_cut_with_a_count() -> None:
+    assert diff_content("+x\n" * 2500).plain.endswith("… and 500 more lines")
+
+
+def _row(title: str, state: str = "ok") -> SessionRow:
+    return SessionRow("01abc", Path("/s"), title, NOW, 1230, 4_000_000, state)
+
+
+@given(WORDS, st.integers(30, 200))
+def test_session_rows_are_exactly_as_wide_as_asked(title: str, width: int) -> None:
+    if width >= 76:
+        assert row_line(_row(title), NOW, width).cell_length == width
+    else:
+        assert row_line(_row(title, "interrupted"), NOW, width).cell_length <= width
+
+
+def test_session_columns_stand_over_their_figures() -> None:
+    row, heading = row_line(_row("a title"), NOW, 100).plain, columns(100)
+    for word, value in (("age", "now"), ("messages", "1,230"), ("size", "3.8 MB")):
+        assert heading.index(word) + len(word) == row.index(value) + len(value)
+
+
+def test_every_word_of_a_filter_must_occur() -> None:
+    row = _row("Fix the flaky test", "interrupted")
+    assert matches(row, "flaky FIX")
+    assert matches(row, "interrupted")
+    assert not matches(row, "flaky banner")

@@ -1,0 +1,76 @@
+"""The prompt history: walked with Up and Down, kept per workspace, bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui.widgets.prompt_history import ENTRY_LIMIT, LIMIT, PromptHistory
+
+
+def test_up_and_down_walk_and_the_draft_comes_back() -> None:
+    history = PromptHistory()
+    history.add("one")
+    history.add("two")
+    assert history.back("draft") == "two"
+    assert history.back("two") == "one"
+    assert history.back("one") is None
+    assert history.forward("one") == "two"
+    assert history.forward("two") == "draft"
+    assert history.forward("draft") is None
+
+
+def test_what_was_recalled_and_edited_becomes_the_draft() -> None:
+    history = PromptHistory()
+    history.add("one")
+    assert history.back("") == "one"
+    assert history.forward("one more") is None
+    assert history.back("one more") == "one"
+    assert history.forward("one") == "one more"
+
+
+def test_it_is_there_again_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "history.jsonl"
+    PromptHistory(path).add("line one\nline two ✓")
+    again = PromptHistory(path)
+    assert again.entries == ["line one\nline two ✓"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_repetitions_and_blanks_are_not_kept(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "h")
+    for text in ("a", "a", "  ", "b", "a"):
+        history.add(text)
+    assert PromptHistory(tmp_path / "h").entries == ["a", "b", "a"]
+
+
+def test_the_file_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    history = PromptHistory(path)
+    for n in range(2 * LIMIT + 10):
+        history.add(f"prompt {n}")
+    again = PromptHistory(path)
+    assert len(again.entries) == LIMIT
+    assert again.entries[-1] == f"prompt {2 * LIMIT + 9}"
+    assert len(path.read_text().splitlines()) == LIMIT
+
+
+def test_a_huge_entry_stays_in_memory_only(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "h")
+    history.add("x" * (ENTRY_LIMIT + 1))
+    assert len(history.entries) == 1
+    assert PromptHistory(tmp_path / "h").entries == []
+
+
+@pytest.mark.parametrize("content", [b'not json\n"good"\n{}\n', b'\xff\xfe\n"good"\n'])
+def test_bad_lines_cost_only_themselves(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "h").write_bytes(content)
+    assert PromptHistory(tmp_path / "h").entries == ["good"]
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    history = PromptHistory(tmp_path / "file" / "h")
+    history.add("kept for this run")
+    assert history.back("") == "kept for this run"

@@ -1,0 +1,349 @@
+"""The agent: one session's prompts, turned into events and a complete record.
+
+`send` is the edge: it runs a turn in a task of its own and hands out what the turn publishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui.agent import directives as directive_words
+from tui.agent import events
+from tui.agent.directives import Directives
+from tui.agent.dispatch import Dispatcher, Settings
+from tui.agent.events import Event
+from tui.agent.limits import Limits, cost
+from tui.agent.loop import Turn, measured
+from tui.agent.recorder import Recorder
+from tui.clock import Clock
+from tui.config import Config
+from tui.context import request, view
+from tui.context.meter import Meter
+from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.guards.pipeline import GuardLimits
+from tui.messages import Block, Usage, text_block, tool_calls
+from tui.permissions.base import Approver, Mode
+from tui.permissions.gate import Gate
+from tui.provider.base import ModelInfo, Provider, Request
+from tui.session.records import Record
+from tui.session.session import Session
+from tui.tools.base import Tool
+from tui.tools.files import FileLedger
+from tui.tools.jobs import Jobs
+from tui.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an agent is made of. The agent owns the session, the provider and the jobs."""
+
+    session: Session
+    provider: Provider
+    model: ModelInfo
+    tools: Mapping[str, Tool[Any]]
+    gate: Gate
+    approver: Approver
+    workspace: Workspace
+    system: list[Block]
+    config: Config
+    clock: Clock
+    jobs: Jobs
+    limits: Limits = field(default_factory=Limits)
+    elevated: bool = False
+
+
+class Agent:
+    """Takes prompts. One turn at a time; what is typed meanwhile is queued by `steer`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.session = parts.session
+        self.queue: tuple[str, ...] = ()
+        self.model_info = parts.model
+        self.requests = 0
+        self.usage = Usage()
+        self.directives = directive_words.from_json(parts.session.directives)
+        self._was_elevated = self.directives.elevated
+        self.directives = replace(self.directives, elevated=False)
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._learning: asyncio.Task[None] | None = None
+        self._cancelled = False
+        self._meter = Meter()
+        self._tools = [tool.schema() for tool in parts.tools.values()]
+        self._meter.fixed(parts.system, self._tools)
+        self._call_ids: set[str] = set()
+        self._recorder = Recorder(parts.session, self._publish, self._meter.add)
+        self._settings = Settings(parts.workspace)
+        self._dispatcher = Dispatcher(
+            tools=parts.tools,
+            gate=parts.gate,
+            approver=parts.approver,
+            recorder=self._recorder,
+            settings=self._settings,
+            clock=parts.clock,
+            files=FileLedger(),
+            jobs=parts.jobs,
+            limits=self._guard_limits,
+            publish=self._publish,
+        )
+        for record in parts.session.records:
+            self._remember(record)
+
+    @property
+    def model(self) -> str:
+        return self.model_info.id
+
+    @property
+    def window(self) -> int:
+        return self.model_info.window
+
+    @property
+    def mode(self) -> Mode:
+        return self._settings.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._settings.mode = mode
+
+    @property
+    def busy(self) -> bool:
+        return self._task is not None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What this agent has spent; None where no price is configured."""
+        return cost(self.usage, self._parts.config.prices.get(self.model))
+
+    async def start(self) -> list[Event]:
+        """The events that stand before the first turn. Does not touch the network."""
+        session = self.session
+        path = str(session.path) if session.path else None
+        found: list[Event] = [
+            events.SessionStarted(
+                session.id, path, self.model, str(self._parts.workspace.root), session.resumed
+            )
+        ]
+        seen = view.build(session.records, model=self.model)
+        findings = (*session.findings, *seen.findings)
+        if findings:
+            found.append(events.RepairApplied(tuple(f.to_json() for f in findings)))
+        if self._parts.elevated:
+            self._apply({"elevated": True}, quiet=True)
+            found.append(events.DirectivesChanged(**self.directives.to_json()))
+        elif self.directives != Directives():
+            self._settings.verbose = self.directives.verbose
+            found.append(events.DirectivesChanged(**self.directives.to_json()))
+        if self._was_elevated and not self._parts.elevated:
+            found.append(
+                events.Notice("This session was elevated. Send /elevated to switch it on again.")
+            )
+        found.append(measured(self._meter, self.model_info))
+        return found
+
+    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
+        """Run one turn and yield its events; the last is TurnFinished.
+
+        `attached` goes behind what was typed and is never read for directives (K33). Closing the
+        iterator interrupts the turn. Nothing is raised: a failure is an event.
+        """
+        if self._task is not None:
+            raise RuntimeError("a turn is running; use steer()")
+        self._cancelled = False
+        task = self._task = asyncio.create_task(self._turn(text, attached), name="turn")
+        task.add_done_callback(lambda _: self._events.put_nowait(None))
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+        finally:
+            self.cancel()
+            await asyncio.wait({task})
+            self._task = None
+            while not self._events.empty():
+                self._events.get_nowait()
+
+    def steer(self, text: str) -> None:
+        """Queue a text for the running turn; it is sent once the running tools are done."""
+        self.queue = (*self.queue, text)
+        self._publish(events.QueueChanged(self.queue))
+
+    def unqueue(self) -> tuple[str, ...]:
+        """Take back what is queued, for instance to edit it."""
+        texts, self.queue = self.queue, ()
+        self._publish(events.QueueChanged(()))
+        return texts
+
+    def cancel(self) -> None:
+        """Interrupt the running turn, if any. It still ends with TurnFinished."""
+        if self._task is not None and not self._task.done() and not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Estimated tokens of the next request by kind."""
+        return self._meter.measure().parts
+
+    def use_model(self, info: ModelInfo) -> None:
+        """Ask another model from the next request on."""
+        self.model_info = info
+
+    async def close(self) -> None:
+        """Interrupt, stop background commands, sync and let go of everything."""
+        self.cancel()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        if self._learning is not None:
+            self._learning.cancel()
+        await self._parts.jobs.close()
+        await self._recorder.sync()
+        await self.session.close()
+        await self._parts.provider.aclose()
+
+    def _publish(self, event: Event) -> None:
+        self._events.put_nowait(event)
+
+    def _remember(self, record: Record) -> None:
+        self._meter.add(record)
+        if record.type == "assistant":
+            calls = tool_calls(record.data.get("content") or [])
+            self._call_ids.update(str(call.get("id")) for call in calls)
+
+    async def _turn(self, text: str, attached: str) -> None:
+        """The turn boundary: whatever happens inside, the record is closed and the end is told."""
+        turn = Turn(
+            provider=self._parts.provider,
+            recorder=self._recorder,
+            dispatcher=self._dispatcher,
+            meter=self._meter,
+            model=lambda: self.model_info,
+            call_ids=self._call_ids,
+            prepare=lambda: self._prepare(turn),
+            take_queued=self._take_queued,
+            publish=self._publish,
+        )
+        outcome = "done"
+        try:
+            if self._take(text, attached):
+                await self._recorder.sync()
+                await turn.run()
+        except asyncio.CancelledError:
+            outcome = "interrupted"
+            self._record_interrupt(turn)
+        except LimitReachedError as reached:
+            outcome = "limit"
+            self._recorder.append("note", text=str(reached))
+            self._publish(events.Notice(str(reached)))
+        except HoldfastError as error:
+            outcome = "failed"
+            self._fail(error, turn)
+        except Exception as error:
+            log.exception("the turn failed")
+            outcome = "failed"
+            self._fail(
+                HoldfastError(
+                    f"Something went wrong inside the program ({type(error).__name__}: {error}).",
+                    hint="Nothing is lost. The details are in the log file.",
+                ),
+                turn,
+            )
+        self.usage += turn.usage
+        self.requests += turn.requests
+        await self._recorder.sync()
+        price = self._parts.config.prices.get(self.model)
+        self._publish(events.TurnFinished(outcome, turn.usage, cost(turn.usage, price)))
+
+    def _take(self, typed: str, attached: str = "") -> bool:
+        """Take over typed text: switch its directives, record the rest. False if none is left."""
+        parsed = directive_words.parse(typed)
+        if parsed.changes:
+            self._apply(parsed.changes)
+        text = "\n\n".join(part for part in (parsed.text, attached) if part.strip())
+        if not text:
+            return False
+        self._recorder.append("user", content=[text_block(text)], text=text)
+        self._publish(events.UserMessage(text))
+        return True
+
+    def _take_queued(self) -> bool:
+        if not self.queue:
+            return False
+        texts, self.queue = self.queue, ()
+        taken = [self._take(text) for text in texts]
+        self._publish(events.QueueChanged(()))
+        return any(taken)
+
+    def _apply(self, changes: dict[str, bool], *, quiet: bool = False) -> None:
+        self.directives = self.directives.with_changes(changes)
+        now = self.directives
+        self._settings.elevated = now.elevated
+        self._settings.verbose = now.verbose
+        self._settings.workspace = self._settings.workspace.widen(now.elevated)
+        self._recorder.append("directive", **now.to_json())
+        if not quiet:
+            self._publish(events.DirectivesChanged(**now.to_json()))
+            self._publish(events.Notice(directive_words.acknowledgement(changes)))
+
+    def _prepare(self, turn: Turn) -> Request:
+        """The next request, checked: no record can make one that the API rejects."""
+        spent = self.usage + turn.usage
+        self._parts.limits.check(
+            turns=self.requests + turn.requests,
+            usage=spent,
+            cost_usd=cost(spent, self._parts.config.prices.get(self.model)),
+        )
+        if self._learning is None:
+            self._learning = asyncio.create_task(self._learn(), name="model info")
+        return self.next_request()
+
+    def next_request(self, *, prompt_follows: bool = False) -> Request:
+        """The request that the record makes, as it is sent; with `prompt_follows`, less a prompt."""
+        seen = view.build(self.session.records, model=self.model, prompt_follows=prompt_follows)
+        return request.build(
+            model=self.model_info,
+            system=self._parts.system,
+            messages=seen.messages,
+            tools=self._tools,
+            prompt_tokens=self._meter.tokens,
+            think=directive_words.THINK_PROMPT if self.directives.think else "",
+        )
+
+    async def _learn(self) -> None:
+        """Ask the server for the model's window while the first request is under way."""
+        info = await self._parts.provider.model_info(self.model)
+        if info.id == self.model and self.model_info.source not in {"config", "server"}:
+            self.model_info = info
+            self._publish(measured(self._meter, info))
+
+    def _record_interrupt(self, turn: Turn) -> None:
+        self._recorder.append(
+            "interrupt",
+            reason="cancelled",
+            text="".join(turn.partial_text),
+            thinking="".join(turn.partial_thinking),
+        )
+
+    def _fail(self, error: HoldfastError, turn: Turn) -> None:
+        kind = "auth" if isinstance(error, CredentialsError) else "unknown"
+        status = request_id = None
+        if isinstance(error, ProviderError):
+            kind, status, request_id = error.error_class, error.status, error.request_id
+        self._recorder.append(
+            "error",
+            error_class=kind,
+            message=error.message,
+            hint=error.hint,
+            status=status,
+            request_id=request_id,
+            text="".join(turn.partial_text),
+        )
+        self._publish(events.ErrorRaised(kind, error.message, True, error.hint))
+
+    def _guard_limits(self) -> GuardLimits:
+        return GuardLimits.of(self._parts.config.guard, window=self.window)

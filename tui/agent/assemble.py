@@ -1,0 +1,134 @@
+"""The composition root: an agent from options, configuration and a session.
+
+What is heavy (the SDK) is not imported here: the provider loads it when it is first asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tui.agent.agent import Agent, Parts
+from tui.agent.limits import Limits
+from tui.clock import Clock, SystemClock
+from tui.config import Config
+from tui.context import system_prompt
+from tui.paths import Folders
+from tui.permissions.base import Approver
+from tui.permissions.gate import Gate
+from tui.permissions.policy import Policy
+from tui.permissions.rules import Rule
+from tui.provider import catalogue
+from tui.provider.base import ModelInfo, Provider
+from tui.provider.retry import Retrying
+from tui.session.session import Session
+from tui.tools.jobs import Jobs
+from tui.tools.registry import builtin_tools
+from tui.workspace import Workspace, branch_of
+
+PRACTICE = "practice"
+"""The model name of the offline practice model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that decides what an agent is made of. `key` never shows in a repr."""
+
+    workspace: Workspace
+    config: Config
+    folders: Folders
+    practice: bool = False
+    script: Path | None = None
+    key: str | None = field(default=None, repr=False)
+    elevated: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    def with_key(self, key: str | None) -> Launch:
+        return replace(self, key=key)
+
+    @property
+    def model(self) -> str:
+        return PRACTICE if self.practice else self.config.model
+
+
+def make_provider(launch: Launch, clock: Clock) -> Provider:
+    """The model's side: the practice model, or the server behind retries.
+
+    Raises UsageError for a broken practice script.
+    """
+    if launch.practice:
+        from tui.provider.practice.provider import PracticeModel  # noqa: PLC0415 - one is used
+        from tui.provider.practice.script import read_script  # noqa: PLC0415
+
+        script = read_script(launch.script) if launch.script else None
+        model: Provider = PracticeModel(clock=clock, script=script)
+    else:
+        from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
+
+        model = AnthropicProvider(
+            api_key=launch.key,
+            clock=clock,
+            base_url=launch.config.base_url,
+            first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
+            stall_timeout_s=launch.config.retry.stall_timeout_s,
+            context_window=launch.config.context_window,
+        )
+    return Retrying(model, retry=launch.config.retry, clock=clock)
+
+
+def known_model(launch: Launch, name: str) -> ModelInfo:
+    """What is known of a model before the server has been asked."""
+    if launch.practice:
+        from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
+
+        return INFO
+    found = catalogue.look_up(name)
+    window = launch.config.context_window
+    return replace(found, window=window, source="config") if window else found
+
+
+def make_agent(
+    launch: Launch,
+    session: Session,
+    approver: Approver,
+    *,
+    clock: Clock | None = None,
+    remember_always: Callable[[Rule], None] | None = None,
+) -> Agent:
+    """An agent that goes on with `session`, which it owns from now on.
+
+    Raises UsageError for a rule or a script that cannot be read.
+    """
+    clock = clock or SystemClock()
+    permissions = launch.config.permissions
+    policy = Policy.of(
+        allow=permissions.allow,
+        ask=permissions.ask,
+        deny=permissions.deny,
+        auto_grant=permissions.auto_grant,
+        private=(launch.folders.config, launch.folders.data),
+    )
+    layers = system_prompt.layers(
+        launch.workspace,
+        today=clock.now().astimezone().date(),
+        auto_grant=permissions.auto_grant,
+        branch=branch_of(launch.workspace.root),
+    )
+    return Agent(
+        Parts(
+            session=session,
+            provider=make_provider(launch, clock),
+            model=known_model(launch, launch.model),
+            tools=builtin_tools(),
+            gate=Gate(policy, remember_always=remember_always),
+            approver=approver,
+            workspace=launch.workspace,
+            system=system_prompt.blocks(layers),
+            config=launch.config,
+            clock=clock,
+            jobs=Jobs(clock),
+            limits=launch.limits,
+            elevated=launch.elevated,
+        )
+    )

@@ -1,0 +1,322 @@
+"""From a tool call to its one result: parse, decide, ask, record the intent, run, guard, record.
+
+Every call of an answer leaves exactly one result in the record, whatever happens: a failure is a
+result with is_error, a refusal too, and an interrupt closes what is still open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from tui import tokens
+from tui.agent.events import (
+    Debug,
+    Event,
+    PermissionAnswered,
+    PermissionAsked,
+    TodosChanged,
+    ToolFinished,
+    ToolOutputChunk,
+    ToolStarted,
+)
+from tui.agent.recorder import Recorder
+from tui.clock import Clock
+from tui.context.repair import INTERRUPTED
+from tui.errors import ToolError
+from tui.guards.pipeline import Guarded, GuardLimits, guard
+from tui.messages import Block, ToolOutput, text_block, text_of
+from tui.permissions.base import Answer, Approver, Call, Decision, Mode
+from tui.permissions.gate import Gate
+from tui.private import safe_name
+from tui.session.records import encode
+from tui.tools.base import Params, Todo, Tool, ToolContext
+from tui.tools.files import FileLedger
+from tui.tools.jobs import Jobs
+from tui.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+SHOWN_CHARS = 8000
+"""O19: text in events, per result."""
+
+PARTIAL_CHARS = 2000
+"""How much of an interrupted call's output its record keeps."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What may change between two calls: read before every execution (K45)."""
+
+    workspace: Workspace
+    mode: Mode = "ask"
+    elevated: bool = False
+    verbose: bool = False
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Carries out tool calls. Owned by one agent."""
+
+    tools: Mapping[str, Tool[Any]]
+    gate: Gate
+    approver: Approver
+    recorder: Recorder
+    settings: Settings
+    clock: Clock
+    files: FileLedger
+    jobs: Jobs
+    limits: Callable[[], GuardLimits]
+    publish: Callable[[Event], None]
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def run_all(self, calls: Sequence[Block]) -> None:
+        """Run the calls of one answer: reads side by side, everything else alone and in order."""
+        open_calls = {str(call["id"]): _Open(call, self.clock.monotonic()) for call in calls}
+        try:
+            for group in self._groups(calls):
+                async with asyncio.TaskGroup() as side_by_side:
+                    for call in group:
+                        side_by_side.create_task(self._run(call, open_calls))
+        finally:
+            for call in open_calls.values():
+                self._close(call)
+
+    def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
+        together: list[Block] = []
+        for call in calls:
+            tool = self.tools.get(str(call["name"]))
+            if tool is not None and tool.effect in {"write", "run"}:
+                if together:
+                    yield together
+                    together = []
+                yield [call]
+            else:
+                together.append(call)
+        if together:
+            yield together
+
+    async def _run(self, call: Block, open_calls: dict[str, _Open]) -> None:
+        """One call, from start to recorded result. Only cancellation passes."""
+        state = open_calls[str(call["id"])]
+        state.started = self.clock.monotonic()
+        keep = "head"
+        try:
+            tool, params = self._parse(call)
+            keep = tool.keep
+            output = await self._permitted(state, tool, params)
+        except ToolError as error:
+            output = ToolOutput.text(str(error), is_error=True, summary=error.message)
+        except Exception as error:
+            log.exception("tool %s failed", state.name)
+            output = ToolOutput.text(
+                f"{state.name} failed: {type(error).__name__}: {error}", is_error=True
+            )
+        guarded = await guard(
+            output, tool=state.name, keep=keep, spill=self._spill_path(state), limits=self.limits()
+        )
+        await self._finish(state, output, guarded)
+        del open_calls[state.id]
+
+    def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
+        """The tool and its checked arguments; publishes ToolStarted either way."""
+        name, arguments = str(call["name"]), call.get("input")
+        shown: dict[str, Any] = arguments if isinstance(arguments, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        started = ToolStarted(str(call["id"]), name, shown)
+        try:
+            tool = self._tool(name)
+            params = tool.parse(arguments)
+        except ToolError:
+            self.publish(started)
+            raise
+        self.publish(ToolStarted(started.id, name, shown, tool.label(params)))
+        return tool, params
+
+    def _tool(self, name: str) -> Tool[Any]:
+        if name in self.tools:
+            return self.tools[name]
+        known = ", ".join(self.tools)
+        raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
+
+    async def _permitted(self, state: _Open, tool: Tool[Any], params: Params) -> ToolOutput:
+        """Decide, ask if needed, record the intent, run."""
+        ctx = self._context(state)
+        call = Call(
+            id=state.id,
+            tool=tool.name,
+            effect=tool.effect,
+            subject=tool.subject(params),
+            command=getattr(params, "command", None) if tool.effect == "run" else None,
+            paths=tool.paths(params),
+        )
+        decision = self._decide(call)
+        if decision.answer == "ask":
+            preview = await tool.preview(params, ctx)
+            call = Call(
+                call.id, call.tool, call.effect, call.subject, call.command, call.paths,
+                preview.kind, preview.text,
+            )  # fmt: skip
+            answer = await self._ask(call, decision)
+            self._record_permission(call, answer.answer, answer.by, answer.reason)
+            if answer.answer == "no":
+                return _refused(answer.reason, by_person=answer.by == "person")
+        elif decision.answer == "deny":
+            self._record_permission(call, "deny", decision.by, decision.reason)
+            return _refused(decision.reason, by_person=False)
+        elif tool.effect in {"write", "run"}:
+            self._record_permission(call, "allow", decision.by, decision.reason)
+        arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
+        await self.recorder.commit(
+            "intent", call_id=state.id, tool=tool.name, effect=tool.effect, args_sha256=arguments
+        )
+        return await tool.run(params, ctx)
+
+    def _decide(self, call: Call) -> Decision:
+        now = self.settings
+        return self.gate.decide(call, mode=now.mode, elevated=now.elevated, workspace=now.workspace)
+
+    async def _ask(self, call: Call, decision: Decision) -> Answer:
+        """Ask the person; one question at a time, and an earlier answer may settle a later one."""
+        async with self._asking:
+            decision = self._decide(call)
+            if decision.answer != "ask":
+                yes = decision.answer == "allow"
+                return Answer("once" if yes else "no", decision.reason, by=decision.by)
+            self.publish(PermissionAsked(call.id, call.tool, decision.reason))
+            answer = await self.approver.ask(call, decision)
+            self.gate.record(call, answer)
+            return answer
+
+    def _record_permission(self, call: Call, answer: str, by: str, reason: str) -> None:
+        self.recorder.append(
+            "permission",
+            call_id=call.id,
+            tool=call.tool,
+            subject=call.subject,
+            answer=answer,
+            by=by,
+            reason=reason,
+        )
+        self.publish(PermissionAnswered(call.id, call.tool, answer, by, reason))
+
+    def _context(self, state: _Open) -> ToolContext:
+        def emit(text: str) -> None:
+            state.hear(text)
+            self.publish(ToolOutputChunk(state.id, text))
+
+        def set_todos(todos: Sequence[Todo]) -> None:
+            self.publish(TodosChanged(tuple({"text": t.text, "status": t.status} for t in todos)))
+
+        limits = self.limits()
+        return ToolContext(
+            call_id=state.id,
+            workspace=self.settings.workspace,
+            clock=self.clock,
+            files=self.files,
+            jobs=self.jobs,
+            spill_path=self._spill_path(state),
+            emit=emit,
+            set_todos=set_todos,
+            read_page_bytes=limits.page_bytes,
+            read_page_lines=limits.clamp_lines,
+        )
+
+    def _spill_path(self, state: _Open) -> Any:
+        return self.settings.workspace.tool_results / f"{safe_name(state.id)}.txt"
+
+    async def _finish(self, state: _Open, output: ToolOutput, guarded: Guarded) -> None:
+        seconds = round(self.clock.monotonic() - state.started, 3)
+        receipt = guarded.receipt.to_json() if guarded.receipt else None
+        await self.recorder.commit(
+            "tool_result",
+            call_id=state.id,
+            name=state.name,
+            content=guarded.content,
+            is_error=output.is_error,
+            seconds=seconds,
+            receipt=receipt,
+            summary=output.summary,
+            display=output.display[:SHOWN_CHARS],
+            details=output.details,
+        )
+        self.publish(
+            ToolFinished(
+                state.id,
+                state.name,
+                output.is_error,
+                seconds,
+                receipt,
+                output.summary,
+                text_of(guarded.content)[:SHOWN_CHARS],
+                output.display[:SHOWN_CHARS],
+            )
+        )
+        if self.settings.verbose:
+            self.publish(Debug(_debug_block(state.name, text_of(guarded.content))))
+
+    def _close(self, state: _Open) -> None:
+        """Give an interrupted call its result (R2), with what was heard of it for the person."""
+        seconds = round(self.clock.monotonic() - state.started, 3)
+        partial = state.partial()
+        self.recorder.append(
+            "tool_result",
+            call_id=state.id,
+            name=state.name,
+            content=[text_block(INTERRUPTED)],
+            is_error=True,
+            seconds=seconds,
+            receipt=None,
+            summary="interrupted",
+            display="",
+            details={"interrupted": True, "partial": partial},
+        )
+        self.publish(
+            ToolFinished(state.id, state.name, True, seconds, None, "interrupted", partial)
+        )
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call without a result yet, and the end of what it printed."""
+
+    call: Block
+    started: float
+    _heard: list[str] = field(default_factory=list[str])
+    _chars: int = 0
+
+    @property
+    def id(self) -> str:
+        return str(self.call["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.call["name"])
+
+    def hear(self, text: str) -> None:
+        self._heard.append(text[-PARTIAL_CHARS:])
+        self._chars += len(self._heard[-1])
+        while self._chars - len(self._heard[0]) >= PARTIAL_CHARS:
+            self._chars -= len(self._heard.pop(0))
+
+    def partial(self) -> str:
+        return "".join(self._heard)[-PARTIAL_CHARS:]
+
+
+def _debug_block(name: str, result: str) -> str:
+    """K39's literal block: the text that the model received, and its tokens (K41)."""
+    size = tokens.count_fast(result)
+    return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
+
+
+def _refused(reason: str, *, by_person: bool) -> ToolOutput:
+    """The result of a call that was not allowed, worded for the model."""
+    if by_person:
+        text = "The person said no to this call; it was not run."
+        text += f" They said: {reason}" if reason else " Ask what to do instead, or go on without."
+    else:
+        text = f"Not allowed, not run: {reason}"
+    return ToolOutput.text(text, is_error=True, summary="denied")

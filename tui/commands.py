@@ -1,0 +1,234 @@
+"""The commands: one table from name to handler. A later command is one more row."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from textual.app import App
+
+from tui import themes
+from tui.bridge import Bridge, SessionChoice
+from tui.errors import ConfigError, HoldfastError
+from tui.paths import shorten
+from tui.screens.choices import SessionRow
+from tui.widgets.conversation.items import NoticeItem
+from tui.widgets.figures import money, plural, tokens
+
+_COMMAND = re.compile(r"/([a-z][a-z-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a command works with. `open_session` may lead over the welcome screen; `use_theme`
+    returns what was wrong with the theme's file."""
+
+    app: App[Any]
+    bridge: Bridge
+    open_session: Callable[[SessionChoice], object]
+    use_theme: Callable[[str], tuple[ConfigError, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`run` gets the desk and what stood after the name. Without `run` it is a directive: the
+    agent gets the whole text as typed."""
+
+    name: str
+    help: str
+    run: Callable[[Desk, str], Awaitable[None] | None] | None = None
+    aliases: tuple[str, ...] = ()
+    argument: str = ""
+
+
+def find(word: str) -> Command | None:
+    """The command of that name or alias."""
+    wanted = word.lower()
+    return next((c for c in COMMANDS if wanted == c.name or wanted in c.aliases), None)
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """Name and argument of a typed command; None for other text, a path among them."""
+    found = _COMMAND.fullmatch(text)
+    return (found[1].lower(), (found[2] or "").strip()) if found else None
+
+
+def unknown(word: str) -> tuple[str, str]:
+    """What to say of a command that does not exist, and what to do."""
+    names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
+    near = difflib.get_close_matches(word, names, n=1)
+    meant = f"Did you mean /{near[0]}? " if near else ""
+    return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."
+
+
+async def route(desk: Desk, text: str) -> bool:
+    """Do what was typed: a command, a shell line, or a prompt. False keeps it in the prompt."""
+    say = desk.bridge.chat.notice.say
+    desk.bridge.chat.notice.clear()
+    if text.startswith("!") and text[1:].strip():
+        desk.bridge.run_shell(text[1:].strip())
+        return True
+    named = split(text)
+    if named is None:
+        desk.bridge.submit(text)
+        return True
+    command = find(named[0])
+    if command is None:
+        what, hint = unknown(named[0])
+        say(what, "warning", hint=hint)
+        return False
+    if command.run is None:
+        desk.bridge.submit(text)
+        return True
+    try:
+        done = command.run(desk, named[1])
+        if done is not None:
+            await done
+    except HoldfastError as error:
+        say(error.message, "error", hint=error.hint)
+    return True
+
+
+def _help(desk: Desk, _: str) -> None:
+    from tui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - as are those below: on demand
+    from tui.widgets.keys import HELP  # noqa: PLC0415
+
+    keys = [
+        HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown))
+        for title, table in HELP
+    ]
+    rows = tuple((" ".join((_names(c), c.argument)).strip(), c.help) for c in COMMANDS)
+    desk.app.push_screen(HelpScreen([HelpSection("Commands", rows), *keys]))
+
+
+def _names(command: Command) -> str:
+    return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
+
+
+def _new(desk: Desk, _: str) -> None:
+    desk.open_session(SessionChoice())
+
+
+async def _resume(desk: Desk, wanted: str) -> None:
+    if not wanted:
+        await _browse(desk)
+        return
+    rows = await desk.bridge.services.list_sessions()
+    found = [row for row in rows if row.id.startswith(wanted)]
+    if len(found) == 1:
+        desk.open_session(SessionChoice(found[0].path))
+    else:
+        many = f"{len(found)} sessions begin" if found else "No session of this folder begins"
+        desk.bridge.chat.notice.say(
+            f"{many} with {wanted}.", "warning", hint="/sessions lists them."
+        )
+
+
+async def _browse(desk: Desk) -> None:
+    from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
+
+    def chosen(row: SessionRow | None) -> None:
+        if row is not None:
+            desk.open_session(SessionChoice(row.path))
+
+    services = desk.bridge.services
+    current = desk.bridge.agent.session.path if desk.bridge.agent else None
+    screen = SessionsScreen(services.list_sessions, services.clock, current=current)
+    desk.app.push_screen(screen, chosen)
+
+
+def _copy(desk: Desk, _: str) -> None:
+    text, notice = desk.bridge.presenter.last_answer, desk.bridge.chat.notice
+    if text:
+        desk.app.copy_to_clipboard(text)
+        notice.say(f"The last answer is copied: {plural(len(text), 'character')}.", "success")
+    else:
+        notice.say("There is no answer to copy yet.")
+
+
+def _output(desk: Desk, _: str) -> None:
+    desk.bridge.chat.toggle_output()
+
+
+def _status(desk: Desk, _: str) -> None:
+    agent, services = desk.bridge.agent, desk.bridge.services
+    if agent is None:
+        desk.bridge.chat.notice.say("No session is open yet.")
+        return
+    path = agent.session.path
+    lines = [
+        f"session  {agent.session.id}",
+        f"file     {shorten(path) if path else 'none: kept in memory only'}",
+        f"folder   {shorten(services.workspace)}",
+        f"model    {agent.model}, window {tokens(agent.window)}",
+        f"mode     {agent.mode.replace('_', ' ')}",
+    ]
+    _report(desk, "Status", lines)
+
+
+def _usage(desk: Desk, _: str) -> None:
+    usage, state = desk.bridge.presenter.usage, desk.bridge.chat.status.state
+    lines = [
+        f"read     {tokens(usage.prompt_tokens)} tokens",
+        f"  fresh  {tokens(usage.input_tokens)}",
+        f"  cached {tokens(usage.cache_read_input_tokens)}",
+        f"  stored {tokens(usage.cache_creation_input_tokens)}",
+        f"written  {tokens(usage.output_tokens)} tokens",
+        f"cost     {money(state.cost_usd)}"
+        + ("" if state.cost_usd is not None else "  no price is configured for this model"),
+    ]
+    _report(desk, "Usage since the program started", lines)
+
+
+def _report(desk: Desk, title: str, lines: list[str]) -> None:
+    detail = "\n".join(lines)
+    desk.bridge.chat.add(NoticeItem(title, detail=detail, folded=False))
+
+
+async def _model(desk: Desk, name: str) -> None:
+    bridge = desk.bridge
+    if bridge.agent is None:
+        bridge.chat.notice.say("No session is open yet.")
+    elif not name:
+        model = f"The model is {bridge.agent.model}."
+        bridge.chat.notice.say(model, hint="/model NAME switches from the next request on.")
+    else:
+        await bridge.use_model(name)
+        bridge.chat.notice.say(f"From the next request on: {bridge.agent.model}.", "success")
+
+
+async def _theme(desk: Desk, name: str) -> None:
+    services, notice = desk.bridge.services, desk.bridge.chat.notice
+    names = ", ".join(themes.available(services.folders.config / "themes"))
+    if not name:
+        notice.say(f"Themes: {names}.", hint=f"This is {desk.app.theme}.")
+        return
+    problems = desk.use_theme(name)
+    await services.save_theme(name)
+    if problems:
+        notice.say(str(problems[0]), "warning", hint="The built-in colour is used.")
+
+
+async def _quit(desk: Desk, _: str) -> None:
+    await desk.app.action_quit()
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("help", "keys and commands", _help),
+    Command("new", "begin a new session; the old one is kept", _new, ("clear",)),
+    Command("resume", "go on with a session", _resume, ("sessions",), "[ID]"),
+    Command("copy", "copy the last answer", _copy),
+    Command("output", "show or hide the output pane", _output),
+    Command("status", "session, folder, model, mode", _status),
+    Command("usage", "tokens and cost", _usage, ("cost",)),
+    Command("model", "show the model, or switch", _model, argument="[NAME]"),
+    Command("theme", "list the themes, or switch", _theme, argument="[NAME]"),
+    Command("think", "reason step by step before acting", argument="[on|off]"),
+    Command("verbose", "show every decision", argument="[on|off]"),
+    Command("elevated", "ask for nothing; blocked commands stay blocked", argument="[on|off]"),
+    Command("quit", "save and leave", _quit, ("exit",)),
+)
+"""In the order of the help screen."""

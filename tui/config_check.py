@@ -1,0 +1,158 @@
+"""What is wrong with a configuration: the key, and what is allowed there.
+
+The schema in `tui.config` decides; this module only finds the words, and is slow only on error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, cast, get_args, get_type_hints
+
+import msgspec
+
+from tui.config import Config
+from tui.errors import ConfigError
+from tui.secrets import mask
+
+Path: TypeAlias = tuple[str, ...]
+Fault: TypeAlias = tuple[Path, str, str]
+"""Key, message, hint."""
+
+
+def check(merged: Mapping[str, Any], layer: Mapping[str, Any], source: str) -> None:
+    """Raise ConfigError for what makes `merged` invalid, naming the key of `layer` at fault."""
+    try:
+        msgspec.convert(merged, Config)
+    except msgspec.ValidationError as error:
+        fault = next(_faults(layer, Config, ()), None) or _delays(merged, layer)
+        if fault is None:
+            raise ConfigError(source, "", f"is not valid: {error}.") from None
+        path, message, hint = fault
+        raise ConfigError(source, dotted(path), message, hint=hint) from None
+
+
+def dotted(path: Path) -> str:
+    """A key as TOML writes it; anything but a bare key is quoted, control characters escaped."""
+    return ".".join(
+        part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part) for part in path
+    )
+
+
+def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
+    """Where a value does not fit a type of the schema, innermost first."""
+    import msgspec.inspect as schema  # noqa: PLC0415 - only on error
+
+    info, description = schema.type_info(kind), ""
+    if isinstance(info, schema.Metadata):
+        extra = cast("dict[str, object]", info.extra_json_schema or {})
+        description, info = str(extra.get("description", "")), info.type
+    match info:
+        case schema.StructType(cls=section):
+            types = get_type_hints(section, include_extras=True)
+            for key, item in _items(value):
+                if key in types:
+                    yield from _faults(item, types[key], (*path, key))
+                else:
+                    yield (*path, key), "is not a known key.", _suggest(key, path, types)
+        case schema.DictType():
+            for key, item in _items(value):
+                yield from _faults(item, get_args(kind)[1], (*path, key))
+        case schema.VarTupleType() if isinstance(value, list | tuple):
+            for item in cast("list[object]", value):
+                yield from _faults(item, get_args(kind)[0], path)
+        case _:
+            pass
+    problem = _problem(cast("object", value), kind)
+    if problem and not (isinstance(info, schema.StructType) and isinstance(value, dict)):
+        allowed = description or _allowed(info)
+        yield path, f"{_show(cast('object', value))} is not allowed; it must be {allowed}.", ""
+    elif problem and path[:1] == ("mcp",):  # a rule over two keys; that of [retry] is _delays
+        yield path, f"{problem}.", ""
+
+
+def _problem(value: object, kind: Any) -> str:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def _items(value: object) -> Iterable[tuple[str, object]]:
+    return cast("dict[str, object]", value).items() if isinstance(value, dict) else ()
+
+
+def _delays(merged: Mapping[str, Any], layer: Mapping[str, Any]) -> Fault | None:
+    """R19's rule over two keys, where they may stand in two files."""
+    retry: Mapping[str, Any] = merged.get("retry", {})
+    here: Mapping[str, Any] = layer.get("retry", {})
+    default = Config().retry
+    longest = retry.get("max_delay_ms", default.max_delay_ms)
+    first = retry.get("initial_delay_ms", default.initial_delay_ms)
+    if longest >= first:
+        return None
+    if "max_delay_ms" in here:
+        return (
+            ("retry", "max_delay_ms"),
+            f"{longest} is not allowed; it must be at least retry.initial_delay_ms ({first}).",
+            "",
+        )
+    return (
+        ("retry", "initial_delay_ms"),
+        f"{first} is not allowed; it must be at most retry.max_delay_ms ({longest}).",
+        "Set retry.max_delay_ms too; it may be up to 300000.",
+    )
+
+
+def _allowed(info: Any) -> str:
+    import msgspec.inspect as schema  # noqa: PLC0415 - only on error
+
+    match info:
+        case schema.IntType():
+            return "a whole number" + _bounds(info.gt, info.ge, info.le)
+        case schema.FloatType():
+            return "a number" + _bounds(info.gt, info.ge, info.le)
+        case schema.BoolType():
+            return "true or false"
+        case schema.LiteralType(values=values):
+            return " or ".join(sorted(json.dumps(v) for v in values))
+        case schema.StrType(min_length=1):
+            return "a text that is not empty, in quotes"
+        case schema.StrType():
+            return "a text, in quotes"
+        case schema.VarTupleType():
+            return "a list in [brackets]"
+        case _:
+            return "a table"
+
+
+def _bounds(gt: float | None, ge: float | None, le: float | None) -> str:
+    lower = f"above {gt:g}" if gt is not None else f"of at least {ge:g}" if ge is not None else ""
+    upper = f"at most {le:.15g}" if le is not None else ""
+    return " " + " and ".join(part for part in (lower, upper) if part) if lower or upper else ""
+
+
+def _show(value: object) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    text = mask(json.dumps(value, default=str))[0]
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _suggest(key: str, path: Path, siblings: Mapping[str, Any]) -> str:
+    """The key that was probably meant: one of this table, or the same name in another."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only on error
+
+    near = get_close_matches(key, siblings, n=1)
+    if near:
+        return f"Did you mean {dotted((*path, near[0]))}?"
+    for name, kind in get_type_hints(Config, include_extras=True).items():
+        if (
+            isinstance(kind, type)
+            and issubclass(kind, msgspec.Struct)
+            and key in kind.__struct_fields__
+        ):
+            return f"Did you mean {name}.{key}?"
+    return f"Known here: {', '.join(sorted(siblings))}."

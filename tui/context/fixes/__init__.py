@@ -1,0 +1,1 @@
+"""The steps of the repair engine, one module each: blocks, pairs, order, media."""

@@ -1,0 +1,353 @@
+"""Repairs of one content block (B07–B12, B17, B18, B23, B27, B29, B32, B33, B38, R1).
+
+A cleaner returns the block as it is if nothing is wrong with it, a new one if something was, and
+None if it has to go. The block that was given is never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+from tui.context.fixes.draft import Draft, Item, Note, Report
+from tui.context.rules.blocks import (
+    FIELDS,
+    IN_RESULTS,
+    MAX_DEPTH,
+    SERVER_ID,
+    SERVER_RESULTS,
+    THINKING,
+    extra_fields,
+    is_blank,
+    is_document,
+    is_mark,
+    is_object,
+    is_search_result,
+    unsound,
+)
+from tui.context.rules.media import SOURCE_FIELDS, image_violations, picture_of
+from tui.messages import Block, blocks_of, text_block, text_of
+
+NO_OUTPUT = "(no output)"
+TOO_DEEP = "[removed: nested too deep]"
+
+_Cleaner: TypeAlias = Callable[[Block, Note], Block | None]
+
+
+def clean(draft: Draft, content: list[object], report: Report) -> None:
+    """Fill a draft with what can be kept of a message's content."""
+    stripped = False
+    for index, given in enumerate(content):
+        where = f"{draft.where}.content.{index}"
+        block = clean_block(given, report.at(where))
+        if block is not None:
+            draft.items.append(Item(where, block))
+            continue
+        if is_object(given):
+            stripped = stripped or given.get("type") in ("thinking", "redacted_thinking")
+            if given.get("type") == "tool_use":
+                report.gone.add(call_key(given.get("id")))
+    if stripped:
+        strip_thinking(draft, report, "B19")
+
+
+def strip_thinking(draft: Draft, report: Report, code: str) -> None:
+    """Leave out all thinking of a message: it is sent complete and verbatim, or not at all."""
+    for item in draft.items:
+        if item.kind in THINKING:
+            report.add(code, item.where, "thinking left out")
+    draft.items = [item for item in draft.items if item.kind not in THINKING]
+
+
+def call_key(value: object) -> str:
+    """What calls and results are matched by: an id, however odd, as text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, default=str)
+
+
+def clean_block(given: object, note: Note) -> Block | None:
+    """One block of a message, made acceptable; its ids are left to the pairing."""
+    if isinstance(given, str) and not is_blank(given):
+        note("B27", "a bare string made a text block")
+        given = text_block(given)
+    if not is_object(given):
+        note("B27", "left out: not an object")
+        return None
+    kind = given.get("type")
+    cleaner = _CLEANERS.get(kind) if isinstance(kind, str) else None
+    if cleaner is None:
+        return _unknown(given, note)
+    block = given
+    if unsound(block):
+        if kind in THINKING:
+            note("B38", "thinking that is not valid JSON left out")
+            return None
+        note("B38", "characters or values that are not valid JSON replaced")
+        block = cast("Block", _sound(block, 0))
+    cleaned = cleaner(block, note)
+    if cleaned is None or cleaned.get("type") != kind:
+        return cleaned
+    return _only_known(cleaned, FIELDS[cast("str", kind)], note)
+
+
+def _only_known(block: Block, allowed: frozenset[str], note: Note) -> Block:
+    extra = extra_fields(block, allowed)
+    if extra:
+        note("B27", f"fields left out: {', '.join(map(str, extra))}")
+        block = {name: value for name, value in block.items() if name in allowed}
+    if not is_mark(block.get("cache_control")):
+        note("B26", "a malformed cache mark left out")
+        block = without(block, "cache_control")
+    return block
+
+
+def without(block: Block, *names: str) -> Block:
+    return {name: value for name, value in block.items() if name not in names}
+
+
+def _unknown(block: Block, note: Note) -> Block | None:
+    text = block.get("text")
+    if isinstance(text, str) and not is_blank(text):
+        note("R6", "a block of unknown type kept as text")
+        return text_block(_plain(text))
+    note("R6", "left out: a block of unknown type")
+    return None
+
+
+def _text(block: Block, note: Note) -> Block | None:
+    text = block.get("text")
+    if is_blank(text):
+        code = "B11" if text else "B12" if block.get("cache_control") else "B10"
+        note(code, "an empty text left out")
+        return None
+    cited = block.get("citations")
+    if cited is not None and not (
+        isinstance(cited, list) and all(map(is_object, cast("list[object]", cited)))
+    ):
+        note("B27", "malformed citations left out")
+        return without(block, "citations")
+    return block
+
+
+def _thinking(block: Block, note: Note) -> Block | None:
+    if not isinstance(block.get("thinking"), str):
+        note("B18", "thinking without text left out")
+        return None
+    if not isinstance(block.get("signature"), str) or not block["signature"]:
+        note("B17", "unsigned thinking left out")
+        return None
+    return block
+
+
+def _redacted(block: Block, note: Note) -> Block | None:
+    if isinstance(block.get("data"), str) and block["data"]:
+        return block
+    note("B17", "thinking without data left out")
+    return None
+
+
+def _tool_use(block: Block, note: Note) -> Block | None:
+    if "partialJson" in block or "partial_json" in block:
+        note("B23", "a call cut off in the middle left out")
+        return None
+    name = block.get("name")
+    if not isinstance(name, str) or not name:
+        note("B09", "a call without a tool's name left out")
+        return None
+    sane = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:200]
+    if sane != name:
+        note("B09", "the tool's name made valid")
+        block = block | {"name": sane}
+    return _with_object_input(block, note)
+
+
+def _with_object_input(block: Block, note: Note) -> Block:
+    """R1: an object, parsed from text that was encoded once or twice, or holding what it was."""
+    given = block.get("input")
+    if isinstance(given, dict):
+        return block
+    value: object = given
+    for _ in range(2):
+        value = _parsed(value) if isinstance(value, str) else value
+    if is_object(value):
+        note("B07", "the input parsed from its JSON text")
+    else:
+        note("B07", "the input made an object")
+        empty = value is None or value == [] or (isinstance(value, str) and not value.strip())
+        value = {} if empty else {"raw_input": given}
+    return block | {"input": _sound(value, 1)}
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _tool_result(block: Block, note: Note) -> Block | None:
+    flag = block.get("is_error")
+    if "is_error" in block and not isinstance(flag, bool):
+        failed = str(flag).strip().lower() not in ("", "0", "none", "null", "false", "no")
+        note("B27", "is_error made a boolean")
+        block = block | {"is_error": failed}
+    if "content" in block:
+        content = _result_content(block["content"], note)
+        if content is not block["content"]:
+            block = block | {"content": content}
+    if block.get("is_error"):
+        return _error_result(block, note)
+    return block
+
+
+def _result_content(content: object, note: Note) -> str | list[Any]:
+    """Content of a tool result: the same object where nothing is wrong with it."""
+    if isinstance(content, str):
+        if not content or not content.isspace():
+            return content
+        note("B11", f"blank output shown as {NO_OUTPUT}")
+        return NO_OUTPUT
+    if content is None:
+        note("B27", f"missing output shown as {NO_OUTPUT}")
+        return NO_OUTPUT
+    if not isinstance(content, list):
+        note("B27", "the output made a list of blocks")
+        items: list[object] = [content if is_object(content) else json.dumps(content, default=str)]
+    else:
+        items = cast("list[object]", content)
+    cleaned = [_inner(item, note) for item in items]
+    if isinstance(content, list) and all(
+        new is old for new, old in zip(cleaned, items, strict=True)
+    ):
+        return cast("list[Any]", content)
+    return [item for item in cleaned if item is not None] or NO_OUTPUT
+
+
+def _inner(item: object, note: Note) -> object:
+    kind = item.get("type") if is_object(item) else None
+    if is_object(item) and isinstance(kind, str) and kind not in IN_RESULTS:
+        return _unknown(item, note)
+    return clean_block(item, note)
+
+
+def _error_result(block: Block, note: Note) -> Block:
+    content = block.get("content")
+    if not content:
+        note("B29", f"an empty error shown as {NO_OUTPUT}")
+        return block | {"content": NO_OUTPUT}
+    if isinstance(content, list):
+        items = cast("list[Block]", content)
+        if any(item.get("type") != "text" for item in items):
+            note("B29", "what is not text left out of an error")
+            texts = [i if i.get("type") == "text" else removed(i, "in an error") for i in items]
+            return block | {"content": texts}
+    return block
+
+
+def removed(block: Block, why: str) -> Block:
+    """The placeholder of an image or another thing that cannot be sent."""
+    return text_block(f"[{str(block.get('type')).replace('_', ' ')} removed: {why}]")
+
+
+def _image(block: Block, note: Note) -> Block | None:
+    problems = {problem.code for problem in image_violations(block, "")}
+    for code, why in _LOST_IMAGES.items():
+        if code in problems:
+            note(code, f"an image replaced by text: {why}")
+            return removed(block, why)
+    if not problems:
+        return block
+    source = cast("dict[str, Any]", block["source"])
+    source = {name: source[name] for name in ("type", *SOURCE_FIELDS[source["type"]])}
+    if "B27" in problems:
+        note("B27", "unknown fields of an image left out")
+    picture = picture_of(block)
+    if "B33" in problems and picture is not None:
+        note("B33", f"media type set to {picture.media_type}")
+        source["media_type"] = picture.media_type
+    return block | {"source": source}
+
+
+_LOST_IMAGES = {"B32": "unreadable", "B31": "over 5 MB", "B30": "over 8000 pixels"}
+
+
+def _document(block: Block, note: Note) -> Block | None:
+    if is_document(block):
+        return block
+    note("B32", "an unreadable document replaced by text")
+    return removed(block, "unreadable")
+
+
+def _search_result(block: Block, note: Note) -> Block | None:
+    if is_search_result(block):
+        return block
+    text = text_of(blocks_of(block.get("content")))
+    note("B27", "a malformed search result kept as text" if text.strip() else "left out: empty")
+    return text_block(text) if text.strip() else None
+
+
+def _upload(block: Block, note: Note) -> Block | None:
+    if isinstance(block.get("file_id"), str) and block["file_id"]:
+        return block
+    note("B27", "left out: an upload without a file")
+    return None
+
+
+def _server_use(block: Block, note: Note) -> Block | None:
+    name, id_ = block.get("name"), block.get("id")
+    if not isinstance(name, str) or not isinstance(id_, str) or not SERVER_ID.fullmatch(id_):
+        note("B25", "left out: a malformed call of a server tool")
+        return None
+    return _tool_use(block, note)
+
+
+def _server_result(block: Block, note: Note) -> Block | None:
+    id_ = block.get("tool_use_id")
+    sound = isinstance(id_, str) and SERVER_ID.fullmatch(id_)
+    if sound and isinstance(block.get("content"), list | dict):
+        return block
+    note("B25", "left out: a malformed result of a server tool")
+    return None
+
+
+def _sound(value: object, depth: int) -> object:
+    """A JSON value that can be sent: surrogates replaced, no NaN, not nested too deep."""
+    if isinstance(value, str):
+        return _plain(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth > MAX_DEPTH:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        pairs = cast("dict[object, object]", value).items()
+        return {_plain(str(key)): _sound(item, depth + 1) for key, item in pairs}
+    if isinstance(value, list):
+        return [_sound(item, depth + 1) for item in cast("list[object]", value)]
+    return str(value)
+
+
+def _plain(text: str) -> str:
+    """A text whose lone surrogates are U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+_CLEANERS: Mapping[str, _Cleaner] = {
+    "text": _text,
+    "image": _image,
+    "document": _document,
+    "search_result": _search_result,
+    "container_upload": _upload,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "server_tool_use": _server_use,
+} | dict.fromkeys(SERVER_RESULTS, _server_result)

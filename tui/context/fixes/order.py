@@ -1,0 +1,121 @@
+"""Repairs of messages in a row: roles, neighbours, thinking, the end (B13–B16, B21, B28, B39)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from tui.context.fixes.blocks import strip_thinking
+from tui.context.fixes.draft import Draft, Item, Report
+from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
+from tui.context.rules.order import Tail
+from tui.messages import text_block
+
+CONTINUE = "(continue)"
+
+
+def split_roles(drafts: Iterable[Draft], report: Report) -> Iterator[Draft]:
+    """Blocks that their message's role may not hold get a message of their own (B28)."""
+    for draft in drafts:
+        parts = [Draft(draft.role, draft.where)]
+        for item in draft.items:
+            role = _role_of(item, draft.role)
+            if role != draft.role:
+                if item.kind in THINKING:
+                    report.add("B28", item.where, "thinking in a user message left out")
+                    continue
+                report.add("B28", item.where, f"{item.kind} moved to a message of the {role}")
+            if parts[-1].role != role:
+                parts.append(Draft(role, draft.where))
+            parts[-1].items.append(item)
+        yield from (part for part in parts if part.items or len(parts) == 1)
+
+
+def _role_of(item: Item, role: Literal["user", "assistant"]) -> Literal["user", "assistant"]:
+    if item.kind in ASSISTANT_ONLY:
+        return "assistant"
+    return "user" if item.kind in USER_ONLY else role
+
+
+def join(drafts: Iterable[Draft], report: Report) -> list[Draft]:
+    """Neighbours of one role become one message (B39). An emptied user message stays as a gap."""
+    joined: list[Draft] = []
+    for draft in drafts:
+        last = joined[-1] if joined else None
+        same = last is not None and last.role == draft.role
+        if not draft.items and (same or draft.role == "assistant"):
+            report.add("B13", draft.where, "an empty message left out")
+        elif last is None or not same:
+            joined.append(draft)
+        elif not last.items:
+            joined[-1] = draft
+        elif last.role == "user" and _blocks(last) == _blocks(draft):
+            report.add("B58", draft.where, "the same prompt, stored again, left out")
+        elif last.role == "user" or _one_answer(last, draft):
+            report.add("B39", draft.where, "joined with the message before it")
+            joined[-1] = Draft(last.role, last.where, last.items + draft.items)
+        else:
+            joined.append(draft)
+    return joined
+
+
+def _blocks(draft: Draft) -> list[dict[str, Any]]:
+    return [item.block for item in draft.items]
+
+
+def _one_answer(first: Draft, second: Draft) -> bool:
+    """Whether two messages of the assistant in a row are pieces of one.
+
+    What is said after a call has seen its result; calls alone stood beside the calls before.
+    """
+    return not first.has("tool_use") or all(item.kind == "tool_use" for item in second.items)
+
+
+def strip_wrong_thinking(
+    drafts: Iterable[Draft], thinking: Mapping[str, Any] | None, report: Report
+) -> None:
+    """Thinking may not end an answer (B16), nor stand in the last one when switched off (B21)."""
+    answers = [draft for draft in drafts if draft.role == "assistant"]
+    for draft in answers:
+        if draft.items and draft.items[-1].kind in THINKING:
+            strip_thinking(draft, report, "B16")
+    if thinking is not None and thinking.get("type") == "disabled":
+        for draft in reversed(answers):
+            strip_thinking(draft, report, "B21")
+            if draft.items:
+                break
+
+
+def settle(drafts: Iterable[Draft], tail: Tail, report: Report) -> list[Draft]:
+    """User and assistant in turn, from a user message to an end that is allowed."""
+    settled: list[Draft] = []
+    for draft in join(drafts, report):
+        if draft.role == "assistant" and not settled:
+            report.add("B39", draft.where, f"“{CONTINUE}” put before the first answer")
+            settled.append(_continue(draft.where))
+        elif draft.role == "assistant" and not settled[-1].items:
+            report.add("B13", settled[-1].where, f"an empty message filled with “{CONTINUE}”")
+            settled[-1] = _continue(settled[-1].where)
+        settled.append(draft)
+    if settled and not settled[-1].items:
+        report.add("B13", settled.pop().where, "an empty message left out")
+    if settled and settled[-1].role == "assistant":
+        if tail == "user":
+            where = settled[-1].where
+            report.add("B15", where, f"“{CONTINUE}” put after the last answer")
+            settled.append(_continue(where))
+        elif tail == "prefill":
+            _trim(settled[-1], report)
+    return settled
+
+
+def _continue(where: str) -> Draft:
+    return Draft("user", where, [Item(where, text_block(CONTINUE))])
+
+
+def _trim(draft: Draft, report: Report) -> None:
+    where, block = draft.items[-1]
+    text = block.get("text")
+    if isinstance(text, str) and text[-1:].isspace():
+        report.add("B14", where, "white space at the end left out")
+        draft.items[-1] = Item(where, block | {"text": text.rstrip()})

@@ -1,0 +1,271 @@
+"""Repairs between calls and results (R2, B01–B06, B08, B25).
+
+Every call ends with exactly one result, at the front of the user message after it and in the
+order of the calls. A result without a call stays as text where it holds information.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from tui.context.fixes.blocks import call_key
+from tui.context.fixes.draft import Draft, Item, Report
+from tui.context.rules.blocks import ID, SERVER_RESULTS
+from tui.messages import Block, blocks_of, text_block, text_of
+
+INTERRUPTED = "Session was interrupted before tool execution completed"
+"""R2's literal text."""
+
+ORPHANED = "[result of a tool call that is not in this conversation]"
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    draft: int
+    item: Item
+    id: str
+    results: list[_Result] = field(default_factory=list["_Result"])
+    merged: bool = False
+
+    @property
+    def same(self) -> str:
+        """Equal for two copies of one call."""
+        block = self.item.block
+        return json.dumps([block.get("name"), block.get("input")], sort_keys=True, default=str)
+
+
+@dataclass(slots=True, eq=False)
+class _Result:
+    draft: int
+    item: Item
+    orphan: bool = False
+
+    @property
+    def synthetic(self) -> bool:
+        return text_of(blocks_of(self.item.block.get("content"))) == INTERRUPTED
+
+
+def pair(drafts: list[Draft], report: Report) -> list[Draft]:
+    """The drafts with every call answered. Roles must be right and neighbours merged."""
+    calls, results = _assign(drafts)
+    for group in calls.values():
+        if len(group) > 1:
+            _merge_copies(group, report)
+    _name(calls, report)
+    called = {call.item.where: call for group in calls.values() for call in group}
+    orphans = {result.item.where: result for result in results if result.orphan}
+    return list(_rebuilt(drafts, called, orphans, report))
+
+
+def server_pairs(drafts: Iterable[Draft], report: Report) -> None:
+    """Leave out server tools' calls and results that do not stand together (B25)."""
+    for draft in drafts:
+        calls: dict[str, int] = {}
+        paired: set[int] = set()
+        for index, item in enumerate(draft.items):
+            if item.kind == "server_tool_use":
+                calls.setdefault(str(item.block["id"]), index)
+            elif item.kind in SERVER_RESULTS:
+                call = calls.pop(str(item.block["tool_use_id"]), None)
+                paired |= {index, call} if call is not None else set()
+        kept: list[Item] = []
+        for index, item in enumerate(draft.items):
+            if index in paired or item.kind not in SERVER_RESULTS | {"server_tool_use"}:
+                kept.append(item)
+            else:
+                report.add("B25", item.where, "half of a server tool's pair left out")
+        draft.items = kept
+
+
+def _assign(drafts: list[Draft]) -> tuple[dict[str, list[_Call]], list[_Result]]:
+    """Every result with the call it answers, by id and, where ids repeat, by position."""
+    calls: dict[str, list[_Call]] = {}
+    waiting: dict[str, list[_Call]] = {}  # without a result so far, in order
+    early: dict[str, list[_Result]] = {}
+    results: list[_Result] = []
+    for index, draft in enumerate(drafts):
+        for item in draft.items:
+            if item.kind == "tool_use":
+                call = _Call(index, item, call_key(item.block.get("id")))
+                calls.setdefault(call.id, []).append(call)
+                waiting.setdefault(call.id, []).append(call)
+            elif item.kind == "tool_result":
+                result = _Result(index, item)
+                results.append(result)
+                id_ = call_key(item.block.get("tool_use_id"))
+                if open_calls := waiting.get(id_):
+                    open_calls.pop(_nearest(open_calls)).results.append(result)
+                elif known := calls.get(id_):
+                    known[-1].results.append(result)
+                else:
+                    early.setdefault(id_, []).append(result)
+    for id_, before in early.items():
+        for result in before:
+            if open_calls := waiting.get(id_):
+                open_calls.pop(0).results.append(result)
+            elif known := calls.get(id_):
+                known[0].results.append(result)
+            else:
+                result.orphan = True
+    return calls, results
+
+
+def _nearest(waiting: list[_Call]) -> int:
+    """The first waiting call of the last message that has one."""
+    at = len(waiting) - 1
+    while at and waiting[at - 1].draft == waiting[-1].draft:
+        at -= 1
+    return at
+
+
+def _merge_copies(group: list[_Call], report: Report) -> None:
+    """Identical calls with one id are one call, unless each has a result of its own (B03)."""
+    kept: dict[str, _Call] = {}
+    for call in group:
+        first = kept.setdefault(call.same, call)
+        if first is call:
+            continue
+        if not call.results or not first.results or _said(call) == _said(first):
+            gone = first if call.results and not first.results else call
+            kept[call.same] = stays = call if gone is first else first
+            gone.merged = True
+            stays.results.extend(gone.results)
+            report.add("B03", gone.item.where, "a copy of a call left out")
+
+
+def _said(call: _Call) -> object:
+    return call.results[0].item.block.get("content")
+
+
+def _name(calls: dict[str, list[_Call]], report: Report) -> None:
+    """Ids that are valid and unique (B03, B08), the same on every run."""
+    used = {id_ for id_ in calls if ID.fullmatch(id_)}
+    for id_, group in calls.items():
+        left = [call for call in group if not call.merged]
+        for place, call in enumerate(left):
+            if place == 0 and ID.fullmatch(id_):
+                continue
+            call.id = _free_id(id_, used)
+            used.add(call.id)
+            code = "B03" if place else "B08"
+            report.add(code, call.item.where, f"the call's id changed to {call.id}")
+
+
+def _free_id(id_: str, used: set[str]) -> str:
+    base = re.sub(r"[^a-zA-Z0-9_-]", "_", id_)[:40] or "call"
+    digest = sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    number = 2
+    name = base if base == id_ else f"{base}_{digest}"
+    while name in used:
+        name, number = f"{base}_{digest}_{number}", number + 1
+    return name
+
+
+def _rebuilt(
+    drafts: list[Draft], calls: dict[str, _Call], orphans: dict[str, _Result], report: Report
+) -> Iterator[Draft]:
+    owed: list[_Call] = []  # the calls of the message before
+    for index, draft in enumerate(drafts):
+        if draft.role == "assistant":
+            if owed:
+                where = drafts[index - 1].where
+                yield Draft("user", where, _results(owed, None, report))
+            items, owed = _calls(draft, calls)
+            yield Draft("assistant", draft.where, items)
+        else:
+            front = _results(owed, index, report)
+            _report_moves(draft, front, report)
+            owed = []
+            rest = _rest(draft, orphans, report)
+            yield Draft("user", draft.where, front + rest)
+    if owed:
+        yield Draft("user", drafts[-1].where, _results(owed, None, report))
+
+
+def _calls(draft: Draft, calls: dict[str, _Call]) -> tuple[list[Item], list[_Call]]:
+    items: list[Item] = []
+    found: list[_Call] = []
+    for item in draft.items:
+        call = calls.get(item.where) if item.kind == "tool_use" else None
+        if call is None:
+            items.append(item)
+        elif not call.merged:
+            renamed = (
+                item.block if item.block.get("id") == call.id else item.block | {"id": call.id}
+            )
+            items.append(Item(item.where, renamed))
+            found.append(call)
+    return items, found
+
+
+def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Item]:
+    """One result for each call, in order. `draft` is the message that they go to the front of."""
+    items: list[Item] = []
+    for call in owed:
+        if not call.results:
+            report.add("B01", call.item.where, f"no result: “{INTERRUPTED}”")
+            items.append(Item(call.item.where, _interrupted(call.id)))
+            continue
+        chosen = next((r for r in call.results if not r.synthetic), call.results[0])
+        for result in call.results:
+            if result is not chosen:
+                report.add("B04", result.item.where, "a second result of one call left out")
+        block, where = chosen.item.block, chosen.item.where
+        if chosen.draft != draft:
+            report.add("B06", where, "a result moved next to its call")
+        items.append(
+            Item(
+                where,
+                block if block.get("tool_use_id") == call.id else block | {"tool_use_id": call.id},
+            )
+        )
+    return items
+
+
+def _interrupted(id_: str) -> Block:
+    return {
+        "type": "tool_result",
+        "tool_use_id": id_,
+        "content": [text_block(INTERRUPTED)],
+        "is_error": True,
+    }
+
+
+def _report_moves(draft: Draft, front: list[Item], report: Report) -> None:
+    """Say so if results of this very message had to come to its front, or into order."""
+    here = {item.where for item in draft.items}
+    wanted = [item.where for item in front if item.where in here]
+    stood = [item.where for item in draft.items if item.where in set(wanted)]
+    if stood != wanted:
+        report.add("B06", draft.where, "results brought into the order of their calls")
+    elif [item.where for item in draft.items[: len(wanted)]] != wanted:
+        report.add("B05", draft.where, "results brought to the front")
+
+
+def _rest(draft: Draft, orphans: dict[str, _Result], report: Report) -> list[Item]:
+    """What a user message holds beside the results of the calls before it."""
+    items: list[Item] = []
+    for item in draft.items:
+        if item.kind != "tool_result":
+            items.append(item)
+        elif item.where in orphans:
+            items.extend(_orphan(orphans[item.where], report))
+    return items
+
+
+def _orphan(result: _Result, report: Report) -> list[Item]:
+    """B02: a result without a call becomes text, if it says anything."""
+    where, block = result.item
+    if call_key(block.get("tool_use_id")) in report.gone:
+        report.add("B23", where, "the result of a call that was left out is left out too")
+        return []
+    content = [part for part in blocks_of(block.get("content")) if part.get("text") != ""]
+    if result.synthetic or not content:
+        report.add("B02", where, "a result without a call left out")
+        return []
+    report.add("B02", where, "a result without a call kept as text")
+    return [Item(where, text_block(ORPHANED)), *(Item(where, part) for part in content)]

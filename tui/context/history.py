@@ -1,0 +1,143 @@
+"""From records to messages: what was said and done, in the shape of the Messages API. Pure.
+
+    user          a user message, or more of the one before it
+    assistant     an assistant message
+    tool_result   at the front of the user message after its call, in the order of the calls
+    interrupt     what the model had said by then, as an assistant message; nothing if that is none
+
+All other types say nothing to the model. Damage is left as it is: that is for the repair.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tui.context.rules.blocks import THINKING
+from tui.messages import Block, Message, blocks_of, text_block, tool_calls
+from tui.session.records import Record
+
+SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
+"""The types of record that become part of a message."""
+
+_VERSION = re.compile(r"-(\d{8}|latest)$")
+_NEVER_SENT = ("caller",)
+_NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "context", "is_error")
+
+
+@dataclass(slots=True)
+class History:
+    """Messages in the making. `sources` has, for every block, the id of its record.
+
+    `model` is the one that will be asked: thinking of another is left out (B22).
+    """
+
+    model: str = ""
+    messages: list[Message] = field(default_factory=list[Message])
+    sources: list[list[str]] = field(default_factory=list[list[str]])
+    _calls: dict[str, int] = field(default_factory=dict[str, int])
+    _front: list[int] = field(default_factory=list[int])
+    _prompt: list[Block] | None = None
+
+    def add(self, record: Record) -> None:
+        """Add what a record says. Records come in the order of their branch."""
+        match record.type:
+            case "user":
+                self._add_prompt(record)
+            case "assistant":
+                self._add_answer(record.id, self._answer(record))
+            case "tool_result":
+                self._add_result(record)
+            case "interrupt":
+                text = record.data.get("text")
+                if isinstance(text, str) and text.strip():
+                    self._add_answer(record.id, [text_block(text)])
+            case _:
+                pass
+
+    def _add_prompt(self, record: Record) -> None:
+        blocks = blocks_of(record.data.get("content"))
+        if blocks and blocks == self._prompt:
+            return  # sent again after a failure, without an answer between (B58)
+        self._prompt = blocks
+        self._extend("user", record.id, blocks)
+
+    def _answer(self, record: Record) -> list[Block]:
+        blocks = [_as_sent(block) for block in blocks_of(record.data.get("content"))]
+        model = record.data.get("model")
+        if isinstance(model, str) and not same_model(model, self.model):
+            return [block for block in blocks if block.get("type") not in THINKING]
+        return blocks
+
+    def _add_answer(self, id_: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self._calls and self._last_role() == "assistant":
+            self._begin("assistant")  # its calls are unanswered: not one message with what follows
+        self._extend("assistant", id_, blocks)
+        calls = tool_calls(blocks)
+        self._calls = {str(call.get("id")): place for place, call in enumerate(calls)}
+        self._front = []
+        self._prompt = None
+
+    def _add_result(self, record: Record) -> None:
+        data = record.data
+        id_ = str(data.get("call_id", ""))
+        block: Block = {"type": "tool_result", "tool_use_id": id_, "content": data.get("content")}
+        if data.get("is_error"):
+            block["is_error"] = True
+        place = self._calls.get(id_)
+        if place is None:
+            self._extend("user", record.id, [block])
+            return
+        if self._last_role() != "user":
+            self._begin("user")
+        at = bisect(self._front, place)
+        self._front.insert(at, place)
+        self.messages[-1]["content"].insert(at, block)
+        self.sources[-1].insert(at, record.id)
+
+    def _extend(self, role: str, id_: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self._last_role() != role:
+            self._begin(role)
+        self.messages[-1]["content"].extend(blocks)
+        self.sources[-1].extend([id_] * len(blocks))
+
+    def _begin(self, role: str) -> None:
+        self.messages.append({"role": "user" if role == "user" else "assistant", "content": []})
+        self.sources.append([])
+
+    def _last_role(self) -> str:
+        return self.messages[-1]["role"] if self.messages else ""
+
+
+def history(records: Iterable[Record], *, model: str = "") -> History:
+    """The messages of a branch."""
+    made = History(model)
+    for record in records:
+        made.add(record)
+    return made
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: a date or `latest` at the end makes no difference."""
+    return not one or not other or _VERSION.sub("", one) == _VERSION.sub("", other)
+
+
+def _as_sent(block: Block) -> Block:
+    """An answer's block as a request takes it: without what only answers have."""
+    if block.get("type") in THINKING or not _has_extras(block):
+        return block
+    return {
+        name: value
+        for name, value in block.items()
+        if name not in _NEVER_SENT and not (value is None and name in _NOTHING_IF_NULL)
+    }
+
+
+def _has_extras(block: Block) -> bool:
+    return any(name in block for name in _NEVER_SENT) or None in block.values()

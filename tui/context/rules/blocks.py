@@ -1,0 +1,322 @@
+"""Rules about one content block, whatever stands around it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, TypeAlias, TypeGuard, cast
+
+from tui.context.rules import Violation
+from tui.context.rules.media import image_violations
+from tui.messages import Block
+
+ID = re.compile(r"[a-zA-Z0-9_-]+")
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+MAX_DEPTH = 100
+
+SERVER_RESULTS = frozenset(
+    {
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+        "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+        "tool_search_tool_result",
+    }
+)
+THINKING = frozenset({"thinking", "redacted_thinking"})
+ASSISTANT_ONLY = THINKING | {"tool_use", "server_tool_use"} | SERVER_RESULTS
+USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
+IN_RESULTS = frozenset({"text", "image", "document", "search_result"})
+"""What may stand in a tool result. The API knows more, but only with tools that are not ours."""
+
+MESSAGE_FIELDS = frozenset({"role", "content"})
+_CACHED = {"type", "cache_control"}
+FIELDS: Mapping[str, frozenset[str]] = {
+    "text": frozenset(_CACHED | {"text", "citations"}),
+    "image": frozenset(_CACHED | {"source", "transformations"}),
+    "document": frozenset(_CACHED | {"source", "title", "context", "citations"}),
+    "search_result": frozenset(_CACHED | {"source", "title", "content", "citations"}),
+    "container_upload": frozenset(_CACHED | {"file_id"}),
+    "tool_use": frozenset(_CACHED | {"id", "name", "input", "toolset_name"}),
+    "tool_result": frozenset(_CACHED | {"tool_use_id", "content", "is_error", "toolset_name"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "server_tool_use": frozenset(_CACHED | {"id", "name", "input", "caller"}),
+} | {kind: frozenset(_CACHED | {"tool_use_id", "content", "caller"}) for kind in SERVER_RESULTS}
+"""What each type of block may hold (B27)."""
+
+_Rule: TypeAlias = Callable[[Block, str], Iterator[Violation]]
+
+
+def block_violations(block: object, where: str) -> Iterator[Violation]:
+    """What is wrong with one block of a message."""
+    if not is_object(block):
+        yield Violation("B27", where, f"{where}: Input should be an object")
+        return
+    kind = block.get("type")
+    rules = _RULES.get(kind) if isinstance(kind, str) else None
+    if rules is None:
+        text = f"{where}: Input tag {kind!r} found using 'type' does not match any expected tag"
+        yield Violation("R6", where, text)
+        return
+    allowed = FIELDS[cast("str", kind)]
+    for name in extra_fields(block, allowed):
+        yield Violation("B27", where, f"{where}.{kind}.{name}: Extra inputs are not permitted")
+    if "cache_control" in block and not is_mark(block["cache_control"]):
+        text = f"{where}.{kind}.cache_control: Input should be an ephemeral cache mark"
+        yield Violation("B26", where, text)
+    if unsound(block):
+        yield Violation("B38", where, f"{where}: The request body is not valid JSON")
+    for rule in rules:
+        yield from rule(block, where)
+
+
+def extra_fields(value: Mapping[str, Any], allowed: AbstractSet[str]) -> list[str]:
+    """The names in an object that do not belong there, sorted."""
+    if value.keys() <= allowed:
+        return []
+    return sorted((name for name in value if name not in allowed), key=str)
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_text(block: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a text block with words in it."""
+    return is_object(block) and block.get("type") == "text" and not is_blank(block.get("text"))
+
+
+def is_blank(text: object) -> bool:
+    """Whether this is no text, or none but whitespace."""
+    return not isinstance(text, str) or not text or text.isspace()
+
+
+def is_mark(value: object) -> bool:
+    """Whether this may stand as `cache_control`; null is none."""
+    if value is None:
+        return True
+    if not is_object(value) or value.get("type") != "ephemeral":
+        return False
+    return value.keys() <= {"type", "ttl"} and value.get("ttl", "5m") in ("5m", "1h")
+
+
+def unsound(value: object, depth: int = 0) -> bool:
+    """Whether a JSON value cannot be sent: lone surrogates, NaN, infinities, nested too deep."""
+    if isinstance(value, str):
+        return not value.isascii() and _has_surrogate(value)
+    if isinstance(value, dict):
+        inner = cast("dict[object, object]", value)
+        return depth > MAX_DEPTH or any(
+            unsound(key) or unsound(item, depth + 1) for key, item in inner.items()
+        )
+    if isinstance(value, list):
+        return depth > MAX_DEPTH or any(
+            unsound(item, depth + 1) for item in cast("list[object]", value)
+        )
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return not (value is None or isinstance(value, int))
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _text(block: Block, where: str) -> Iterator[Violation]:
+    text = block.get("text")
+    if not isinstance(text, str):
+        yield Violation("B10", where, f"{where}.text.text: Input should be a valid string")
+    elif not text:
+        yield Violation("B10", where, "messages: text content blocks must be non-empty")
+        if block.get("cache_control"):
+            words = "cache_control cannot be set for empty text blocks"
+            yield Violation("B12", where, f"{where}.text: {words}")
+    elif text.isspace():
+        words = "text content blocks must contain non-whitespace text"
+        yield Violation("B11", where, f"messages: {words}")
+    cited = block.get("citations")
+    if cited is not None and not _are_objects(cited):
+        yield Violation("B27", where, f"{where}.text.citations: Input should be a valid list")
+
+
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, dict) for item in cast("list[object]", value)
+    )
+
+
+def _id(field: str) -> _Rule:
+    def rule(block: Block, where: str) -> Iterator[Violation]:
+        value = block.get(field)
+        if not isinstance(value, str) or not ID.fullmatch(value):
+            words = "String should match pattern '^[a-zA-Z0-9_-]+$'"
+            yield Violation("B08", where, f"{where}.{block['type']}.{field}: {words}")
+
+    return rule
+
+
+def _name(block: Block, where: str) -> Iterator[Violation]:
+    name = block.get("name")
+    if not isinstance(name, str) or not name:
+        words = "String should have at least 1 character"
+    elif len(name) > 200:
+        words = "String should have at most 200 characters"
+    elif not NAME.fullmatch(name):
+        words = "String should match pattern '^[a-zA-Z0-9_-]{1,200}$'"
+    else:
+        return
+    yield Violation("B09", where, f"{where}.{block['type']}.name: {words}")
+
+
+def _input(block: Block, where: str) -> Iterator[Violation]:
+    if not isinstance(block.get("input"), dict):
+        words = "Input should be a valid dictionary"
+        yield Violation("B07", where, f"{where}.{block['type']}.input: {words}")
+
+
+def _result_content(block: Block, where: str) -> Iterator[Violation]:
+    content = block.get("content")
+    if "content" in block and not isinstance(content, str | list):
+        text = f"{where}.tool_result.content: Input should be a valid string or list"
+        yield Violation("B27", where, text)
+    if isinstance(content, str) and content.isspace():
+        words = "text content blocks must contain non-whitespace text"
+        yield Violation("B11", where, f"messages: {words}")
+    if isinstance(content, list):
+        for index, item in enumerate(cast("list[object]", content)):
+            yield from _inner(item, f"{where}.tool_result.content.{index}")
+
+
+def _inner(item: object, where: str) -> Iterator[Violation]:
+    kind = item.get("type") if is_object(item) else None
+    if isinstance(kind, str) and kind not in IN_RESULTS:
+        text = f"{where}: Input tag {kind!r} does not match any expected tag"
+        yield Violation("R6", where, text)
+        return
+    yield from block_violations(item, where)
+
+
+def _error_content(block: Block, where: str) -> Iterator[Violation]:
+    flag = block.get("is_error", False)
+    if not isinstance(flag, bool):
+        text = f"{where}.tool_result.is_error: Input should be a valid boolean"
+        yield Violation("B27", where, text)
+        return
+    if not flag:
+        return
+    content = block.get("content")
+    if not content:
+        words = "content cannot be empty if `is_error` is true"
+        yield Violation("B29", where, f"{where}.tool_result: {words}")
+    elif isinstance(content, list):
+        items = cast("list[object]", content)
+        if any(is_object(item) and item.get("type") != "text" for item in items):
+            words = "all content must be type `text` if `is_error` is true"
+            yield Violation("B29", where, f"{where}.tool_result: {words}")
+
+
+def _thinking(block: Block, where: str) -> Iterator[Violation]:
+    if not isinstance(block.get("thinking"), str):
+        text = f"{where}.thinking: each thinking block must contain thinking"
+        yield Violation("B18", where, text)
+    if not isinstance(block.get("signature"), str) or not block["signature"]:
+        yield Violation("B17", where, f"{where}.thinking.signature: Field required")
+
+
+def _redacted(block: Block, where: str) -> Iterator[Violation]:
+    if not isinstance(block.get("data"), str) or not block["data"]:
+        yield Violation("B17", where, f"{where}.redacted_thinking.data: Field required")
+
+
+_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "base64": ("media_type", "data"),
+    "text": ("media_type", "data"),
+    "url": ("url",),
+    "file": ("file_id",),
+    "content": ("content",),
+}
+_DOCUMENT_TYPES = {"base64": "application/pdf", "text": "text/plain"}
+
+
+def _document(block: Block, where: str) -> Iterator[Violation]:
+    if not is_document(block):
+        yield Violation("B32", where, f"{where}.document.source: Could not process document")
+
+
+def is_document(block: Block) -> bool:
+    """Whether a document block has a source that can be sent."""
+    if not all(isinstance(block.get(name, ""), str | None) for name in ("title", "context")):
+        return False
+    source = block.get("source")
+    if not is_object(source) or not isinstance(source.get("type"), str):
+        return False
+    kind = cast("str", source["type"])
+    names = _SOURCES.get(kind, ())
+    given = [source.get(name) for name in names]
+    return (
+        bool(names)
+        and not any(map(is_blank, given))
+        and source.keys() <= {"type", *names}
+        and source.get("media_type") == _DOCUMENT_TYPES.get(kind)
+    )
+
+
+def _search_result(block: Block, where: str) -> Iterator[Violation]:
+    if not is_search_result(block):
+        yield Violation("B27", where, f"{where}.search_result: Field required")
+
+
+def is_search_result(block: Block) -> bool:
+    """Whether a search result has a source, a title and texts."""
+    content = block.get("content")
+    texts = cast("list[object]", content) if isinstance(content, list) else []
+    return (
+        isinstance(block.get("source"), str)
+        and isinstance(block.get("title"), str)
+        and bool(texts)
+        and all(is_text(item) and item.keys() <= FIELDS["text"] for item in texts)
+    )
+
+
+def _upload(block: Block, where: str) -> Iterator[Violation]:
+    if not isinstance(block.get("file_id"), str) or not block["file_id"]:
+        yield Violation("B27", where, f"{where}.container_upload.file_id: Field required")
+
+
+def _server_id(field: str) -> _Rule:
+    def rule(block: Block, where: str) -> Iterator[Violation]:
+        value = block.get(field)
+        if not isinstance(value, str) or not SERVER_ID.fullmatch(value):
+            words = "String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
+            yield Violation("B25", where, f"{where}.{block['type']}.{field}: {words}")
+
+    return rule
+
+
+def _server_content(block: Block, where: str) -> Iterator[Violation]:
+    if not isinstance(block.get("content"), list | dict):
+        yield Violation("B25", where, f"{where}.{block['type']}.content: Field required")
+
+
+_SERVER_RESULT: tuple[_Rule, ...] = (_server_id("tool_use_id"), _server_content)
+_RULES: Mapping[str, tuple[_Rule, ...]] = {
+    "text": (_text,),
+    "image": (image_violations,),
+    "document": (_document,),
+    "search_result": (_search_result,),
+    "container_upload": (_upload,),
+    "tool_use": (_id("id"), _name, _input),
+    "tool_result": (_id("tool_use_id"), _result_content, _error_content),
+    "thinking": (_thinking,),
+    "redacted_thinking": (_redacted,),
+    "server_tool_use": (_server_id("id"), _name, _input),
+} | dict.fromkeys(SERVER_RESULTS, _SERVER_RESULT)

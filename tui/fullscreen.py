@@ -1,0 +1,173 @@
+"""The full screen, wired: what the app asks of the rest of the program is answered here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import tui
+from tui import credentials, launch, settings_edit, trust
+from tui.agent.agent import Agent
+from tui.agent.assemble import Launch, known_model, make_agent
+from tui.app import HoldfastApp
+from tui.arguments import Options
+from tui.bridge import AppServices, SessionChoice
+from tui.clock import SystemClock
+from tui.errors import CredentialsError, UsageError
+from tui.paths import shorten
+from tui.permissions.base import Approver
+from tui.permissions.rules import Rule
+from tui.provider.base import ModelInfo
+from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, SessionRow, Setup
+from tui.servers import probe_local_servers
+from tui.session import catalog
+from tui.session.session import Session
+
+
+def open_screen(options: Options) -> int:
+    """Plain `holdfast`. Returns the exit code; raises UsageError without a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
+        )
+    wiring = _Wiring(options)
+    app = HoldfastApp(
+        wiring.services(),
+        choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
+        prompt=options.prompt,
+        theme=wiring.launch.config.theme,
+    )
+    app.run()
+    if wiring.session and wiring.session.path and wiring.session.path.exists():
+        print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
+    return app.return_code or 0
+
+
+class _Wiring:
+    """Holds what may change while the screen is open: the key, the trust, the session."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.launch: Launch = launch.prepare(options).launch
+        self.clock = SystemClock()
+        self.session: Session | None = None
+
+    def services(self) -> AppServices:
+        home, root = self.launch.folders, self.launch.workspace.root
+        asking = not self.options.trust and trust.needs_asking(home, root)
+        brought = trust.brought_along(root) if asking else ()
+        return AppServices(
+            clock=self.clock,
+            folders=home,
+            workspace=root,
+            make_agent=self.make_agent,
+            list_sessions=self.list_sessions,
+            set_up=self.set_up,
+            probe_servers=probe_local_servers,
+            model_info=self.model_info,
+            save_theme=self.save_theme,
+            decide_trust=self.decide_trust,
+            untrusted=tuple(str(path.relative_to(root)) for path in brought),
+            version=tui.__version__,
+        )
+
+    async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
+        await asyncio.to_thread(self._find_key)
+        session = await asyncio.to_thread(self._open, choice)
+        agent = make_agent(
+            self.launch,
+            session,
+            approver,
+            clock=self.clock,
+            remember_always=self._remember_always,
+        )
+        self.session = session
+        return agent
+
+    async def list_sessions(self) -> list[SessionRow]:
+        return await asyncio.to_thread(self._rows)
+
+    async def set_up(self, setup: Setup) -> str:
+        return await asyncio.to_thread(self._set_up, setup)
+
+    async def model_info(self, name: str) -> ModelInfo:
+        return known_model(self.launch, name)
+
+    async def save_theme(self, name: str) -> None:
+        await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
+
+    async def decide_trust(self, trusted: bool) -> None:
+        root = self.launch.workspace.root
+        await asyncio.to_thread(trust.decide, self.launch.folders, root, trusted=trusted)
+        self._reload()
+
+    def _reload(self) -> None:
+        """Read the configuration again; what was chosen meanwhile stays."""
+        now = self.launch
+        fresh = launch.prepare(self.options).launch
+        self.launch = replace(fresh, key=now.key, practice=now.practice)
+
+    def _find_key(self) -> None:
+        now = self.launch
+        key = now.key or launch.find_key(now)
+        if launch.needs_key(now, key):
+            raise CredentialsError(
+                "There is no API key yet.", hint="Paste one, name a server, or practise offline."
+            )
+        self.launch = now.with_key(key)
+
+    def _open(self, choice: SessionChoice) -> Session:
+        if choice.path is not None:
+            return Session.open(choice.path, clock=self.clock)
+        root = self.launch.workspace.root
+        if self.options.no_session:
+            return Session.in_memory(root, clock=self.clock)
+        return Session.create(root, folders=self.launch.folders, clock=self.clock)
+
+    def _rows(self) -> list[SessionRow]:
+        entries = catalog.entries(self.launch.folders, self.launch.workspace.root)
+        return [_row(entry) for entry in entries]
+
+    def _set_up(self, setup: Setup) -> str:
+        home = self.launch.folders
+        match setup:
+            case PracticeSetup():
+                self.launch = replace(self.launch, practice=True)
+                return "The practice model works offline. It is rule-based and says so."
+            case KeySetup(key):
+                place = credentials.store_key(key, "", env=os.environ, folders=home)
+                self.launch = self.launch.with_key(key.strip())
+            case ServerSetup(base_url, model, key):
+                if key:
+                    place = credentials.store_key(key, base_url, env=os.environ, folders=home)
+                else:
+                    place = None
+                settings_edit.set_user_value(home, "base_url", base_url)
+                settings_edit.set_user_value(home, "model", model)
+                self.launch = self.launch.with_key(key.strip() or None)
+                self._reload()
+                if place is None:
+                    return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
+        where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
+        return f"The key is kept in {where}."
+
+    def _remember_always(self, rule: Rule) -> None:
+        settings_edit.remember_always(self.launch.folders, str(rule))
+
+
+def _row(entry: catalog.Entry) -> SessionRow:
+    path = Path(entry.path)
+    try:
+        stat = path.stat()
+        size, changed = stat.st_size, stat.st_mtime
+    except OSError:
+        size, changed = 0, 0.0
+    try:
+        updated = datetime.fromisoformat(entry.updated)
+    except ValueError:
+        updated = datetime.fromtimestamp(changed).astimezone()
+    return SessionRow(entry.id, path, entry.title, updated, entry.messages, size, entry.state)

@@ -1,0 +1,188 @@
+"""What is never run, and what is asked for with a mark (decision 27). Each check gives a reason."""
+
+from __future__ import annotations
+
+import re
+
+from tui.permissions.base import Risk
+from tui.permissions.places import Places
+from tui.permissions.program import Program
+from tui.permissions.script import Redirect, Simple
+from tui.permissions.tiers import (
+    BLOCKED_NAMES,
+    BLOCKED_PROGRAMS,
+    DOWNLOADERS,
+    GIT_HIGH,
+    GIT_RUNS,
+    HIGH_PROGRAMS,
+    HIGH_WORDS,
+    INTERPRETERS,
+    RECURSIVE,
+    SHELLS,
+    STOPS_MACHINE,
+    WRITERS,
+)
+from tui.permissions.words import Word
+from tui.permissions.wrappers import find_roots
+
+_SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
+_KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
+_MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
+
+
+def blocked(simple: Simple, program: Program, places: Places) -> str:
+    """Why the command is never run; "" if nothing speaks against it."""
+    name, operands = program.name, program.operands
+    texts = {word.text for word in program.args}
+    if name in BLOCKED_PROGRAMS:
+        return BLOCKED_PROGRAMS[name]
+    if BLOCKED_NAMES.fullmatch(name):
+        return "it overwrites a file system"
+    if (name in {"systemctl", "loginctl"} and texts & STOPS_MACHINE) or (
+        name == "init" and texts & {"0", "6"}
+    ):
+        return "it stops the machine"
+    written = operands[-1:] if name in {"cp", "mv", "install"} else operands
+    if name == "dd":
+        written = tuple(Word(w.text[3:]) for w in program.args if w.text.startswith("of="))
+    if name in WRITERS - {"ln"} and any(places.device(word, simple.cwd) for word in written):
+        return "it writes onto a device"
+    return _destroys(simple, program, places) or _reads_key(simple, program, places)
+
+
+def _destroys(simple: Simple, program: Program, places: Places) -> str:
+    name, operands = program.name, program.operands
+    recursive = name in RECURSIVE and program.has(*RECURSIVE[name])
+    if (name == "rm" and recursive) or name in {"rimraf", "srm"}:
+        targets = operands
+    elif name == "find" and any(word.text == "-delete" for word in program.args):
+        targets = find_roots(simple)
+    elif recursive:
+        lost = next((s for w in operands if (s := places.system(w, simple.cwd))), "")
+        return f"it changes every file of {lost}" if lost else ""
+    else:
+        return ""
+    lost = next((v for w in targets if (v := places.vital(w, simple.cwd))), "")
+    return f"it deletes {lost}" if lost else ""
+
+
+def _reads_key(simple: Simple, program: Program, places: Places) -> str:
+    name, args = program.name, program.args
+    why = "it reaches the program's own key"
+    for word in simple.words[1:]:
+        for text in {word.text, word.text.partition("=")[2]} - {""}:
+            one = Word(text, word.glob)
+            if places.secret(one, simple.cwd):
+                return why
+            at_config = places.config and places.path(text, simple.cwd) == places.config
+            if at_config and name not in _MAY_NAME:
+                return why
+    if name in _KEYRINGS and any("holdfast" in word.text.lower() for word in args):
+        return why
+    if name == "ps" and any(
+        re.fullmatch(r"[A-Za-z]*e[A-Za-z]*|-[A-Za-z]*E[A-Za-z]*", word.text) for word in args[:1]
+    ):
+        return "it shows the environment of other processes, the program's own key with it"
+    return ""
+
+
+def high(simple: Simple, program: Program, places: Places) -> str:
+    """Why the command is high-risk; "" if it is not."""
+    name, args, operands = program.name, program.args, program.operands
+    if name in HIGH_PROGRAMS:
+        return f"{name} {HIGH_PROGRAMS[name]}"
+    first = {word.text for word in operands[:2]}
+    if first & HIGH_WORDS.get(name, frozenset()):
+        return f"{name} installs, removes or publishes"
+    if name == "rm" and program.has(*RECURSIVE["rm"]):
+        return "it deletes folders"
+    if name == "rm" and any(word.glob for word in operands):
+        return "it deletes whatever matches a pattern"
+    if name in RECURSIVE and program.has(*RECURSIVE[name]):
+        return "it changes a whole folder"
+    if name == "find" and any(word.text == "-delete" for word in args):
+        return "it deletes what it finds"
+    if name == "git":
+        return _git(program)
+    if name in {"curl", "wget"} and (program.has(*_SENDS) or program.has("--post-file")):
+        return "it may send data to a server"
+    if name in {"source", "."} and not all(word.known for word in operands[:1]):
+        return "it runs a text that is made while it runs"
+    if (INTERPRETERS.fullmatch(name) or name in SHELLS) and _downloaded(simple):
+        return "it runs what was downloaded"
+    return _writes(simple, program, places)
+
+
+def _git(program: Program) -> str:
+    subcommand = program.args[0].text if program.args else ""
+    rest = Program("git", program.args[1:])
+    texts = [word.text for word in (*program.settings, *program.args)]
+    if subcommand == "clean" and rest.has("-n", "--dry-run"):
+        return ""
+    if subcommand == "restore" and rest.has("--staged", "-S") and not rest.has("-W", "--worktree"):
+        return ""
+    needed = GIT_HIGH.get(subcommand)
+    if needed is not None and (
+        not needed or rest.has(*needed) or ("--" in needed and "--" in texts)
+    ):
+        return f"git {subcommand} can lose or publish work"
+    may_set = subcommand == "config" or any(text in {"-c", "--config-env"} for text in texts)
+    if may_set and any(GIT_RUNS.search(text) for text in texts):
+        return "it makes git run another program"
+    if rest.has("--upload-pack", "--receive-pack", "--exec") or any(
+        text.startswith("--exec-path=") for text in texts
+    ):
+        return "it makes git run another program"
+    return ""
+
+
+def _downloaded(simple: Simple) -> bool:
+    return any(
+        one.words and one.words[0].text.rsplit("/", 1)[-1] in DOWNLOADERS for one in simple.feeds
+    )
+
+
+def _writes(simple: Simple, program: Program, places: Places) -> str:
+    """A program that writes, given a path it should not touch."""
+    in_place = program.name == "sed" and program.has("-i", "--in-place")
+    if program.name not in WRITERS and not in_place:
+        return ""
+    operands = program.operands[1:] if in_place or program.name == "chmod" else program.operands
+    for word in operands:
+        path = places.path(word.text, simple.cwd)
+        if path is None:
+            continue
+        if places.outside(word, simple.cwd):
+            return f"it touches {path}, outside the workspace"
+        if inner := _internal(path.parts, places):
+            return f"it touches {inner}"
+    return ""
+
+
+def _internal(parts: tuple[str, ...], places: Places) -> str:
+    below = parts[len(places.workspace.parts) :]
+    if parts[: len(places.workspace.parts)] != places.workspace.parts or not below:
+        return ""
+    known = {".git": "the repository's own files", ".holdfast": "the program's own files"}
+    return known.get(below[0], "")
+
+
+def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
+    """The tier of a redirection, and why."""
+    path = places.path(one.target.text, one.cwd)
+    if places.secret(one.target, one.cwd):
+        return "blocked", "it reaches the program's own key"
+    if one.writes and places.device(one.target, one.cwd):
+        return "blocked", "it writes onto a device"
+    if places.network(one.target):
+        return "high-risk", "it opens a network connection"
+    if places.outside(one.target, one.cwd):
+        where = str(path) if path else "a file that is only known when it runs"
+        if one.writes:
+            return "high-risk", f"it writes to {where}, outside the workspace"
+        return "standard", f"it reads {where}, outside the workspace"
+    if not one.writes or (path is not None and path.parts[:2] == ("/", "dev")):
+        return "safe", "it only reads"
+    if path is not None and (inner := _internal(path.parts, places)):
+        return "high-risk", f"it writes into {inner}"
+    return "standard", f"it writes {one.target.text}"

@@ -1,0 +1,252 @@
+"""From events to widgets: one `match`, no decisions. A session has one presenter."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.messages import Block, Usage, text_of
+from tui.screens.chat import ChatScreen
+from tui.session.records import Record
+from tui.widgets.context_meter import MeterState
+from tui.widgets.conversation.items import (
+    AssistantItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tui.widgets.transcript import SHOWN_CHARS, debug_item, fill, items_of, repair_item, title_of
+
+KEPT_CHARS = 1_000_000
+"""Of what a running tool prints, the last characters that are kept to be shown again."""
+
+
+class Presenter:
+    """Draws one session's events on a chat screen. `last_answer` is the newest whole answer."""
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self.usage = Usage()
+        self.last_answer = ""
+        self._provisional: list[Item] = []
+        self._streaming: AssistantItem | ThinkingItem | None = None
+        self._tools: dict[str, ToolItem] = {}
+        self._outputs: dict[str, deque[str]] = {}
+        self._heard = 0
+        self._spent: float | None = 0.0
+        self._live: str | None = None
+
+    def resume(self, records: Sequence[Record]) -> None:
+        """Begin with what a session already holds. Called once, before the first event."""
+        items = items_of(records)
+        self._chat.fill(items)
+        self._tools = {item.id: item for item in items if isinstance(item, ToolItem)}
+        for record in records:
+            if record.type == "tool_result":
+                text = text_of(cast("list[Block]", record.data.get("content") or []))
+                self._outputs[str(record.data.get("call_id"))] = deque([text[:SHOWN_CHARS]])
+        answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
+        self.last_answer = next(answers, "")
+        turns = sum(isinstance(item, UserItem) for item in items)
+        self._status(turns=turns, cost_usd=None, trouble="")
+
+    def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
+        """Draw one event."""
+        chat = self._chat
+        match event:
+            case events.SessionStarted(path=path, model=model):
+                self._header(model=model, think=False, verbose=False, elevated=False)
+                self._status(keeping=path is not None)
+            case events.UserMessage(text):
+                self._end_stream()
+                chat.add(UserItem(text))
+            case events.DirectivesChanged(think, verbose, elevated):
+                self._header(think=think, verbose=verbose, elevated=elevated)
+            case events.RequestSent(model=model):
+                self._void()
+                chat.retry.done()
+                chat.work(f"waiting for {model}")
+            case events.ThinkingDelta(text):
+                chat.work("thinking")
+                self._stream(ThinkingItem, text)
+            case events.TextDelta(text):
+                chat.work("answering")
+                self._stream(AssistantItem, text)
+            case events.ToolInputDelta(id_, name, _):
+                chat.work(f"writing {name}")
+                self._writing(id_, name)
+            case events.AssistantMessage(text=text, usage=usage):
+                self._end_stream()
+                self._provisional.clear()
+                self.last_answer = text or self.last_answer
+                self.usage += usage
+            case events.ToolStarted(id_, name, input_, label):
+                chat.work(f"running {name}")
+                self._begin(id_, name, input_, label)
+            case events.PermissionAsked(id_):
+                chat.work("waiting for your answer")
+                self._set_tool(id_, state="waiting")
+            case events.PermissionAnswered(id_, name, answer, by):
+                chat.work(f"running {name}")
+                refused = answer in {"no", "deny"}
+                mark = "ELEVATED" if by == "elevated" else ""
+                self._set_tool(id_, state="denied" if refused else "running", summary=mark)
+            case events.ToolOutputChunk(id_, text):
+                self._hear(id_, text)
+            case events.ToolFinished():
+                self._finish(event)
+            case events.RetryScheduled(attempt, most, delay_s, reason, _, _):
+                chat.work("waiting to try again")
+                chat.retry.wait(reason, attempt=attempt, max_attempts=most, delay_s=delay_s)
+                note = f"{reason} · retry {attempt} of {most} in {delay_s:.0f} s"
+                chat.add(NoticeItem(note, "warning"))
+            case events.ContextMeasured(count, measured, estimated, window, parts, source):
+                chat.measure(MeterState(count, measured, estimated, window, parts, source))
+            case events.TodosChanged(todos):
+                chat.todos.todos = todos
+            case events.QueueChanged(texts):
+                chat.queued.texts = texts
+            case events.StorageChanged(saved, detail):
+                self._status(trouble="" if saved else detail or "the disk refuses")
+            case events.RepairApplied(findings):
+                chat.add(repair_item(findings))
+            case events.Notice(text):
+                chat.add(NoticeItem(text))
+            case events.Debug(text):
+                chat.add(debug_item(text))
+            case events.ErrorRaised(message=message, hint=hint):
+                chat.add(NoticeItem(f"{message} {hint}".strip(), "error"))
+            case events.TurnFinished(outcome, _, cost_usd):
+                self._end(outcome, cost_usd)
+
+    def open_output(self, item: Item) -> bool:
+        """Show the output of a tool call in the output pane. False for other items."""
+        if not isinstance(item, ToolItem):
+            return False
+        text = "".join(self._outputs.get(item.id, ())) or item.diff or item.preview
+        self._live = item.id if item.state in {"running", "waiting"} else None
+        self._chat.show_output(title_of(item), text)
+        return True
+
+    def retitle(self, title: str, branch: str) -> None:
+        self._header(title=title, branch=branch)
+
+    def name_model(self, model: str) -> None:
+        self._header(model=model)
+
+    def _header(self, **changes: Any) -> None:
+        self._chat.header.state = replace(self._chat.header.state, **changes)
+
+    def _status(self, **changes: Any) -> None:
+        self._chat.status.state = replace(self._chat.status.state, **changes)
+
+    def _stream(self, kind: type[AssistantItem] | type[ThinkingItem], text: str) -> None:
+        if not isinstance(self._streaming, kind):
+            self._end_stream()
+            item = kind(streaming=True)
+            if isinstance(item, ThinkingItem):
+                item.folded = False
+            self._streaming = item
+            self._provisional.append(item)
+            self._chat.add(item)
+        assert self._streaming
+        self._chat.conversation.stream(self._streaming, text)
+
+    def _end_stream(self) -> None:
+        if self._streaming:
+            if isinstance(self._streaming, ThinkingItem):
+                self._streaming.folded = True
+            self._chat.conversation.finish(self._streaming)
+            self._streaming = None
+
+    def _void(self) -> None:
+        """Another attempt begins: what the last one streamed never was."""
+        self._streaming = None
+        for item in self._provisional:
+            self._chat.conversation.remove(item)
+            if isinstance(item, ToolItem):
+                self._tools.pop(item.id, None)
+        self._provisional.clear()
+
+    def _writing(self, id_: str, name: str) -> None:
+        if id_ not in self._tools:
+            self._end_stream()
+            item = self._tools[id_] = ToolItem(id_, name, state="writing")
+            self._provisional.append(item)
+            self._chat.add(item)
+
+    def _begin(self, id_: str, name: str, input_: dict[str, Any], label: str) -> None:
+        if item := self._tools.get(id_):
+            item.label, item.input, item.state = label, input_, "running"
+            self._chat.conversation.changed(item)
+        else:
+            item = self._tools[id_] = ToolItem(id_, name, label, input=input_)
+            self._chat.add(item)
+        if self._live is None:
+            self._live = id_
+            self._chat.show_output(title_of(item), "")
+
+    def _set_tool(self, id_: str, **changes: Any) -> None:
+        if item := self._tools.get(id_):
+            for name, value in changes.items():
+                setattr(item, name, value)
+            self._chat.conversation.changed(item)
+
+    def _hear(self, id_: str, text: str) -> None:
+        heard = self._outputs.setdefault(id_, deque())
+        heard.append(text)
+        self._heard += len(text)
+        while self._heard > KEPT_CHARS and len(heard) > 1:
+            self._heard -= len(heard.popleft())
+        if id_ == self._live:
+            self._chat.output.write(text)
+
+    def _finish(self, event: events.ToolFinished) -> None:
+        item = self._tools.get(event.id)
+        if item is None:
+            return
+        fill(
+            item,
+            is_error=event.is_error,
+            seconds=event.seconds,
+            receipt=event.receipt,
+            text=event.text,
+            diff=event.display,
+            summary=event.summary,
+        )
+        streamed = event.id in self._outputs
+        self._heard -= sum(map(len, self._outputs.get(event.id, ())))
+        self._outputs[event.id] = deque([event.text])
+        self._chat.conversation.changed(item)
+        if self._live == event.id:
+            self._live = None
+            if not streamed:
+                self._chat.show_output(title_of(item), event.display or event.text)
+
+    def _end(self, outcome: str, cost_usd: float | None) -> None:
+        chat = self._chat
+        self._end_stream()
+        self._provisional.clear()
+        for item in self._tools.values():
+            if item.state in {"writing", "waiting", "running"}:
+                item.state = "interrupted"
+                chat.conversation.changed(item)
+        if outcome == "interrupted":
+            chat.add(NoticeItem("Stopped. Say how to go on.", "warning"))
+        chat.retry.done()
+        chat.queued.texts = ()
+        if all(todo.get("status") == "completed" for todo in chat.todos.todos):
+            chat.todos.todos = ()
+        if cost_usd is None or self._spent is None:
+            self._spent = None
+        else:
+            self._spent += cost_usd
+        self._status(turns=chat.status.state.turns + 1, cost_usd=self._spent)
+        self._live = None
+        chat.idle()

@@ -1,0 +1,156 @@
+"""Events of one answer → deltas while it comes, content blocks when it is there.
+
+Pieces are collected in lists and joined once: the cost of an answer grows with its length, not
+with its square.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+from tui.messages import Block, Usage
+from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
+
+Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
+
+_PIECE: Final = {
+    "text_delta": "text",
+    "input_json_delta": "partial_json",
+    "thinking_delta": "thinking",
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A block as it began, and the pieces of the field that grows."""
+
+    block: Block
+    pieces: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer in the making. `done` once the server said that it is complete."""
+
+    model: str
+    done: bool = False
+    _blocks: dict[int, _Open] = field(default_factory=dict[int, _Open])
+    _usage: dict[str, int] = field(default_factory=dict[str, int])
+    _stop_reason: str = ""
+
+    def feed(self, event: dict[str, Any]) -> Delta | None:
+        """Take one event. Unknown kinds are passed over.
+
+        Raises KeyError, TypeError or AttributeError on an event that is not of the API's shape.
+        """
+        match event["type"]:
+            case "content_block_delta":
+                return self._grow(self._blocks[event["index"]], event["delta"])
+            case "content_block_start":
+                return self._begin(event["index"], event["content_block"])
+            case "message_start":
+                message = event["message"]
+                self.model = message.get("model") or self.model
+                self._count(message.get("usage"))
+            case "message_delta":
+                self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
+                self._count(event.get("usage"))
+            case "message_stop":
+                self.done = True
+            case _:
+                pass
+        return None
+
+    def completed(self, request_id: str | None) -> Completed:
+        """The whole answer. Blocks stand in the order in which they began."""
+        content = [_closed(opened) for opened in self._blocks.values()]
+        called = any(block.get("type") == "tool_use" for block in content)
+        return Completed(
+            content=content,
+            model=self.model,
+            stop_reason=self._stop_reason or ("tool_use" if called else "end_turn"),
+            usage=Usage.from_json(self._usage),
+            request_id=request_id,
+        )
+
+    def _begin(self, index: int, block: Block) -> Delta | None:
+        opened = self._blocks[index] = _Open({**block})
+        kind = block["type"]
+        if kind == "tool_use":
+            return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), "")
+        if kind in {"text", "thinking"} and (begun := block.get(kind)):
+            opened.pieces.append(begun)
+            return TextDelta(begun) if kind == "text" else ThinkingDelta(begun)
+        return None
+
+    def _grow(self, opened: _Open, delta: dict[str, Any]) -> Delta | None:
+        kind = delta["type"]
+        if name := _PIECE.get(kind):
+            piece: str = delta[name]
+            if not isinstance(piece, str):  # pyright: ignore[reportUnnecessaryIsInstance] (a server's word)
+                raise TypeError(f"{name} is not a string")
+            opened.pieces.append(piece)
+            if kind == "text_delta":
+                return TextDelta(piece)
+            if kind == "thinking_delta":
+                return ThinkingDelta(piece)
+            block = opened.block
+            if block["type"] == "tool_use":
+                return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), piece)
+        elif kind == "signature_delta":
+            opened.block["signature"] = delta["signature"]
+        elif kind == "citations_delta":
+            known = cast("list[Any]", opened.block.get("citations") or [])
+            opened.block["citations"] = [*known, delta["citation"]]
+        return None
+
+    def _count(self, usage: object) -> None:
+        """Figures of a later event are totals: they replace. A later 0 or null says nothing."""
+        if isinstance(usage, dict):
+            found = cast("dict[str, object]", usage)
+            self._usage |= {k: n for k, n in found.items() if isinstance(n, int) and n > 0}
+
+
+def _closed(opened: _Open) -> Block:
+    block, kind = opened.block, opened.block.get("type", "")
+    if kind in {"text", "thinking"}:
+        return {**block, kind: "".join(opened.pieces)}
+    if opened.pieces or kind == "tool_use":
+        given = "".join(opened.pieces) if opened.pieces else block.get("input")
+        return {**block, "input": tool_input(given)}
+    return block
+
+
+def tool_input(given: object) -> dict[str, Any]:
+    """A call's input as an object (B07).
+
+    JSON is parsed, twice if the first result is a string; nothing, null and [] are an empty
+    object; what is none even then becomes `{"raw_input": …}`.
+    """
+    value = given
+    for _ in range(2):
+        if isinstance(value, str) and value.strip():
+            try:
+                value = json.loads(value, parse_constant=_not_json, parse_float=_finite)
+            except (ValueError, RecursionError):
+                break
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    if value is None or value == [] or (isinstance(value, str) and not value.strip()):
+        return {}
+    return {"raw_input": given if isinstance(given, str) else json.dumps(given)}
+
+
+def _not_json(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(number: str) -> float:
+    """1e999 parses to infinity, which could never be sent back."""
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is out of range")
+    return value

@@ -1,0 +1,230 @@
+"""Whatever goes wrong with a request → one ProviderError. Nobody above looks at text.
+
+An answer with an error (an HTTP status, or an `error` event in a stream, whose status is 200) is
+looked up in `RULES`, first match wins. What never was an answer (no connection, a torn stream,
+silence) is told apart by exception.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final, cast
+
+from tui.errors import ProviderError
+from tui.provider.anthropic import texts
+from tui.provider.anthropic.rules import RULES, Rule
+
+RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""R17. The gateway statuses of CDNs (520 to 524) are of the same kind."""
+
+_RETRYABLE_EVENTS: Final = frozenset(
+    {"overloaded_error", "api_error", "rate_limit_error", "timeout_error"}
+)
+_LONGEST_MESSAGE: Final = 500
+
+STREAM_HINT: Final = "Send the prompt again."
+WAIT_HINT: Final = (
+    "Send the prompt again; first_byte_timeout_s and stall_timeout_s under [retry] in config.toml "
+    "say how long to wait."
+)
+URL_HINT: Final = "Check base_url in config.toml or ANTHROPIC_BASE_URL."
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is known of the request that failed. `began`: part of the answer had come."""
+
+    url: str
+    model: str
+    now: datetime
+    began: bool = False
+
+
+def classify(error: BaseException, at: Attempt) -> ProviderError:
+    """An exception of the SDK, its HTTP layer or the parsing of an answer, as a ProviderError."""
+    import anthropic  # noqa: PLC0415 (loaded by now, and never at start-up)
+    import httpx2  # noqa: PLC0415
+
+    chain = list(_causes(error))
+    if isinstance(error, anthropic.APIStatusError):
+        headers = cast("Mapping[str, str]", error.response.headers)
+        return from_answer(error.status_code, headers, error.body, at)
+    if any(isinstance(e, (TimeoutError, httpx2.TimeoutException)) for e in chain):
+        connecting = any(isinstance(e, httpx2.ConnectTimeout) for e in chain)
+        what = "No connection to" if connecting else "No answer from"
+        return ProviderError("timeout", f"{what} {at.url} in time.", hint=WAIT_HINT, retryable=True)
+    if any(isinstance(e, ssl.SSLCertVerificationError) for e in chain):
+        return ProviderError(
+            "network",
+            f"The certificate of {at.url} could not be verified.",
+            hint="If a proxy looks into TLS, set SSL_CERT_FILE to its certificate.",
+        )
+    if isinstance(error, (ValueError, TypeError)) and not at.began:
+        return ProviderError(
+            "invalid_request",
+            "The request cannot be written as JSON.",
+            hint="Repair the session with /repair.",
+        )
+    if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
+        return _lost(chain, at)
+    return broken("the server sent something that is not an event of the Messages API")
+
+
+def broken(why: str) -> ProviderError:
+    """A stream that did not reach its end."""
+    return ProviderError(
+        "stream_broken", f"The answer broke off: {why}.", hint=STREAM_HINT, retryable=True
+    )
+
+
+def _lost(chain: list[BaseException], at: Attempt) -> ProviderError:
+    if at.began:
+        return broken("the connection was lost")
+    return ProviderError(
+        "network",
+        f"Cannot reach {at.url}{_reason(chain)}.",
+        hint="Check the connection, and that the server runs at this address.",
+        retryable=True,
+    )
+
+
+def from_answer(
+    status: int, headers: Mapping[str, str], body: object, at: Attempt
+) -> ProviderError:
+    """An error that the server named, by status, error type, error code and text."""
+    kind, code, said = texts.read(body)
+    page = texts.page_title(body, headers)
+    rule = next((r for r in RULES if _fits(r, status, kind, code, said)), RULES[-1])
+    retryable = status in RETRYABLE_STATUS or 520 <= status <= 524
+    if status == HTTPStatus.OK:
+        retryable = kind in _RETRYABLE_EVENTS
+    if rule.final or headers.get("x-should-retry") == "false":
+        retryable = False
+    message, hint = _phrase(rule, status, said, at)
+    if page is not None:
+        message, hint = _of_page(status, page, rule, at)
+    elif 300 <= status <= 399:
+        target = headers.get("location", "elsewhere")
+        message, hint = f"{at.url} redirects to {target}.", URL_HINT
+    return ProviderError(
+        rule.error_class,
+        message,
+        hint=hint,
+        status=status,
+        request_id=headers.get("request-id") or texts.field(body, "request_id"),
+        retry_after=retry_after(headers, at.now),
+        retryable=retryable,
+    )
+
+
+def not_the_api(headers: Mapping[str, str], body: bytes, at: Attempt) -> ProviderError:
+    """A success that is not a stream of events: a web page, most often, or some JSON."""
+    text = body.decode("utf-8", "replace")
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        value = text
+    if texts.is_error(value):
+        return from_answer(HTTPStatus.OK, headers, value, at)
+    page = texts.page_title(value, headers)
+    what = _a_page(page) if page is not None else headers.get("content-type") or "something else"
+    return ProviderError(
+        "not_found",
+        f"{at.url} answered with {what}, not with the Messages API.",
+        hint=URL_HINT,
+        status=HTTPStatus.OK,
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds until the server wants to be asked again: retry-after-ms, seconds or HTTP date."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    if (seconds := _number(value)) is not None or value is None:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _number(value: str | None) -> float | None:
+    if value is None or not re.fullmatch(r"\s*\d{1,15}(\.\d{1,15})?\s*", value):
+        return None
+    return float(value)
+
+
+def _fits(rule: Rule, status: int, kind: str, code: str, said: str) -> bool:
+    if rule.unless and rule.unless.search(said):
+        return False
+    if rule.codes and rule.codes.search(code):
+        return True
+    named = status in rule.statuses or kind in rule.types
+    return named and (rule.text is None or rule.text.search(said) is not None)
+
+
+def _phrase(rule: Rule, status: int, said: str, at: Attempt) -> tuple[str, str]:
+    places = {"url": at.url, "model": at.model}
+    headline = rule.headline.format(**places)
+    number = f" ({status})" if status != HTTPStatus.OK else ""
+    said = texts.shortened(said, _LONGEST_MESSAGE)
+    message = f"{headline}{number}: {said}" if said else f"{headline}{number}"
+    return message if message.endswith((".", "!", "?", "…")) else message + ".", rule.hint.format(
+        **places
+    )
+
+
+def _of_page(status: int, page: str, rule: Rule, at: Attempt) -> tuple[str, str]:
+    message = f"{at.url} answered with {_a_page(page)} ({status}), not with the Messages API."
+    if rule.error_class in {"server", "overloaded", "timeout", "rate_limit"}:
+        return message, "A proxy may be in the way; wait a moment and send the prompt again."
+    return message, f"{URL_HINT} A proxy may be in the way."
+
+
+def _a_page(title: str) -> str:
+    return f"a web page “{title}”" if title else "a web page"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what caused it, groups opened; each once."""
+    seen: set[int] = set()
+    waiting: list[BaseException] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", current)
+            waiting.extend(group.exceptions)
+        # The HTTP layer hands on what it caught as an argument.
+        args = cast("tuple[object, ...]", current.args)
+        waiting.extend(arg for arg in args if isinstance(arg, BaseException))
+        before = current.__context__ if not current.__suppress_context__ else None
+        waiting.extend(e for e in (current.__cause__, before) if e is not None)
+
+
+def _reason(chain: list[BaseException]) -> str:
+    """Why there is no connection, as ": …", or nothing where nobody says."""
+    for error in reversed(chain):
+        if isinstance(error, socket.gaierror):
+            return ": its name is not known here"
+        if isinstance(error, ssl.SSLError):
+            return ": it does not speak TLS"
+        if isinstance(error, OSError) and error.errno:
+            return f": {os.strerror(error.errno).lower()}"
+    return ""

@@ -1,0 +1,237 @@
+"""The table: which answer is which class of error. The first rule that fits decides.
+
+Beside each rule stands a text as servers really send it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tui.errors import ErrorClass
+
+
+def _words(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule fits by status or error type; with `text`, only if the text is found as well.
+
+    `codes` fits by the error's code alone, `unless` forbids by text. `final` is an error that
+    waiting does not mend, whatever its status. `headline` and `hint` may name {url} and {model}.
+    """
+
+    error_class: ErrorClass
+    headline: str
+    hint: str
+    statuses: frozenset[int] = frozenset()
+    types: frozenset[str] = frozenset()
+    codes: re.Pattern[str] | None = None
+    text: re.Pattern[str] | None = None
+    unless: re.Pattern[str] | None = None
+    final: bool = False
+
+
+OVERFLOW: Final = _words(
+    # Anthropic: prompt is too long: 213462 tokens > 200000 maximum
+    r"prompt is too long",
+    # Anthropic: input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000
+    r"exceed context limit",
+    # Bedrock: Input is too long for requested model.
+    r"input is too long for requested model",
+    # OpenAI: Your input exceeds the context window of this model.
+    r"exceeds the context window",
+    # Google: The input token count (1196265) exceeds the maximum number of tokens allowed
+    r"input token count.*exceeds the maximum",
+    # xAI: This model's maximum prompt length is 131072 but the request contains 537812 tokens.
+    r"maximum prompt length is \d",
+    # Groq: Please reduce the length of the messages or completion.
+    r"reduce the length of the messages",
+    # OpenRouter: This endpoint's maximum context length is 131072 tokens.
+    r"maximum context length is [\d,]+ tokens",
+    # Copilot: prompt token count of 130000 exceeds the limit of 128000
+    r"exceeds the limit of \d",
+    # llama.cpp: the request exceeds the available context size, try increasing it
+    r"exceeds the available context size",
+    # LM Studio: The number of tokens to keep … is greater than the context length.
+    r"greater than the context length",
+    # MiniMax: invalid params, context window exceeds limit
+    r"context window exceeds limit",
+    # Kimi: Your request exceeded model token limit: 262144
+    r"exceeded model token limit",
+    # Mistral: Prompt … too large for model with 131072 maximum context length
+    r"too large for model with \d+ maximum context length",
+    r"model_context_window_exceeded",
+    r"context_length_exceeded",
+    r"too many tokens",
+    r"token limit exceeded",
+    r"tool output too large",
+    r"tool_result too large",
+)
+"""O26, O33: the ways in which servers say that the prompt is longer than the window."""
+
+NOT_OVERFLOW: Final = _words(
+    # Groq: Request too large for model … on tokens per minute (TPM): Limit 6000
+    r"tokens?[ -]per[ -]minute|\btpm\b",
+    # too many tokens: the rate limit of 80,000 input tokens is reached
+    r"rate.?limit",
+    r"billing|credit balance|quota",
+    # Reasoning is mandatory for this endpoint and cannot be disabled.
+    r"reasoning.{0,20}(mandatory|required|constraint|cannot be disabled)|requires reasoning",
+    # Model context window too small (4096 tokens). Minimum is 16000.
+    r"context window (is )?too small",
+)
+"""O27: texts that mention tokens or windows and mean something else."""
+
+_AGAIN = "Wait a moment and send the prompt again"
+_OTHER_MODEL = "choose another model with /model or --model"
+
+RULES: Final[tuple[Rule, ...]] = (
+    # 402 "billing_error"; 400 Your credit balance is too low to access the Anthropic API. …
+    # 429 with details.error_code "enforced_spend_limit_reached": waiting a minute does not help
+    Rule(
+        error_class="billing",
+        headline="The account cannot pay for this request",
+        hint="Add credit or raise the spend limit with the provider, or use another key.",
+        statuses=frozenset({402}),
+        types=frozenset({"billing_error"}),
+        codes=_words(r"spend_limit_reached", r"billing", r"not_billable", r"insufficient_quota"),
+        final=True,
+    ),
+    Rule(
+        error_class="billing",
+        headline="The account cannot pay for this request",
+        hint="Add credit with the provider, or use another key.",
+        statuses=frozenset({400, 403, 429}),
+        text=_words(r"credit balance is too low", r"exceeded your current quota"),
+        final=True,
+    ),
+    # 413 request_too_large: Request exceeds the maximum size
+    Rule(
+        error_class="payload_too_large",
+        headline="The request is larger than {url} accepts",
+        hint="Shorten it with /compact, or start a new session with /new.",
+        statuses=frozenset({413}),
+        types=frozenset({"request_too_large"}),
+        unless=NOT_OVERFLOW,
+        final=True,
+    ),
+    # 429 rate_limit_error: This request would exceed your organization's rate limit of …
+    # 413 Request too large for model … on tokens per minute (TPM): Limit 6000, Requested 9420
+    Rule(
+        error_class="rate_limit",
+        headline="The server's rate limit is reached",
+        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        statuses=frozenset({429}),
+        types=frozenset({"rate_limit_error"}),
+    ),
+    Rule(
+        error_class="rate_limit",
+        headline="The server's rate limit is reached",
+        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        statuses=frozenset({200, 400, 413, 422, 500, 503}),
+        text=_words(r"tokens?[ -]per[ -]minute", r"\btpm\b", r"rate.?limit", r"too many requests"),
+    ),
+    # 401 authentication_error: invalid x-api-key
+    Rule(
+        error_class="auth",
+        headline="{url} refused the API key",
+        hint="Check ANTHROPIC_API_KEY or the saved key; `holdfast doctor` tests it.",
+        statuses=frozenset({401}),
+        types=frozenset({"authentication_error"}),
+    ),
+    # 403 permission_error: Your API key does not have permission to use the specified resource.
+    Rule(
+        error_class="auth",
+        headline="The API key may not do this",
+        hint=f"Use another key, or {_OTHER_MODEL}; `holdfast doctor` tests the key.",
+        statuses=frozenset({403}),
+        types=frozenset({"permission_error"}),
+    ),
+    # 400 prompt is too long: 213462 tokens > 200000 maximum
+    Rule(
+        error_class="context_overflow",
+        headline="The conversation is longer than {model} can read",
+        hint="Shorten it with /compact, or start a new session with /new.",
+        statuses=frozenset({200, 400, 422, 500}),
+        text=OVERFLOW,
+        unless=NOT_OVERFLOW,
+        final=True,
+    ),
+    Rule(
+        error_class="context_overflow",
+        headline="The conversation is longer than {model} can read",
+        hint="Shorten it with /compact, or start a new session with /new.",
+        types=frozenset({"exceed_context_size_error", "context_length_exceeded"}),
+        codes=_words(r"^context_length_exceeded$", r"^model_context_window_exceeded$"),
+        final=True,
+    ),
+    # 404 not_found_error: model: claude-nothing-1
+    # 404 of Ollama: model "x" not found, try pulling it first
+    Rule(
+        error_class="not_found",
+        headline="There is no model {model} at {url}",
+        hint="Choose one that the server has with /model or --model.",
+        statuses=frozenset({404}),
+        types=frozenset({"not_found_error"}),
+        text=_words(r"\bmodels?\b"),
+    ),
+    # 400 OpenAI's and LM Studio's: invalid model; model_not_found
+    Rule(
+        error_class="not_found",
+        headline="There is no model {model} at {url}",
+        hint="Choose one that the server has with /model or --model.",
+        statuses=frozenset({400}),
+        codes=_words(r"^model_not_found$"),
+        text=_words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),
+    ),
+    # 404 404 page not found; 405 Method Not Allowed; 307 to another address
+    Rule(
+        error_class="not_found",
+        headline="There is no Messages API at {url}",
+        hint="Check base_url in config.toml or ANTHROPIC_BASE_URL.",
+        statuses=frozenset({404, 405, 410, *range(300, 400)}),
+        types=frozenset({"not_found_error"}),
+    ),
+    # 529 overloaded_error: Overloaded; the same as an event in a stream
+    Rule(
+        error_class="overloaded",
+        headline="{model} is overloaded",
+        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        statuses=frozenset({529}),
+        types=frozenset({"overloaded_error"}),
+    ),
+    # 504 timeout_error: Request timed out; 408; 524 of a CDN
+    Rule(
+        error_class="timeout",
+        headline="The server gave up waiting",
+        hint=f"{_AGAIN}.",
+        statuses=frozenset({408, 504, 524}),
+        types=frozenset({"timeout_error"}),
+    ),
+    # 500 api_error: Internal server error; 502 and 503 of a gateway; 409 conflict_error
+    Rule(
+        error_class="server",
+        headline="The server failed",
+        hint=f"{_AGAIN}.",
+        statuses=frozenset({409, *range(500, 600)}),
+        types=frozenset({"api_error", "conflict_error"}),
+    ),
+    # 400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: …
+    Rule(
+        error_class="invalid_request",
+        headline="The server rejected the request",
+        hint="Look at the session with /repair, or start a new one with /new.",
+        statuses=frozenset(range(400, 500)),
+        types=frozenset({"invalid_request_error"}),
+    ),
+    # an `error` event whose type nobody has heard of; the rule of what fits no other
+    Rule(
+        error_class="unknown",
+        headline="The server reported an error",
+        hint="Send the prompt again; the log file has the details.",
+    ),
+)

@@ -1,0 +1,213 @@
+"""From bytes to JSON objects: one bad line costs one line, and says so.
+
+Lines end at `\\n` only (B47). Nothing is raised for damage and nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from tui.session.records import Finding
+
+MAX_LINE = 64 * 1024 * 1024
+"""Longer lines are left out (B51)."""
+
+MAX_FINDINGS = 1000
+_JOINED_LINES = 20
+_JOINED_BYTES = 4 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_DECODER = json.JSONDecoder(strict=False)
+_RECORD_START = re.compile(r'\{\s*"(?:type|id|parent|time)"\s*:')
+_SPACE = re.compile(r"\s*")
+_RECORD_KEYS = {"type", "id", "parent", "time"}
+
+JsonObject: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects findings, at most MAX_FINDINGS of them; the last then says how many more."""
+
+    items: list[Finding] = field(default_factory=list[Finding])
+    dropped: int = 0
+
+    def add(self, code: str, where: str, action: str) -> None:
+        if len(self.items) < MAX_FINDINGS:
+            self.items.append(Finding(code, where, action))
+        else:
+            self.dropped += 1
+
+    def all(self) -> tuple[Finding, ...]:
+        if not self.dropped:
+            return tuple(self.items)
+        more = Finding("R9", "the rest of the file", f"{self.dropped:,} more findings")
+        return (*self.items, more)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its newline. `number` counts from 1; `offset` is its first byte.
+
+    `data` is None for a line above MAX_LINE; `ended` tells whether a newline followed.
+    """
+
+    number: int
+    offset: int
+    data: bytes | None
+    ended: bool = True
+
+    @property
+    def where(self) -> str:
+        return f"line {self.number} (byte {self.offset})"
+
+
+def split(read: Callable[[int], bytes]) -> Iterator[Line]:
+    """Lines of a stream, in bounded memory. Empty ones are left out."""
+    number, offset, held, size = 1, 0, list[bytes](), 0
+
+    def line(ended: bool) -> Line | None:
+        data = b"".join(held) if size <= MAX_LINE else None
+        return None if data == b"" else Line(number, offset, data, ended)
+
+    while chunk := read(_CHUNK):
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            held.append(part)
+            size += len(part)
+            if found := line(ended=True):
+                yield found
+            number, offset = number + 1, offset + size + 1
+            held.clear()
+            size = 0
+        if size <= MAX_LINE:
+            held.append(rest)
+        else:
+            held.clear()
+        size += len(rest)
+    if found := line(ended=False):
+        yield found
+
+
+def parse(lines: Iterable[Line], findings: Findings) -> Iterator[tuple[Line, JsonObject]]:
+    """The objects of the lines, in order. What cannot be read becomes a finding."""
+    torn: list[tuple[Line, str]] = []  # lines that may be the parts of one (B46)
+    for line in lines:
+        if line.data is None:
+            _give_up(torn, findings)
+            findings.add("B51", line.where, f"left out: longer than {MAX_LINE:,} bytes")
+            continue
+        text = _decode(line, findings)
+        if not text.strip():
+            continue
+        values = _loads(text)
+        if values is None:
+            values = _repaired(text, torn, line, findings)
+        else:
+            _give_up(torn, findings)
+        for found in values:
+            if isinstance(found, dict):
+                yield line, cast("JsonObject", found)
+            else:
+                findings.add("B56", line.where, "skipped: not an object")
+    _give_up(torn, findings)
+
+
+def _decode(line: Line, findings: Findings) -> str:
+    data = cast("bytes", line.data)
+    if b"\0" in data:
+        data = data.replace(b"\0", b"")
+        findings.add("B43", line.where, "NUL bytes left out")
+    if data.startswith(_BOM):
+        data = data.removeprefix(_BOM)
+        findings.add("B48", line.where, "byte order mark left out")
+    data = data.removesuffix(b"\r")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if line.ended:
+            findings.add("B49", line.where, "invalid UTF-8 shown as U+FFFD")
+        return data.decode(errors="replace")
+
+
+def _loads(text: str) -> list[object] | None:
+    """The one value of a text, or None."""
+    try:
+        return [_DECODER.decode(text)]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(
+    text: str, torn: list[tuple[Line, str]], line: Line, findings: Findings
+) -> list[object]:
+    """What can be saved of a line that is not one JSON value."""
+    if torn:
+        joined = _loads("\n".join((*(part for _, part in torn), text)))
+        if joined is not None:
+            findings.add("B46", torn[0][0].where, f"{len(torn) + 1} lines joined to one record")
+            torn.clear()
+            return joined
+    records, lost = _salvage(text)
+    if records:
+        _give_up(torn, findings)
+        if len(records) > 1:
+            findings.add("B42", line.where, f"{len(records)} records on one line taken apart")
+        if lost:
+            findings.add("B41", line.where, "the torn part of a line left out")
+        return records
+    torn.append((line, text))
+    if len(torn) > _JOINED_LINES or sum(len(part) for _, part in torn) > _JOINED_BYTES:
+        _give_up(torn, findings)
+    return []
+
+
+def _give_up(torn: list[tuple[Line, str]], findings: Findings) -> None:
+    for line, _ in torn:
+        if line.ended:
+            findings.add("B52", line.where, "skipped: not valid JSON")
+        else:
+            findings.add("B40", line.where, "the last line is cut short; left out, bytes kept")
+    torn.clear()
+
+
+def _salvage(text: str) -> tuple[list[object], bool]:
+    """The whole records in a text, and whether it holds anything else."""
+    found: list[object] = []
+    lost = False
+    position = _skip_space(text, 0)
+    while position < len(text):
+        start = _RECORD_START.match(text, position)
+        record = _record_at(text, position) if start else None
+        if record is None:
+            lost = True
+            start = _RECORD_START.search(text, position + 1)
+            if start is None:
+                break
+            position = start.start()
+            continue
+        found.append(record[0])
+        position = _skip_space(text, record[1])
+    return found, lost
+
+
+def _record_at(text: str, position: int) -> tuple[JsonObject, int] | None:
+    """The record that begins at a position, and where it ends."""
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    record = cast("JsonObject", value)
+    whole = record.keys() >= _RECORD_KEYS or record.get("type") == "session"
+    return (record, end) if whole else None
+
+
+def _skip_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position

@@ -1,0 +1,213 @@
+"""Reads a session file, however damaged. Never writes, never raises for damage."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tui.clock import timestamp
+from tui.errors import SessionError
+from tui.session.lines import Findings, Line, parse, split
+from tui.session.records import VERSION, Finding, Header, Record
+
+_HEAD_FIELDS = {"type", "id", "parent", "time"}
+
+_Place: TypeAlias = tuple[Line, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A session as read. `records` are all records in the order of the file."""
+
+    path: Path
+    header: Header
+    records: tuple[Record, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def branch(self) -> list[Record]:
+        """The active branch: the way to the last leaf of the file."""
+        return active_branch(self.records)
+
+
+def read(path: Path) -> Loaded:
+    """Read a whole session file. Blocks; streams, so memory is that of the records.
+
+    Raises SessionError only where the file itself cannot be read.
+    """
+    file, state = _open(path)
+    findings = Findings()
+    with os.fdopen(file, "rb", buffering=0) as stream:
+        try:
+            objects = list(parse(split(stream.read), findings))
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    if not state.st_size:
+        findings.add("B45", "the whole file", "it is empty")
+    return assemble(path, objects, state.st_mtime, findings)
+
+
+def assemble(path: Path, objects: Sequence[_Place], changed: float, findings: Findings) -> Loaded:
+    """A session from the objects of its lines. `changed` is the file's time of change."""
+    header, rest = _header(path, objects, changed, findings)
+    records = _linked(_records(rest, header.created, findings), findings)
+    return Loaded(path, header, tuple(record for _, record in records), findings.all())
+
+
+def active_branch(records: Sequence[Record]) -> list[Record]:
+    """The records from the root to the last leaf, in order. Parents must be sound."""
+    by_id = {record.id: record for record in records}
+    parents = {record.parent for record in records}
+    leaf = next((r for r in reversed(records) if r.id not in parents), None)
+    branch: list[Record] = []
+    while leaf is not None:
+        branch.append(leaf)
+        leaf = by_id.get(leaf.parent) if leaf.parent else None
+    branch.reverse()
+    return branch
+
+
+def _open(path: Path) -> tuple[int, os.stat_result]:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    state = os.fstat(file)
+    if stat.S_ISREG(state.st_mode):
+        return file, state
+    os.close(file)
+    raise SessionError(f"{path} is not a session: not a regular file.", hint="Name a .jsonl file.")
+
+
+def _unreadable(path: Path, error: OSError) -> SessionError:
+    return SessionError(
+        f"{path} cannot be read: {error.strerror or error}.",
+        hint="`holdfast sessions list --all` shows the sessions there are.",
+    )
+
+
+def _header(
+    path: Path, objects: Sequence[_Place], changed: float, findings: Findings
+) -> tuple[Header, list[_Place]]:
+    """The header and what is left. A missing one is made up in memory only (B54)."""
+    rest = [place for place in objects if place[1].get("type") != "session"]
+    headers = [value for _, value in objects if value.get("type") == "session"]
+    found: dict[str, Any] = headers[0] if headers else {}
+    if not found and objects:
+        findings.add("B54", "line 1", "the header is missing; one is made up in memory")
+    first = rest[0][1] if rest else {}
+    made = timestamp(datetime.fromtimestamp(changed, UTC))
+    version = found.get("version")
+    header = Header(
+        id=_text(found, "id") or path.stem.rsplit("-", 1)[-1],
+        created=_text(found, "created") or _text(first, "time") or made,
+        cwd=_text(found, "cwd"),
+        app=_text(found, "app"),
+        version=version if isinstance(version, int) else VERSION,
+        origin=_text(found, "origin") or None,
+    )
+    return header, rest
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _records(
+    objects: Iterable[_Place], created: str, findings: Findings
+) -> list[tuple[Line, Record]]:
+    """Objects as records. A second copy of a record is left out."""
+    records: list[tuple[Line, Record]] = []
+    by_id: dict[str, Record] = {}
+    time, last = created, None
+    for line, value in objects:
+        kind, id_, parent = _text(value, "type"), _text(value, "id"), value.get("parent")
+        if not kind:
+            findings.add("B56", line.where, "skipped: a record without a type")
+            continue
+        if not id_ or "parent" not in value or not (parent is None or isinstance(parent, str)):
+            findings.add("B53", line.where, "linked to the record before it: no id or no parent")
+            id_, parent = id_ or f"line-{line.number}-{len(records)}", last
+        time = _text(value, "time") or time
+        data = {k: v for k, v in value.items() if k not in _HEAD_FIELDS}
+        record = Record(kind, id_, parent, time, data)
+        if id_ in by_id:
+            if by_id[id_] == record:
+                findings.add("B44", line.where, "left out: a copy of an earlier record")
+                continue
+            findings.add("B44", line.where, f"kept under another id: {id_} was taken")
+            record = replace(record, id=f"{id_}-{line.number}-{len(records)}")
+        records.append((line, record))
+        by_id[record.id] = record
+        last = record.id
+    return records
+
+
+def _linked(records: list[tuple[Line, Record]], findings: Findings) -> list[tuple[Line, Record]]:
+    """The records with sound parents: every one leads to a root, without cycles (B53).
+
+    A group of records whose way up is lost goes, as it is, to the record before it in the file.
+    """
+    parents = {record.id: record.parent for _, record in records}
+    rooted = _rooted(parents)
+    if len(rooted) == len(records):
+        return records
+    children: dict[str, list[str]] = {}
+    for id_, parent in parents.items():
+        if parent is not None:
+            children.setdefault(parent, []).append(id_)
+    bridges: dict[str, str | None] = {}
+    before: str | None = None
+    for _, record in records:
+        if record.id not in rooted:
+            top = _top(record.id, parents)
+            bridges[top] = before
+            _take_along(top, children, rooted)
+        before = record.id
+    linked: list[tuple[Line, Record]] = []
+    for line, record in records:
+        if record.id in bridges:
+            findings.add("B53", line.where, "linked to the record before it: its own is lost")
+            record = replace(record, parent=bridges[record.id])  # noqa: PLW2901 - the mended one
+        linked.append((line, record))
+    return linked
+
+
+def _rooted(parents: dict[str, str | None]) -> set[str]:
+    """The ids whose way up ends at a root: a record whose parent is null."""
+    rooted: set[str] = set()
+    checked: set[str] = set()
+    for start in parents:
+        way: list[str] = []
+        id_: str | None = start
+        while id_ is not None and id_ in parents and id_ not in checked:
+            checked.add(id_)
+            way.append(id_)
+            id_ = parents[id_]
+        if id_ is None or id_ in rooted:
+            rooted.update(way)
+    return rooted
+
+
+def _top(id_: str, parents: dict[str, str | None]) -> str:
+    """The record at which a lost way up, or a cycle, ends."""
+    seen = {id_}
+    while (parent := parents[id_]) is not None and parent in parents and parent not in seen:
+        seen.add(parent)
+        id_ = parent
+    return id_
+
+
+def _take_along(top: str, children: dict[str, list[str]], rooted: set[str]) -> None:
+    waiting = [top]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in rooted:
+            rooted.add(id_)
+            waiting.extend(children.get(id_, ()))

@@ -1,0 +1,209 @@
+"""The writer of a session file: whole lines, appended, and synced on request.
+
+A line is one `write`, made at once from the event loop (microseconds); waiting for the disk
+happens in a thread. What cannot be written stays in memory and is tried again with the next
+line or sync, so a full disk costs nothing but the word "saved".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from tui.errors import StorageError
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class SessionFile:
+    """One session file, open for appending. Used from one event loop; owns its descriptor.
+
+    With `header` the file is created by the first `append` and must not exist then. Without, it
+    must exist, and bytes that are there are never changed.
+    """
+
+    def __init__(self, path: Path, *, header: bytes | None = None) -> None:
+        self.path = path
+        self._header = header
+        self._file: int | None = None
+        self._unnamed = False  # the folder does not durably name the file yet
+        self._torn = False  # the file's last line has no newline
+        self._unwritten: deque[bytes] = deque()
+        self._unsynced: deque[bytes] = deque()
+        self._taken = 0  # lines taken over, ever
+        self._synced = 0  # how many of them are on the disk
+        self._write_problem = ""
+        self._sync_problem = ""
+        self._syncing: asyncio.Task[None] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    @property
+    def saved(self) -> bool:
+        """Whether every line taken so far is in the file and no sync is known to have failed."""
+        return not self.problem
+
+    @property
+    def problem(self) -> str:
+        """Why something is not saved; "" where everything is."""
+        return self._write_problem or self._sync_problem
+
+    def append(self, line: bytes) -> None:
+        """Take over one line, newline included, and write it. Never raises: see `saved`."""
+        self._taken += 1
+        self._unwritten.append(line)
+        self._write()
+
+    async def sync(self) -> None:
+        """Wait until every line taken so far is on the disk. Waiters share one sync.
+
+        Raises StorageError while that fails; the lines are kept, and tried again next time.
+        """
+        wanted = self._taken
+        while self._synced < wanted:
+            if self._syncing is None:
+                self._syncing = asyncio.create_task(self._sync(), name="session sync")
+                self._syncing.add_done_callback(self._sync_over)
+            await asyncio.shield(self._syncing)
+
+    async def close(self) -> None:
+        """Sync and let go of the file. Raises StorageError if something could not be saved."""
+        try:
+            await self.sync()
+        finally:
+            if self._thread is not None:
+                self._thread.shutdown()
+                self._thread = None
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    def _sync_over(self, task: asyncio.Task[None]) -> None:
+        self._syncing = None
+        if not task.cancelled():
+            task.exception()  # every waiter may have been cancelled: retrieved here
+
+    async def _sync(self) -> None:
+        if self._sync_problem:
+            # After a failed sync the kernel may have dropped the pages. Once the disk answers
+            # again, the same lines are written once more; a reader leaves copies out by id.
+            await self._flushed()
+            self._unwritten.extendleft(reversed(self._unsynced))
+            self._unsynced.clear()
+        self._write()
+        if self._unwritten:
+            raise self._error()
+        taken, lines = self._taken, len(self._unsynced)
+        await self._flushed()
+        self._sync_problem = ""
+        self._unnamed = False
+        self._synced = taken
+        for _ in range(lines):
+            self._unsynced.popleft()
+
+    async def _flushed(self) -> None:
+        if self._file is None:
+            raise self._error()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="session-sync")
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._flush, self._file)
+        except OSError as error:
+            self._sync_problem = self._said(error)
+            raise self._error() from error
+
+    def _flush(self, file: int) -> None:
+        _datasync(file)
+        if os.fstat(file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
+        if self._unnamed:
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _write(self) -> None:
+        """Write what is waiting, line by line, until something fails."""
+        try:
+            if self._file is None:
+                self._file = self._open()
+            while self._unwritten:
+                self._write_line(self._file, self._unwritten[0])
+                self._unsynced.append(self._unwritten.popleft())
+        except OSError as error:
+            self._write_problem = self._said(error)
+        else:
+            self._write_problem = ""
+
+    def _write_line(self, file: int, line: bytes) -> None:
+        """One write of one line. Of a write cut short, only our own bytes are taken back."""
+        data = b"\n" + line if self._torn else line
+        written = os.write(file, data)
+        if written == len(data):
+            self._torn = False
+            return
+        self._torn = True
+        with suppress(OSError):
+            end = os.lseek(file, 0, os.SEEK_CUR)
+            if os.fstat(file).st_size == end:  # nobody wrote after us
+                os.ftruncate(file, end - written)
+                self._torn = data is not line
+        raise OSError(errno.ENOSPC, "only part of a line fitted, the disk may be full")
+
+    def _open(self) -> int:
+        """The descriptor. A new file gets its header; an old one is asked how it ends."""
+        if self._header is not None:
+            make_private(self.path.parent)
+            file = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+            self._unwritten.appendleft(self._header)
+            self._header = None
+            self._unnamed = True
+            return file
+        file = os.open(self.path, _FLAGS)
+        try:
+            self._torn = _ends_torn(file)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _said(self, error: OSError) -> str:
+        return f"{self.path} cannot be written: {error.strerror or error}."
+
+    def _error(self) -> StorageError:
+        return StorageError(
+            self.problem or f"{self.path} is not open.",
+            hint="What is unsaved is kept in memory and tried again.",
+        )
+
+
+def _ends_torn(file: int) -> bool:
+    """Whether a regular file has a last line without a newline. Raises OSError for others."""
+    state = os.fstat(file)
+    if not stat.S_ISREG(state.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return bool(state.st_size) and os.pread(file, 1, state.st_size - 1) != b"\n"
+
+
+def _datasync(file: int) -> None:
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(file)
+        return
+    import fcntl  # noqa: PLC0415 - macOS: no fdatasync, and fsync stops at the drive's cache
+
+    fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder, and the missing ones above it, with mode 0700."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)

@@ -1,0 +1,193 @@
+"""What a command printed: bounded in memory, whole on disk, and clean enough to show.
+
+Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
+with replacement, without escape sequences and control characters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections import deque
+from pathlib import Path
+from typing import BinaryIO
+
+from tui.errors import StorageError
+from tui.private import private_file
+from tui.tools.text import size_text
+
+MEMORY_CHARS = 200_000
+"""O21: how much of an output is held in memory."""
+
+SPILL_AFTER = 48 * 1024
+SPILL_MAX = 4 * 1024**3
+MIN_FREE = 1024**3
+_CHECK_FREE_EVERY = 64 * 1024**2
+
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|[PX^_][^\x1b]*\x1b\\"  # DCS and other strings
+    r"|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LONGEST_ESCAPE = 4096
+
+
+class Cleaner:
+    """Bytes in pieces → text without escape sequences, control characters and bare returns."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self.changed = False
+
+    def feed(self, data: bytes, *, final: bool = False) -> str:
+        """The text that is certain so far; the start of an unfinished sequence is held back."""
+        decoded = self._held + self._decoder.decode(data, final)
+        ready = decoded if final else decoded[: _certain(decoded)]
+        self._held = decoded[len(ready) :]
+        text = _ESCAPE.sub("", ready).replace("\r\n", "\n").replace("\r", "\n")
+        text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+        if text != ready or "\N{REPLACEMENT CHARACTER}" in text:
+            self.changed = True
+        return text
+
+
+def _certain(text: str) -> int:
+    """Up to where no later piece can change what `text` means."""
+    end = len(text) - 1 if text.endswith("\r") else len(text)
+    escape = text.rfind("\x1b", max(0, end - _LONGEST_ESCAPE))
+    if escape > 0 and text[escape : escape + 2] == "\x1b\\":
+        escape = text.rfind("\x1b", max(0, end - _LONGEST_ESCAPE), escape)
+    if escape < 0 or _ESCAPE.match(text, escape):
+        return end
+    return min(escape, end)
+
+
+class Spill:
+    """A private file that takes bytes until a limit, then counts on without writing (L29)."""
+
+    def __init__(self, path: Path, *, most: int = SPILL_MAX, min_free: int = MIN_FREE) -> None:
+        self.path = path
+        self.written = 0
+        self.stopped = ""
+        self._most = most
+        self._min_free = min_free
+        self._next_check = 0
+        self._file: BinaryIO | None = None
+
+    def write(self, data: bytes) -> None:
+        """Append. Never raises: `stopped` says why no more is kept."""
+        if self.stopped:
+            return
+        try:
+            file = self._file or self._open()
+            if self.written >= self._next_check:
+                self._next_check += _CHECK_FREE_EVERY
+                disk = os.fstatvfs(file.fileno())
+                if disk.f_bavail * disk.f_frsize < self._min_free:
+                    self.stopped = "the disk is nearly full"
+                    return
+            file.write(data[: self._most - self.written])
+        except (OSError, StorageError) as error:
+            self.stopped = str(error)
+            return
+        self.written = min(self.written + len(data), self._most)
+        if self.written == self._most:
+            self.stopped = f"the limit is {size_text(self._most)}"
+
+    def flush(self) -> None:
+        if self._file is not None and not self._file.closed:
+            try:
+                self._file.flush()
+            except OSError as error:
+                self.stopped = str(error)
+
+    def close(self) -> None:
+        self.flush()
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> BinaryIO:
+        self._file = file = private_file(self.path)
+        self.path = Path(str(file.name))
+        return file
+
+
+class Capture:
+    """One output: head and tail in memory, everything in a file once it is worth one.
+
+    `feed` returns the text of the new bytes. After `close`, `text` is what is held and `full`
+    the file, where the text is only a part of it or a cleaned rendition.
+    """
+
+    def __init__(self, path: Path, *, memory_chars: int = MEMORY_CHARS) -> None:
+        self.bytes = 0
+        self.truncated = False
+        self._cleaner = Cleaner()
+        self._first: list[bytes] = []
+        self._spill = Spill(path)
+        self._head: list[str] = []
+        self._head_room = memory_chars // 2
+        self._tail: deque[str] = deque()
+        self._tail_chars = 0
+        self._tail_room = memory_chars - memory_chars // 2
+
+    def feed(self, data: bytes) -> str:
+        self.bytes += len(data)
+        if self.bytes <= SPILL_AFTER:
+            self._first.append(data)
+        else:
+            if self._first:
+                self._spill.write(b"".join(self._first))
+                self._first = []
+            self._spill.write(data)
+        return self._keep(self._cleaner.feed(data))
+
+    def close(self) -> str:
+        """No more will come. Returns the last text; the file is closed, or removed if needless."""
+        last = self._keep(self._cleaner.feed(b"", final=True))
+        self._spill.close()
+        if self._spill.written and self.full is None:
+            self._spill.path.unlink(missing_ok=True)
+        return last
+
+    @property
+    def full(self) -> Path | None:
+        partly = self.truncated or self._cleaner.changed
+        return self._spill.path if self._spill.written and partly else None
+
+    @property
+    def text(self) -> str:
+        """What is held, a marker in the place of what is not."""
+        tail = "".join(self._tail)
+        if not self.truncated:
+            return "".join(self._head) + tail
+        tail = tail[-self._tail_room :]
+        kept = f"the whole output is in {self.full}" if self.full else "it could not be kept"
+        if self._spill.stopped:
+            kept = (
+                f"its first {size_text(self._spill.written)} are in {self.full}, "
+                f"no more was kept: {self._spill.stopped}"
+                if self.full
+                else f"it could not be kept: {self._spill.stopped}"
+            )
+        marker = f"[… the middle of {self.bytes} bytes is not shown here; {kept} …]"
+        return f"{''.join(self._head)}\n\n{marker}\n\n{tail}"
+
+    def _keep(self, text: str) -> str:
+        rest = text
+        if self._head_room:
+            self._head.append(text[: self._head_room])
+            rest = text[self._head_room :]
+            self._head_room -= len(self._head[-1])
+        if rest:
+            self._tail.append(rest)
+            self._tail_chars += len(rest)
+        while self._tail and self._tail_chars - len(self._tail[0]) >= self._tail_room:
+            self._tail_chars -= len(self._tail.popleft())
+            self.truncated = True
+        self.truncated = self.truncated or self._tail_chars > self._tail_room
+        return text

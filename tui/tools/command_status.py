@@ -1,0 +1,64 @@
+"""Look after a background command: read its output, wait for it, stop it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from tui.messages import ToolOutput, text_block
+from tui.tools.base import Effect, Keep, Params, Tool, ToolContext
+from tui.tools.jobs import Job
+
+
+class CommandStatusParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    job: Annotated[str, msgspec.Meta(description="The job id that run_command returned.")] = ""
+    action: Annotated[
+        Literal["read", "wait", "stop"], msgspec.Meta(description="What to do; read if left out.")
+    ] = "read"
+    timeout: Annotated[
+        float, msgspec.Meta(ge=0, le=3600, description="Seconds to wait, for wait.")
+    ] = 30
+
+
+class CommandStatus(Tool[CommandStatusParams]):
+    name: ClassVar[str] = "command_status"
+    effect: ClassVar[Effect] = "none"
+    keep: ClassVar[Keep] = "ends"
+    params: ClassVar[type[Params]] = CommandStatusParams
+
+    def subject(self, params: CommandStatusParams) -> str:
+        return params.job
+
+    def label(self, params: CommandStatusParams) -> str:
+        return f"{params.action} {params.job}" if params.job else "list"
+
+    async def run(self, params: CommandStatusParams, ctx: ToolContext) -> ToolOutput:
+        """A command that ended with a code other than 0 is an error, unless it was stopped."""
+        if not params.job:
+            return ToolOutput.text("\n".join(map(_line, ctx.jobs.list())) or "(no jobs)")
+        job = ctx.jobs.get(params.job)
+        if params.action == "wait":
+            await job.wait(params.timeout, ctx.clock)
+        elif params.action == "stop":
+            await job.stop(ctx.clock)
+        text = await job.read(ctx.clock) or "(no new output)\n"
+        text += "" if text.endswith("\n") else "\n"
+        kept = f" · {job.kept}" if job.kept else ""
+        code = job.exit_code if job.ended else None
+        return ToolOutput(
+            [text_block(f"{text}[{job.id} · {job.state()} · {job.seconds:.1f} s{kept}]")],
+            is_error=bool(code) and not job.stopped,
+            summary=f"{job.id} {job.state()}",
+            details={
+                "job": job.id,
+                "exit_code": code,
+                "seconds": round(job.seconds, 3),
+                "running": not job.ended,
+            },
+        )
+
+
+def _line(job: Job) -> str:
+    first = (job.command.strip().splitlines() or [""])[0]
+    return f"{job.id} · {job.state()} · process {job.pid} · {first}"

@@ -1,0 +1,180 @@
+"""Looking at files safely: what the model has seen of them, and opening without blocking.
+
+All but the ledger, which the event loop owns, blocks and belongs into a thread (`in_thread`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import errno
+import os
+import stat as stats
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import BinaryIO, TypeVar
+
+from tui.errors import ToolError
+from tui.tools.text import printable
+from tui.workspace import Workspace
+
+T = TypeVar("T")
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+WHOLE_FILE_LIMIT = 20 * 1024 * 1024
+"""Files up to this size may be held in memory as a whole."""
+
+
+async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
+    """Run blocking `work` off the loop. Cancelling sets the event that `work` was given.
+
+    With `finish` a cancelled call returns only after `work` has: nothing is written behind the
+    back of whoever cancelled.
+    """
+    stop = Event()
+    task = asyncio.ensure_future(asyncio.to_thread(work, stop))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stop.set()
+        task.add_done_callback(lambda t: t.cancelled() or t.exception())
+        if finish:
+            await asyncio.wait({task})
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A regular file as it was found. `data` and `sha256` are None above WHOLE_FILE_LIMIT."""
+
+    path: Path
+    stat: os.stat_result
+    data: bytes | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    size: int
+    mtime_ns: int
+    sha256: str | None
+
+
+class FileLedger:
+    """What the model last saw of each file (decision 33). Paths are real paths.
+
+    A new one is empty: after a resume, a file must be read again before it is written.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, _Seen] = {}
+
+    def saw(self, path: Path, stat: os.stat_result, digest: str | None = None) -> None:
+        """The model knows the file as of `stat`; `digest` is the SHA-256 where it was cheap."""
+        self._seen[path] = _Seen(stat.st_size, stat.st_mtime_ns, digest)
+
+    def check_unchanged(self, found: Snapshot, shown: str) -> None:
+        """Raises ToolError unless the model saw the file as it was found now."""
+        seen = self._seen.get(found.path)
+        if seen is None:
+            raise ToolError(
+                f"{shown} exists and has not been read in this session.",
+                hint="Read it with read_file first, so that nothing in it is lost unseen.",
+            )
+        if seen.sha256 is not None and found.sha256 is not None:
+            same = seen.sha256 == found.sha256
+        else:
+            same = (seen.size, seen.mtime_ns) == (found.stat.st_size, found.stat.st_mtime_ns)
+        if not same:
+            raise changed(shown)
+
+
+def changed(shown: str) -> ToolError:
+    return ToolError(
+        f"{shown} changed since it was last read; nothing was written.", hint="Read it again."
+    )
+
+
+def open_regular(path: Path, shown: str) -> BinaryIO:
+    """Open a regular file for reading. Never blocks on a FIFO or device; raises ToolError."""
+    try:
+        fd = os.open(path, _READ)
+    except OSError as error:
+        raise os_failure("read", shown, error) from error
+    mode = os.fstat(fd).st_mode
+    if stats.S_ISREG(mode):
+        return os.fdopen(fd, "rb")
+    os.close(fd)
+    raise not_regular(mode, shown)
+
+
+def not_regular(mode: int, shown: str) -> ToolError:
+    if stats.S_ISDIR(mode):
+        return ToolError(f"{shown} is a folder.", hint="Use list_dir or find_by_name.")
+    kinds = {stats.S_IFIFO: "a FIFO", stats.S_IFSOCK: "a socket"}
+    kind = kinds.get(stats.S_IFMT(mode), "a device")
+    return ToolError(f"{shown} is {kind}, not a regular file.", hint="Name a regular file.")
+
+
+def take_snapshot(path: Path, shown: str) -> Snapshot | None:
+    """A file that is about to be replaced; None where nothing is. Raises ToolError."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise os_failure("read", shown, error) from error
+    if not stats.S_ISREG(found.st_mode):
+        raise not_regular(found.st_mode, shown)
+    if not os.access(path, os.W_OK):
+        raise ToolError(f"{shown} is read-only.", hint="Make it writable first, if that is meant.")
+    with open_regular(path, shown) as file:
+        found = os.fstat(file.fileno())
+        if found.st_size > WHOLE_FILE_LIMIT:
+            return Snapshot(path, found, None, None)
+        try:
+            data = file.read()
+        except OSError as error:
+            raise os_failure("read", shown, error) from error
+    return Snapshot(path, found, data, sha256(data).hexdigest())
+
+
+def missing(workspace: Workspace, path: Path) -> ToolError:
+    """The error for a file that is not there, with names that come close."""
+    shown = printable(workspace.show(path))
+    if not path.parent.is_dir():
+        return ToolError(
+            f"{shown} does not exist, nor does its folder.",
+            hint="Use list_dir or find_by_name to see what is there.",
+        )
+    names: list[str] = []
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
+    by_lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(path.name.lower(), by_lower, n=3, cutoff=0.6)
+    found = ", ".join(printable(workspace.show(path.with_name(by_lower[c]))) for c in close)
+    hint = f"Did you mean {found}?" if found else "Use find_by_name to look for it."
+    return ToolError(f"{shown} does not exist.", hint=hint)
+
+
+def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
+    """An error of the operating system, worded for the model."""
+    hints = {
+        errno.EACCES: "The permissions do not allow it; ask the person.",
+        errno.EPERM: "The system does not allow it; ask the person.",
+        errno.ENOSPC: "The disk is full: free some space, then try again.",
+        errno.EDQUOT: "The disk quota is used up: free some space, then try again.",
+        errno.EROFS: "The file system is read-only.",
+        errno.EEXIST: "A part of the path is a file, not a folder.",
+        errno.ENOTDIR: "A part of the path is a file, not a folder.",
+        errno.ENXIO: "It is a socket, FIFO or device, not a regular file.",
+    }
+    reason = error.strerror or str(error)
+    return ToolError(
+        f"Could not {verb} {printable(shown)}: {reason}.", hint=hints.get(error.errno or 0, "")
+    )

@@ -1,0 +1,116 @@
+"""find_by_name: files and folders whose path matches a glob."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from tui.errors import ToolError
+from tui.messages import ToolOutput
+from tui.tools import search
+from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.plain_search import SECONDS, Order, glob_matcher
+
+
+class FindByNameParams(Params, frozen=True, kw_only=True):
+    pattern: Annotated[
+        str,
+        Meta(
+            description="A glob: `*.py` matches names at any depth, `src/**/test_*.py` paths below "
+            "path; `{a,b}` means either."
+        ),
+    ]
+    path: Annotated[str, Meta(description="The folder to look in.")] = "."
+    max_results: Annotated[
+        int, Meta(ge=1, le=10_000, description="Stop after this many results.")
+    ] = 1000
+
+
+class FindByName(Tool[FindByNameParams]):
+    name: ClassVar[str] = "find_by_name"
+    effect: ClassVar[Effect] = "read"
+    params: ClassVar[type[Params]] = FindByNameParams
+
+    async def run(self, params: FindByNameParams, ctx: ToolContext) -> ToolOutput:
+        search.check_argument("pattern", params.pattern)
+        root = await asyncio.to_thread(search.find_root, ctx.workspace, params.path)
+        if root.name is not None:
+            raise ToolError(
+                f"{params.path} is a file, not a folder.", hint="Give a folder as path."
+            )
+        program = search.ripgrep()
+        command = (
+            [
+                str(program),
+                "--files",
+                *search.ripgrep_options(root),
+                *search.exclusions(),
+                "--",
+                "./",
+            ]
+            if program
+            else search.plain_command(Order(excluded=search.EXCLUDED))
+        )
+        found = _Found(root, glob_matcher(params.pattern), params.max_results)
+        ended = await search.run(command, root.folder, b"\0", found.take)
+        notes: list[str] = []
+        if found.more:
+            notes.append(
+                f"[stopped after {len(found.lines)} results, there are more: "
+                "use a narrower pattern or path]"
+            )
+        if ended.status == -signal.SIGALRM:
+            notes.append(f"[stopped after {SECONDS} s: name a smaller path]")
+        elif ended.status not in {None, 0, 1, 2}:
+            raise ToolError(f"The search failed: {ended.stderr or ended.status}")
+        elif ended.status == 2:
+            notes.append("[some folders could not be read]")
+        if not found.lines:
+            where = "" if params.path == "." else f" in {params.path}"
+            notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
+        count = len(found.lines)
+        summary = f"{count}{'+' * found.more} result{'s' * (count != 1)}"
+        return ToolOutput.text("\n".join(found.lines + notes), summary=summary)
+
+    def label(self, params: FindByNameParams) -> str:
+        return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
+
+
+@dataclass(slots=True)
+class _Found:
+    """Collects the paths that match; a folder is known by the files below it."""
+
+    root: search.Root
+    matches: Callable[[str], bool]
+    limit: int
+    lines: list[str] = field(default_factory=list[str])
+    more: bool = False
+    _folders: set[str] = field(default_factory=set[str])
+
+    def take(self, record: bytes) -> bool:
+        path = os.fsdecode(record.removeprefix(b"./"))
+        for parent in reversed(self._new_parents(path)):
+            if self.matches(parent) and not self._add(f"{parent}/"):
+                return False
+        return not self.matches(path) or self._add(path)
+
+    def _new_parents(self, path: str) -> list[str]:
+        """The folders above a path that were not met before, the innermost first."""
+        found: list[str] = []
+        while (path := path.rpartition("/")[0]) and path not in self._folders:
+            self._folders.add(path)
+            found.append(path)
+        return found
+
+    def _add(self, path: str) -> bool:
+        if len(self.lines) == self.limit:
+            self.more = True
+            return False
+        self.lines.append(self.root.show(path))
+        return True

@@ -1,0 +1,105 @@
+"""list_dir: what is in one folder."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat as stats
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from tui.errors import ToolError
+from tui.messages import ToolOutput
+from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.files import in_thread, missing, os_failure
+from tui.tools.text import printable, size_text
+
+MAX_ENTRIES = 1000
+
+
+class ListDirParams(Params, frozen=True, kw_only=True):
+    path: Annotated[str, Meta(description="The folder, relative to the workspace or absolute.")] = (
+        "."
+    )
+
+
+class ListDir(Tool[ListDirParams]):
+    name: ClassVar[str] = "list_dir"
+    effect: ClassVar[Effect] = "read"
+    params: ClassVar[type[Params]] = ListDirParams
+
+    async def run(self, params: ListDirParams, ctx: ToolContext) -> ToolOutput:
+        path = ctx.workspace.resolve(params.path)
+        count, lines = await in_thread(partial(_list, ctx, path))
+        if count > len(lines):
+            lines.append(
+                f"[{len(lines)} of {count} entries; use find_by_name with a pattern for the others]"
+            )
+        return ToolOutput.text(
+            "\n".join(lines) or "[the folder is empty]",
+            summary=f"{count} {'entry' if count == 1 else 'entries'}",
+        )
+
+
+@dataclass(slots=True)
+class _Counter:
+    total: int = 0
+
+
+def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
+    """How many entries there are, and the first of them, folders first, as lines."""
+    shown = printable(ctx.workspace.show(path))
+    counter = _Counter()
+    try:
+        with os.scandir(path) as entries:
+            first = heapq.nsmallest(MAX_ENTRIES, _counted(entries, counter, stop), key=_order)
+    except FileNotFoundError as error:
+        raise missing(ctx.workspace, path) from error
+    except NotADirectoryError as error:
+        raise ToolError(f"{shown} is not a folder.", hint="Use read_file for files.") from error
+    except OSError as error:
+        raise os_failure("list", shown, error) from error
+    return counter.total, [_line(entry) for entry in first]
+
+
+def _counted(
+    entries: Iterator[os.DirEntry[str]], counter: _Counter, stop: Event
+) -> Iterator[os.DirEntry[str]]:
+    for entry in entries:
+        if stop.is_set():
+            raise InterruptedError("cancelled")
+        counter.total += 1
+        yield entry
+
+
+def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
+    return not _is_folder(entry), entry.name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _line(entry: os.DirEntry[str]) -> str:
+    name = printable(entry.name)
+    try:
+        stat = entry.stat(follow_symlinks=False)
+        if stats.S_ISLNK(stat.st_mode):
+            return f"{name} -> {printable(str(Path(entry.path).readlink()))}"
+    except OSError as error:
+        return f"{name}  ({error.strerror})"
+    if stats.S_ISDIR(stat.st_mode):
+        return f"{name}/"
+    if stats.S_ISREG(stat.st_mode):
+        return f"{name}  {size_text(stat.st_size)}"
+    kinds = {stats.S_IFIFO: "FIFO", stats.S_IFSOCK: "socket"}
+    return f"{name}  ({kinds.get(stats.S_IFMT(stat.st_mode), 'device')})"

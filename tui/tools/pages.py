@@ -1,0 +1,203 @@
+"""One page of a text file of any size, in bounded memory.
+
+Lines end at `\\n` only. A page holds whole lines; only a line that is larger than a page is cut,
+between two characters, and goes on at a byte position. The texts of the pages, one after the
+other, are the text of the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from threading import Event
+from typing import BinaryIO
+
+from tui.errors import ToolError
+from tui.tools.text import size_text
+
+_CHUNK = 1 << 20
+_FOOTER_BYTES = 200
+_REPLACED = "bytes that are not UTF-8 are shown as \ufffd"
+_COUNTED_BYTES = 8 << 20
+"""Files up to this size get their lines counted for the footer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a file. `text` is exact (invalid UTF-8 as U+FFFD); `footer` stands on its own line.
+
+    `next_line` and `next_byte`: where to go on; both None at the end of the file.
+    """
+
+    text: str
+    footer: str = ""
+    next_line: int | None = None
+    next_byte: int | None = None
+
+    def render(self) -> str:
+        if not self.footer:
+            return self.text
+        return self.text + ("" if not self.text or self.text.endswith("\n") else "\n") + self.footer
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of a page, its footer included. `wanted` is how many lines were asked for."""
+
+    lines: int
+    bytes: int
+    wanted: int
+
+
+def read_page(
+    source: BinaryIO, *, line: int = 1, byte: int | None = None, limits: Limits, stop: Event
+) -> Page:
+    """The page that begins at a line (from 1), or at a byte of the file where `byte` is given.
+
+    `source` holds UTF-8, perhaps after a byte order mark, and can seek. Raises ToolError for a
+    position past the end.
+    """
+    size = source.seek(0, 2)
+    source.seek(0)
+    bom = len(codecs.BOM_UTF8) if source.read(3) == codecs.BOM_UTF8 else 0
+    if byte is None:
+        start = _find_line(source, line, bom, stop)
+    else:
+        start = _character_start(source, max(byte, bom), size)
+        line = 1 + _count_newlines(source, 0, start, stop)
+    source.seek(start)
+    window = source.read(limits.bytes + 4)
+    rest = start + len(window) >= size
+    text, replaced = _decode(window, final=rest)
+    notes = [_REPLACED] if replaced else []
+    if rest and not text.strip():
+        notes.append("nothing but blanks" if text else "the file is empty")
+    room = max(limits.bytes - _FOOTER_BYTES, 16)
+    lines = max(limits.lines - 1, 1)
+    whole = (limits.lines, limits.bytes) if not notes else (lines, room)
+    if rest and _fits(text, min(whole[0], limits.wanted), whole[1]):
+        return Page(text, f"[{'; '.join(notes)}]" if notes else "")
+    text, used, ended = _cut(window, text, min(lines, limits.wanted), room)
+    last = line + text.count("\n") - ended
+    notes = [_REPLACED] if replaced and "\ufffd" in text else []
+    if ended:
+        total = ""
+        if size <= _COUNTED_BYTES:
+            source.seek(size - 1)
+            open_end = source.read(1) != b"\n"
+            total = f" of {_count_newlines(source, 0, size, stop) + open_end}"
+        else:
+            notes.insert(0, f"up to byte {start + used:,} of {size_text(size)}")
+        place, go_on = f"lines {line}-{last}{total}", f"offset={last + 1}"
+    else:
+        place = f"line {last}, up to byte {start + used} of {size}"
+        go_on = f"byte_offset={start + used}"
+    footer = f"[{'; '.join([place, f'continue with {go_on}', *notes])}]"
+    if ended:
+        return Page(text, footer, next_line=last + 1)
+    return Page(text, footer, next_byte=start + used)
+
+
+def _fits(text: str, lines: int, size: int) -> bool:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return count <= lines and len(text.encode()) <= size
+
+
+def _cut(window: bytes, text: str, lines: int, room: int) -> tuple[str, int, bool]:
+    """The part of the page that fits: its text, its length in `window`, whether it ends a line.
+
+    Text is never shorter than the bytes it came from: a character counts as its own bytes, and
+    what is replaced by U+FFFD, three bytes, is one to three bytes long.
+    """
+    encoded = text.encode()
+    count = min(lines, encoded.count(b"\n", 0, room))
+    if count:
+        kept = encoded[: _after_newlines(encoded, count)].decode()
+        return kept, _after_newlines(window, count), True
+    low, high = 1, min(len(window), room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_decode(window[:middle], final=False)[0].encode()) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    kept = decoder.decode(window[:low])
+    return kept, low - len(decoder.getstate()[0]), False
+
+
+def _after_newlines(data: bytes, count: int) -> int:
+    at = 0
+    for _ in range(count):
+        at = data.index(b"\n", at) + 1
+    return at
+
+
+def _decode(data: bytes, *, final: bool) -> tuple[str, bool]:
+    """Text, and whether anything in it was replaced."""
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=final)
+    return text, "\ufffd" in text and text.encode() != data[: len(text.encode())]
+
+
+def _find_line(source: BinaryIO, line: int, start: int, stop: Event) -> int:
+    """Where a line begins. Raises ToolError if there are fewer lines."""
+    source.seek(start)
+    position, passed, open_end = start, 0, False
+    while passed < line - 1:
+        chunk = _read(source, _CHUNK, stop)
+        if not chunk:
+            raise _past_end(line, passed + open_end)
+        count = chunk.count(b"\n")
+        if passed + count < line - 1:
+            passed += count
+            position += len(chunk)
+            open_end = not chunk.endswith(b"\n")
+            continue
+        position += _after_newlines(chunk, line - 1 - passed)
+        passed = line - 1
+    source.seek(position)
+    if line > 1 and not source.read(1):
+        raise _past_end(line, passed)
+    return position
+
+
+def _past_end(line: int, lines: int) -> ToolError:
+    return ToolError(
+        f"offset={line} is past the end: the file has {lines} line{'s' * (lines != 1)}.",
+        hint="Use a smaller offset.",
+    )
+
+
+def _character_start(source: BinaryIO, byte: int, size: int) -> int:
+    """`byte`, or the start of the character that it stands inside of."""
+    if byte >= size > 0:
+        raise ToolError(
+            f"byte_offset={byte} is past the end: the file has {size} bytes.",
+            hint="Use the byte_offset that the page before named.",
+        )
+    back = min(3, byte)
+    source.seek(byte - back)
+    around = source.read(back + 3)
+    for step in range(1, back + 1):
+        for length in range(step + 1, 5):
+            try:
+                if len(around[back - step : back - step + length].decode()) == 1:
+                    return byte - step
+            except UnicodeDecodeError:
+                continue
+    return byte
+
+
+def _count_newlines(source: BinaryIO, start: int, stop_at: int, stop: Event) -> int:
+    source.seek(start)
+    count, left = 0, stop_at - start
+    while left > 0 and (chunk := _read(source, min(_CHUNK, left), stop)):
+        count += chunk.count(b"\n")
+        left -= len(chunk)
+    return count
+
+
+def _read(source: BinaryIO, size: int, stop: Event) -> bytes:
+    if stop.is_set():
+        raise InterruptedError("cancelled")
+    return source.read(size)

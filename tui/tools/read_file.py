@@ -1,0 +1,131 @@
+"""read_file: a page of a text file, an image, or what kind of file it is."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import Annotated, BinaryIO, ClassVar
+
+from msgspec import Meta
+
+from tui.errors import ToolError
+from tui.messages import Block, ToolOutput, text_block
+from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.files import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
+from tui.tools.pages import Limits, read_page
+from tui.tools.text import HEAD_BYTES, binary_kind, bom_of, media_type, printable, size_text
+
+_HASHED_BYTES = 2 << 20
+"""Files up to this size are read as a whole, so that the ledger knows their content."""
+
+_IMAGE_BYTES = 5 * 1024 * 1024 // 4 * 3
+"""The API takes images up to 5 MB, measured on their base64 text."""
+
+
+class ReadFileParams(Params, frozen=True, kw_only=True):
+    path: Annotated[str, Meta(description="The file, relative to the workspace or absolute.")]
+    offset: Annotated[int, Meta(ge=1, description="The first line to read, counted from 1.")] = 1
+    limit: Annotated[int, Meta(ge=1, description="The most lines to read.")] = 2000
+    byte_offset: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Start at this byte instead of a line. Only to go on inside a line that is "
+            "larger than a page, with the number that the page before named.",
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    content: list[Block]
+    summary: str
+    stat: os.stat_result
+    digest: str | None = None
+
+
+class ReadFile(Tool[ReadFileParams]):
+    name: ClassVar[str] = "read_file"
+    effect: ClassVar[Effect] = "read"
+    params: ClassVar[type[Params]] = ReadFileParams
+
+    async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutput:
+        path = ctx.workspace.resolve(params.path)
+        found = await in_thread(partial(_read, params, ctx, path))
+        ctx.files.saw(path, found.stat, found.digest)
+        return ToolOutput(found.content, summary=found.summary)
+
+    def label(self, params: ReadFileParams) -> str:
+        if params.byte_offset:
+            return f"{params.path} from byte {params.byte_offset}"
+        return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
+
+
+def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> _Found:
+    shown = printable(ctx.workspace.show(path))
+    if not os.path.lexists(path):
+        raise missing(ctx.workspace, path)
+    with open_regular(path, shown) as file:
+        stat = os.fstat(file.fileno())
+        try:
+            head = file.read(HEAD_BYTES)
+            kind = binary_kind(head)
+            if kind is not None and (image := media_type(head)) is not None:
+                return _image(file, head, image, stat, shown)
+            # What a command printed was saved as text, even with NUL bytes in it.
+            if kind is not None and path.parent != ctx.spill_path.parent:
+                said = (
+                    f"{shown} is a binary file: {kind}, {size_text(stat.st_size)}. It is not shown."
+                )
+                return _Found([text_block(said)], kind, stat)
+            source, digest = _text(file, head, stat)
+            limits = Limits(ctx.read_page_lines, ctx.read_page_bytes, params.limit)
+            page = read_page(
+                source,
+                line=params.offset,
+                byte=params.byte_offset or None,
+                limits=limits,
+                stop=stop,
+            )
+        except OSError as error:
+            raise os_failure("read", shown, error) from error
+    lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
+    more = ", more follows" if page.next_line or page.next_byte else ""
+    summary = f"{lines} line{'s' * (lines != 1)}{more}"
+    return _Found([text_block(page.render())], summary, stat, digest)
+
+
+def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> _Found:
+    kind = f"{image.removeprefix('image/').upper()} image, {size_text(stat.st_size)}"
+    if stat.st_size > _IMAGE_BYTES:
+        said = (
+            f"{shown} is a {kind}: too large to look at (at most {size_text(_IMAGE_BYTES)}). "
+            "Make a smaller copy with a command and read that."
+        )
+        return _Found([text_block(said)], kind, stat)
+    data = base64.b64encode(head + file.read(_IMAGE_BYTES)).decode("ascii")
+    source = {"type": "base64", "media_type": image, "data": data}
+    return _Found([{"type": "image", "source": source}], kind, stat)
+
+
+def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, str | None]:
+    """The file as UTF-8 that can seek, and its SHA-256 where it was read as a whole."""
+    bom, encoding = bom_of(head)
+    if encoding == "utf-8" and stat.st_size > _HASHED_BYTES:
+        return file, None
+    if stat.st_size > WHOLE_FILE_LIMIT:
+        raise ToolError(
+            f"The file is {encoding.upper()}, {size_text(stat.st_size)}: too large to convert.",
+            hint="Convert it to UTF-8 with a command (iconv) and read the copy.",
+        )
+    data = head + file.read(WHOLE_FILE_LIMIT)
+    digest = sha256(data).hexdigest()
+    if encoding != "utf-8":
+        data = data[len(bom) :].decode(encoding, "replace").encode()
+    return io.BytesIO(data), digest

@@ -1,0 +1,33 @@
+"""The built-in tools, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tui.tools.base import Tool
+
+
+def builtin_tools() -> dict[str, Tool[Any]]:
+    """All built-in tools, in the order in which the model is told of them."""
+    from tui.tools.command_status import CommandStatus  # noqa: PLC0415 - start-up stays light
+    from tui.tools.edit_file import EditFile  # noqa: PLC0415
+    from tui.tools.find_by_name import FindByName  # noqa: PLC0415
+    from tui.tools.grep_search import GrepSearch  # noqa: PLC0415
+    from tui.tools.list_dir import ListDir  # noqa: PLC0415
+    from tui.tools.read_file import ReadFile  # noqa: PLC0415
+    from tui.tools.run_command import RunCommand  # noqa: PLC0415
+    from tui.tools.todo_write import TodoWrite  # noqa: PLC0415
+    from tui.tools.write_file import WriteFile  # noqa: PLC0415
+
+    tools: tuple[Tool[Any], ...] = (
+        ReadFile(),
+        WriteFile(),
+        EditFile(),
+        ListDir(),
+        FindByName(),
+        GrepSearch(),
+        RunCommand(),
+        CommandStatus(),
+        TodoWrite(),
+    )
+    return {tool.name: tool for tool in tools}

@@ -1,0 +1,138 @@
+"""Replacing a file: the old bytes are kept, the new ones appear in one step (decision 33)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat as stats
+from contextlib import suppress
+from functools import partial
+from hashlib import file_digest, sha256
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from tui.errors import StorageError, ToolError
+from tui.private import private_file, safe_name
+from tui.tools.base import ToolContext
+from tui.tools.files import Snapshot, changed, in_thread, open_regular, os_failure
+from tui.tools.text import printable, size_text
+
+
+def atomic_write(
+    path: Path, data: bytes, shown: str, *, replaces: os.stat_result | None, stop: Event
+) -> os.stat_result:
+    """Write `data` beside `path`, sync it, and put it in the place of `path` in one step.
+
+    `replaces` is the file as it was checked (None: there was none): its mode and, where allowed,
+    its owner are kept, and if something else stands there now, ToolError is raised and nothing
+    is replaced. Missing folders are made. `stop` set before the last step leaves `path` alone.
+    Returns the new file's stat. Raises OSError; the temporary file never stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".holdfast-{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, 0o666 if replaces is None else 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if replaces is not None:
+                with suppress(OSError):
+                    os.fchown(fd, replaces.st_uid, replaces.st_gid)
+                os.fchmod(fd, stats.S_IMODE(replaces.st_mode))
+            os.fsync(fd)
+            written = os.fstat(fd)
+        _check_still_wanted(path, shown, replaces, stop)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # not every file system can sync a folder
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return written
+
+
+def _check_still_wanted(
+    path: Path, shown: str, replaces: os.stat_result | None, stop: Event
+) -> None:
+    if stop.is_set():
+        raise InterruptedError("cancelled before the file was replaced")
+    try:
+        now = path.lstat()
+    except FileNotFoundError:
+        now = None
+    if (now and _stamp(now)) != (replaces and _stamp(replaces)):
+        raise changed(shown)
+
+
+def _stamp(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+async def replace_file(
+    ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None
+) -> dict[str, Any]:
+    """Put `data` at `path`, its old bytes first into the spill store. Raises ToolError.
+
+    Returns what the record keeps: path, before (absolute path of the pre-image, or None),
+    before_sha256, after_sha256. The ledger knows the new content afterwards.
+    """
+    details, stat = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
+    ctx.files.saw(path, stat, str(details["after_sha256"]))
+    return details
+
+
+def _replace(
+    ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None, stop: Event
+) -> tuple[dict[str, Any], os.stat_result]:
+    shown = printable(ctx.workspace.show(path))
+    before, before_sha256 = _keep_before(ctx, found, shown) if found else (None, None)
+    try:
+        stat = atomic_write(path, data, shown, replaces=found and found.stat, stop=stop)
+    except (OSError, ToolError) as error:
+        if before is not None:
+            before.unlink(missing_ok=True)
+        if isinstance(error, ToolError):
+            raise
+        raise os_failure("write", shown, error) from error
+    return {
+        "path": str(path),
+        "before": str(before) if before else None,
+        "before_sha256": before_sha256,
+        "after_sha256": sha256(data).hexdigest(),
+    }, stat
+
+
+def _keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:
+    """Copy the old bytes into the spill store and return the copy and its SHA-256."""
+    try:
+        with private_file(ctx.spill_path.with_name(f"{safe_name(ctx.call_id)}.before")) as file:
+            kept = Path(file.name)
+            try:
+                if found.data is not None:
+                    file.write(found.data)
+                else:
+                    with open_regular(found.path, shown) as source:
+                        shutil.copyfileobj(source, file, 1 << 20)
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                kept.unlink(missing_ok=True)
+                raise
+    except (StorageError, OSError) as error:
+        raise ToolError(
+            f"The old content of {shown} ({size_text(found.stat.st_size)}) could not be kept, "
+            f"so nothing was written: {error}",
+            hint="Tell the person; the folder .holdfast must be writable.",
+        ) from error
+    digest = found.sha256
+    if digest is None:
+        with kept.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+    return kept, digest

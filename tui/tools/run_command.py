@@ -1,0 +1,191 @@
+"""Run a shell command: streamed, bounded in time and memory, ended as a whole group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from tui.errors import ToolError
+from tui.messages import ToolOutput, text_block
+from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
+from tui.tools.capture import MEMORY_CHARS, Capture
+from tui.tools.process import Process, outcome
+
+_TICK_S = 0.1
+_LIVE_CHARS = 32_000
+"""At most this much is streamed per tick; of a flood, the newest."""
+
+
+class RunCommandParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    command: Annotated[str, msgspec.Meta(min_length=1, description="The command line, for bash.")]
+    timeout: Annotated[
+        float, msgspec.Meta(gt=0, le=3600, description="Seconds until it is stopped.")
+    ] = 120
+    background: Annotated[
+        bool, msgspec.Meta(description="Return at once with a job id for command_status.")
+    ] = False
+    cwd: Annotated[
+        str, msgspec.Meta(description="The folder to run it in; the workspace if left out.")
+    ] = ""
+
+
+class RunCommand(Tool[RunCommandParams]):
+    """`memory_chars` bounds what is held of an output while it is collected (O21)."""
+
+    name: ClassVar[str] = "run_command"
+    effect: ClassVar[Effect] = "run"
+    keep: ClassVar[Keep] = "ends"
+    params: ClassVar[type[Params]] = RunCommandParams
+
+    def __init__(self, *, memory_chars: int = MEMORY_CHARS) -> None:
+        self._memory_chars = memory_chars
+
+    def subject(self, params: RunCommandParams) -> str:
+        return params.command
+
+    def paths(self, params: RunCommandParams) -> tuple[str, ...]:
+        return (params.cwd,) if params.cwd else ()
+
+    async def preview(self, params: RunCommandParams, ctx: ToolContext) -> Preview:
+        self._folder(params, ctx)
+        where = f"# in {params.cwd}\n" if params.cwd else ""
+        return Preview("command", where + params.command)
+
+    def label(self, params: RunCommandParams) -> str:
+        first, *more = params.command.strip().splitlines() or [""]
+        return first + (" …" if more else "") + (" &" if params.background else "")
+
+    async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput:
+        """Exit code 0 is a success, anything else an error. Cancelled, the group is dead first."""
+        folder = self._folder(params, ctx)
+        if params.background:
+            path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
+            job = await ctx.jobs.start(params.command, cwd=folder, path=path)
+            text = (
+                f"Started in the background as {job.id} (process {job.pid}). "
+                f'Use command_status with job="{job.id}" to read its output, wait or stop it.'
+            )
+            return ToolOutput(
+                [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
+            )
+        capture = Capture(ctx.spill_path, memory_chars=self._memory_chars)
+        live = _Live(ctx.emit)
+        ended = _Ended()
+        started = ctx.clock.monotonic()
+        try:
+            process = await Process.start(
+                params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data))
+            )
+            try:
+                await _until_end(process, params.timeout, ctx, live, ended)
+            finally:
+                process.close()
+        finally:
+            live.add(capture.close())
+            live.flush()
+        seconds = ctx.clock.monotonic() - started
+        return _result(capture, ended, process.returncode, seconds, params.timeout)
+
+    def _folder(self, params: RunCommandParams, ctx: ToolContext) -> Path:
+        folder = ctx.workspace.resolve(params.cwd) if params.cwd else ctx.workspace.root
+        if not folder.is_dir():
+            raise ToolError(f"{params.cwd} is not a folder.", hint="Use list_dir to find it.")
+        return folder
+
+
+@dataclass(slots=True)
+class _Ended:
+    """How a command came to its end."""
+
+    timed_out: bool = False
+    left_running: bool = False
+
+
+@dataclass(slots=True)
+class _Live:
+    """Output on its way to the person: several times a second, never a flood."""
+
+    emit: Callable[[str], None]
+    _pending: list[str] = field(default_factory=list[str])
+    _chars: int = 0
+    _skipped: bool = False
+
+    def add(self, text: str) -> None:
+        if text:
+            self._pending.append(text)
+            self._chars += len(text)
+        while len(self._pending) > 1 and self._chars - len(self._pending[0]) >= _LIVE_CHARS:
+            self._chars -= len(self._pending.pop(0))
+            self._skipped = True
+
+    def flush(self) -> None:
+        if not self._pending:
+            return
+        text = "".join(self._pending)
+        if self._skipped or len(text) > 2 * _LIVE_CHARS:
+            text = "\n[… output too fast to show …]\n" + text[-_LIVE_CHARS:]
+        self._pending, self._chars, self._skipped = [], 0, False
+        self.emit(text)
+
+
+async def _until_end(
+    process: Process, timeout: float, ctx: ToolContext, live: _Live, ended: _Ended
+) -> None:
+    """Wait for the shell, then for its output; stop what has run too long or was left behind."""
+    deadline = ctx.clock.monotonic() + timeout
+    try:
+        while not await process.wait(_TICK_S):
+            live.flush()
+            if ctx.clock.monotonic() >= deadline:
+                ended.timed_out = True
+                break
+        if not ended.timed_out:
+            drained = await process.drain()
+            ended.left_running = not drained or process.group_alive()
+        if ended.timed_out or ended.left_running:
+            await process.end(ctx.clock)
+            await process.drain()
+    except asyncio.CancelledError:
+        await process.end(ctx.clock)
+        raise
+
+
+def _result(
+    capture: Capture, ended: _Ended, returncode: int | None, seconds: float, timeout: float
+) -> ToolOutput:
+    code, words = outcome(returncode) if returncode is not None else (None, "did not end")
+    lines: list[str] = []
+    if ended.left_running:
+        lines.append(
+            "[processes that it left running were stopped; start such a command with "
+            "background=true]"
+        )
+    if ended.timed_out:
+        words = f"timed out after {timeout:g} s"
+        lines.append(
+            "[it was stopped because it took too long; give a larger timeout (up to 3600), or run "
+            "it with background=true and look after it with command_status]"
+        )
+    lines.append(f"[{words} · {seconds:.1f} s]")
+    body = capture.text or "(no output)\n"
+    text = body + ("" if body.endswith("\n") else "\n") + "\n".join(lines)
+    short = "timed out" if ended.timed_out else words.replace("exit code", "exit")
+    return ToolOutput(
+        [text_block(text)],
+        is_error=ended.timed_out or code != 0,
+        summary=f"{short} · {seconds:.1f} s",
+        details={
+            "exit_code": code,
+            "seconds": round(seconds, 3),
+            "bytes": capture.bytes,
+            "truncated": capture.truncated,
+            "timed_out": ended.timed_out,
+            "job": None,
+        },
+        full=capture.full,
+    )

@@ -1,0 +1,187 @@
+"""What grep_search and find_by_name share: ripgrep or its stand-in, run as a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat as stats
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.errors import ToolError
+from tui.secrets import child_environment
+from tui.tools import plain_search
+from tui.tools.files import missing, not_regular, os_failure
+from tui.tools.text import printable
+from tui.workspace import PRIVATE_DIR, Workspace
+
+EXCLUDED = (
+    "node_modules",
+    ".git",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
+    "dist",
+    "build",
+    ".next",
+    ".nuxt",
+    PRIVATE_DIR,
+)
+"""Names that are left out wherever they stand below the root of a search (L22, L24)."""
+
+_STDERR_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a search starts. `folder` is real; `name` is set when it is about one file in it."""
+
+    folder: Path
+    name: str | None
+    shown: str
+    inside_excluded: bool
+
+    def show(self, relative: str) -> str:
+        """A found path as the model reads it; `relative` is to `folder`."""
+        return printable(os.path.join(self.shown, relative) if self.shown else relative)  # noqa: PTH118
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a search ended. `status` is the exit code, negative for a signal, None when enough."""
+
+    status: int | None
+    stderr: str
+
+
+def find_root(workspace: Workspace, path: str) -> Root:
+    """The root that the model named. Blocks; raises ToolError if nothing can be searched there."""
+    real = workspace.resolve(path)
+    shown = printable(workspace.show(real))
+    try:
+        mode = real.stat().st_mode
+        if stats.S_ISDIR(mode):
+            os.scandir(real).close()
+    except FileNotFoundError as error:
+        raise missing(workspace, real) from error
+    except OSError as error:
+        raise os_failure("search", shown, error) from error
+    if not stats.S_ISDIR(mode) and not stats.S_ISREG(mode):
+        raise not_regular(mode, shown)
+    folder = real if stats.S_ISDIR(mode) else real.parent
+    allowed = (workspace.root, *workspace.extra)
+    base = next((f for f in allowed if real.is_relative_to(f)), Path("/"))
+    return Root(
+        folder=folder,
+        name=None if folder == real else real.name,
+        shown="" if folder == workspace.root else workspace.show(folder),
+        inside_excluded=any(part in EXCLUDED for part in real.relative_to(base).parts),
+    )
+
+
+def ripgrep() -> Path | None:
+    """The `rg` that was installed with the program, else one on the PATH."""
+    own = Path(sys.executable).with_name("rg")
+    if os.access(own, os.X_OK):
+        return own
+    found = shutil.which("rg")
+    return Path(found) if found else None
+
+
+def ripgrep_options(root: Root) -> list[str]:
+    """Options for a search below `root`: no configuration file, hidden files, exclusions.
+
+    Inside a folder that is left out by default, ignore files do not count either: the folder was
+    named on purpose, and is as a rule ignored by the repository around it.
+    """
+    options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
+    options += ["--sort", "path"]
+    if root.inside_excluded:
+        options.append("--no-ignore")
+    return options
+
+
+def exclusions() -> list[str]:
+    """The last options, since a later glob wins over an earlier one."""
+    return [part for name in EXCLUDED for part in ("--glob", f"!{name}")]
+
+
+def plain_command(order: plain_search.Order) -> list[str]:
+    """The command line of the stand-in, for machines without ripgrep."""
+    return [sys.executable, "-I", "-S", str(plain_search.__file__), order.to_json()]
+
+
+def check_argument(name: str, value: str) -> None:
+    """Raises ToolError for what cannot stand on a command line."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(f"{name} holds half a surrogate pair, which is no valid text.") from error
+    if not value or "\0" in value or "\n" in value:
+        raise ToolError(
+            f"{name} is empty, or holds a newline or NUL.", hint="Search for one line at a time."
+        )
+
+
+async def run(
+    command: Sequence[str], folder: Path, separator: bytes, take: Callable[[bytes], bool]
+) -> Ended:
+    """Run a search and hand each record of its output to `take`, until that returns False.
+
+    The child is gone when this returns, also when it is cancelled. Memory is bounded by the
+    longest record. Raises ToolError if the command cannot be started.
+    """
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, env=child_environment(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+    except OSError as error:
+        raise os_failure("start", command[0], error) from error
+    errors = asyncio.create_task(_read_errors(child))
+    try:
+        enough = await _read_records(child, separator, take)
+        if enough:
+            return Ended(None, "")
+        return Ended(await child.wait(), (await errors).decode("utf-8", "replace"))
+    finally:
+        await _end(child)
+        errors.cancel()
+
+
+async def _read_records(child: Process, separator: bytes, take: Callable[[bytes], bool]) -> bool:
+    """Whether `take` had enough before the output ended."""
+    assert child.stdout is not None
+    rest = b""
+    while chunk := await child.stdout.read(1 << 16):
+        *records, rest = (rest + chunk).split(separator)
+        for record in records:
+            if not take(record):
+                return True
+    return bool(rest) and not take(rest)
+
+
+async def _read_errors(child: Process) -> bytes:
+    assert child.stderr is not None
+    kept = b""
+    while chunk := await child.stderr.read(1 << 14):
+        kept = (kept + chunk)[:_STDERR_BYTES]
+    return kept
+
+
+async def _end(child: Process) -> None:
+    """Kill the child if it still runs, and take what is left in its pipe, so that it can go."""
+    assert child.stdout is not None
+    with suppress(ProcessLookupError):
+        if child.returncode is None:
+            child.kill()
+    while await child.stdout.read(1 << 16):
+        pass
+    await child.wait()

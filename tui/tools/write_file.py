@@ -1,0 +1,87 @@
+"""write_file: create a file or replace it as a whole."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from tui.errors import ToolError
+from tui.messages import ToolOutput, text_block
+from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
+from tui.tools.diff import Diff, unified
+from tui.tools.files import Snapshot, in_thread, take_snapshot
+from tui.tools.replace import replace_file
+from tui.tools.text import decode, printable, size_text
+
+
+class WriteFileParams(Params, frozen=True, kw_only=True):
+    path: Annotated[
+        str,
+        Meta(
+            description="The file, relative to the workspace or absolute. Missing folders are made."
+        ),
+    ]
+    content: Annotated[str, Meta(description="The whole new content, written exactly as given.")]
+
+
+class WriteFile(Tool[WriteFileParams]):
+    name: ClassVar[str] = "write_file"
+    effect: ClassVar[Effect] = "write"
+    params: ClassVar[type[Params]] = WriteFileParams
+
+    async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutput:
+        path, data, found, diff = await self._prepare(params, ctx)
+        shown = printable(ctx.workspace.show(path))
+        if found is not None and found.data == data:
+            return ToolOutput.text(
+                f"{shown} has exactly this content already.", summary="no change"
+            )
+        details = await replace_file(ctx, path, data, found)
+        if found is None:
+            said, summary = f"Created {shown}: {size_text(len(data))}.", f"new, {diff.added} lines"
+        else:
+            said, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
+        return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)
+
+    async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
+        _, _, _, diff = await self._prepare(params, ctx)
+        return Preview("diff", diff.text)
+
+    async def _prepare(
+        self, params: WriteFileParams, ctx: ToolContext
+    ) -> tuple[Path, bytes, Snapshot | None, Diff]:
+        """What would be written over what. Raises ToolError where that cannot or must not be."""
+        path = ctx.workspace.resolve(params.path)
+        shown = printable(ctx.workspace.show(path))
+        try:
+            data = params.content.encode()
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                "The content holds half a surrogate pair, which is no valid text.",
+                hint="Send the character as a whole.",
+            ) from error
+        found, diff = await in_thread(partial(_compare, path, shown, params.content))
+        if found is not None:
+            ctx.files.check_unchanged(found, shown)
+        return path, data, found, diff
+
+
+def _compare(path: Path, shown: str, content: str, _stop: Event) -> tuple[Snapshot | None, Diff]:
+    found = take_snapshot(path, shown)
+    if found is None:
+        return None, unified(None, content, shown)
+    try:
+        old = decode(found.data, shown).text if found.data is not None else None
+    except ToolError:
+        old = None
+    if old is not None:
+        return found, unified(old, content, shown)
+    size = size_text(found.stat.st_size)
+    new = unified(None, content, shown)
+    return found, Diff(
+        f"{shown}: {size}, not shown as text, is replaced by:\n{new.text}", new.added, 0
+    )

@@ -1,0 +1,162 @@
+"""The question before a write or a command: what would happen, why it is asked, five answers.
+
+A key that was meant for the prompt must never approve. Keys and clicks count only after half a
+second without a key; what is typed until then goes to the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from tui.clock import Clock
+from tui.permissions.base import Answer, Call, Decision
+from tui.widgets.diff import counts, diff_content
+from tui.widgets.keys import APPROVAL_KEYS, bindings
+
+GRACE_S = 0.5
+
+_VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
+_RISKS = {"safe": "$text-success", "standard": "$text-secondary", "high-risk": "$text-error"}
+_BUTTONS = (
+    ("once", "1  Once"),
+    ("session", "2  This session"),
+    ("always", "3  Always"),
+    ("no", "4  No, because …"),
+    ("refuse", "Esc  No"),
+)
+
+
+class ApprovalModal(ModalScreen[Answer]):
+    """Asks about one call. `stray` takes characters that were typed for the prompt."""
+
+    BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = "#preview"
+
+    DEFAULT_CSS = """
+    ApprovalModal { align: center bottom; background: $background 55%; }
+    ApprovalModal #box {
+        width: 100%; max-width: 120; height: auto; max-height: 80%;
+        background: $surface; border: round $warning; padding: 0 2;
+        border-title-color: $text-warning; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    ApprovalModal.-high-risk #box { border: round $error; border-title-color: $text-error; }
+    ApprovalModal #preview {
+        height: auto; max-height: 18; margin: 1 0; background: $background; padding: 0 1;
+        scrollbar-size-vertical: 1;
+    }
+    ApprovalModal #preview Static { width: auto; min-width: 100%; }
+    ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
+    ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
+    ApprovalModal Button {
+        margin: 0 1 0 0; min-width: 8; width: auto; background: $panel; color: $foreground;
+        border: none; height: 1; padding: 0 1;
+    }
+    ApprovalModal Button:hover { background: $primary-muted; color: $text-primary; }
+    ApprovalModal Button:focus { background: $primary; color: $background; text-style: bold; }
+    ApprovalModal Input { display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1; }
+    ApprovalModal.-explaining Input { display: block; }
+    ApprovalModal.-explaining #answers { display: none; }
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        decision: Decision,
+        clock: Clock,
+        stray: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__(classes="-high-risk" if decision.risk == "high-risk" else None)
+        self.call = call
+        self.decision = decision
+        self._clock = clock
+        self._stray = stray
+        self._armed_at = clock.monotonic() + GRACE_S
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box") as box:
+            box.border_title = Content(f" {self.call.tool} ")
+            if risk := self.decision.risk:
+                box.border_subtitle = Content.styled(f" {risk} ", _RISKS.get(risk, ""))
+            yield Static(self._question(), markup=False)
+            with VerticalScroll(id="preview", can_focus=True):
+                yield Static(self._preview(), markup=False)
+            yield Static(f"Asked because {self.decision.reason}", id="why", markup=False)
+            yield Static(self._covers(), id="covers", markup=False)
+            with Horizontal(id="answers"):
+                for name, label in _BUTTONS:
+                    yield Button(Content(label), id=name, compact=True)
+            reason = Input(placeholder="Why not? The model is told. Enter answers, Esc goes back.")
+            reason.cursor_blink = False
+            yield reason
+
+    @property
+    def armed(self) -> bool:
+        """Whether keys and clicks count by now."""
+        return self._clock.monotonic() >= self._armed_at
+
+    def on_key(self, event: events.Key) -> None:
+        if not self.armed:
+            self._armed_at = self._clock.monotonic() + GRACE_S
+            event.stop()
+            event.prevent_default()
+            if self._stray and event.is_printable and event.character:
+                self._stray(event.character)
+
+    def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
+        if self.armed:
+            self.dismiss(Answer(answer))
+
+    def action_explain(self) -> None:
+        if self.armed:
+            self.add_class("-explaining")
+            self.query_one(Input).focus()
+
+    def action_refuse(self) -> None:
+        if self.has_class("-explaining"):
+            self.remove_class("-explaining")
+            self.query_one("#preview").focus()
+        elif self.armed:
+            self.dismiss(Answer("no"))
+
+    @on(Input.Submitted)
+    def _answer_no(self, event: Input.Submitted) -> None:
+        self.dismiss(Answer("no", event.value.strip()))
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        match event.button.id:
+            case "once" | "session" | "always" as answer:
+                self.action_answer(answer)
+            case "no":
+                self.action_explain()
+            case _:
+                self.action_refuse()
+
+    def _question(self) -> Content:
+        question = Content.styled(_VERBS[self.call.preview_kind], "bold $foreground")
+        if self.call.preview_kind == "diff":
+            changes = f"  {self.call.subject}  {counts(self.call.preview)}"
+            return Content.assemble(question, (changes, "$text-muted"))
+        return question
+
+    def _preview(self) -> Content:
+        text = self.call.preview or self.call.subject or "(nothing to show)"
+        if self.call.preview_kind == "diff":
+            return diff_content(text)
+        if self.call.preview_kind == "command":
+            return Content.assemble(("$ ", "$text-primary"), (text, "bold $foreground"))
+        return Content.styled(text, "$foreground")
+
+    def _covers(self) -> str:
+        what = " ".join(self.call.subject.split())
+        rule = f"{self.call.tool}({what})" if what else self.call.tool
+        return f"2 and 3 also cover later calls of {rule}"

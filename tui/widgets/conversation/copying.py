@@ -1,0 +1,99 @@
+"""What a mouse selection covers: painting it, and the source text that it stands for.
+
+A position is (characters into the drawn line, key of the row), where the key is stable while
+heights change: `key(item, row)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.selection import Selection
+
+from tui.widgets.conversation.draw import gap, source
+from tui.widgets.conversation.items import Item
+from tui.widgets.markdown.text import Line
+
+_SHIFT = 20
+
+
+def key(index: int, row: int) -> int:
+    """One number for a row of an item, in reading order."""
+    return index << _SHIFT | row
+
+
+def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
+    """`segments` with `style` laid over the characters from `start` to `end`."""
+    painted: list[Segment] = []
+    at = 0
+    for text, own, control in segments:
+        stop = at + len(text)
+        low, high = max(start, at) - at, min(end, stop) - at
+        if low >= high:
+            painted.append(Segment(text, own, control))
+        else:
+            marked = own + style if own is not None else style
+            parts = ((text[:low], own), (text[low:high], marked), (text[high:], own))
+            painted += [Segment(part, look) for part, look in parts if part]
+        at = stop
+    return painted
+
+
+def extent(row: Line) -> tuple[int, int]:
+    """The characters of a line that can be selected."""
+    return row.start, len(row.text) if row.end is None else row.end
+
+
+def copied(lines: Sequence[Line], first: tuple[int, int], last: tuple[int, int]) -> str:
+    """The source of the lines from (row, character) `first` to `last`."""
+    out: list[str] = []
+    for index in range(first[0], min(last[0], len(lines) - 1) + 1):
+        row = lines[index]
+        text = row.text
+        start, end = extent(row)
+        low = max(start, first[1]) if index == first[0] else start
+        high = min(end, last[1]) if index == last[0] else end
+        whole = low == start and high == end
+        if whole and row.source is not None:
+            piece = row.source
+        elif whole and row.join is None:
+            piece = row.lead + text[low:high]
+        else:
+            piece = text[low:high]
+        if row.join is None:
+            out.append(piece)
+        elif out:
+            out[-1] += row.join + piece
+        elif piece:
+            out.append(piece)
+    return "\n".join(out)
+
+
+def selected(
+    items: Sequence[Item], lines: Callable[[int], Sequence[Line]], selection: Selection
+) -> str:
+    """The source of a selection: of whole items their own text, of the rest what is drawn."""
+    if not items:
+        return ""
+    start, end = selection
+    first = (start.y >> _SHIFT, start.y & (1 << _SHIFT) - 1, start.x) if start else (0, 0, 0)
+    last_row = (1 << _SHIFT) - 1
+    last = (end.y >> _SHIFT, end.y & last_row, end.x) if end else (len(items) - 1, last_row, 1 << 30)
+    parts: list[str] = []
+    for index in range(max(0, first[0]), min(last[0], len(items) - 1) + 1):
+        begins = (first[1], first[2]) if index == first[0] else (0, 0)
+        stops = (last[1], last[2]) if index == last[0] else (last_row, 1 << 30)
+        if begins == (0, 0) and stops[0] == last_row:
+            text = source(items[index])
+        else:
+            rows = lines(index)
+            text = copied(rows, begins, stops)
+            bounds = [step for step, row in enumerate(rows) if extent(row)[0] < extent(row)[1]]
+            if bounds and begins <= (bounds[0], extent(rows[bounds[0]])[0]):
+                tail = (bounds[-1], extent(rows[bounds[-1]])[1])
+                text = source(items[index]) if stops >= tail else text
+        before = items[index - 1] if parts else None
+        parts.append(("\n" if gap(before, items[index]) else "") + text)
+    return "\n".join(parts)

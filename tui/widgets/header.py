@@ -1,0 +1,84 @@
+"""The first line: the program, the folder and branch, the model, the title, the lights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderState:
+    """What the header says. `folder` is as the person reads it (`~/proj`)."""
+
+    folder: str = ""
+    branch: str = ""
+    model: str = ""
+    title: str = ""
+    think: bool = False
+    verbose: bool = False
+    elevated: bool = False
+
+
+def header_line(state: HeaderState, width: int) -> Content:
+    """The header in `width` cells. What matters least gives way first: title, name, branch."""
+    lights = Content("  ").join(
+        [
+            *([Content.styled("think", "$text-secondary")] if state.think else []),
+            *([Content.styled("verbose", "$text-accent")] if state.verbose else []),
+            *(
+                [Content.styled(" ELEVATED ", "bold $background on $error")]
+                if state.elevated
+                else []
+            ),
+        ]
+    )
+    name = Content.styled("holdfast", "bold $text-primary")
+    place = Content.assemble(
+        (state.folder, "$foreground"), (f" ({state.branch})" if state.branch else "", "$text-muted")
+    )
+    model = Content.styled(state.model, "$text-muted")
+    room = width - 2 - (lights.cell_length + GAP if lights else 0)
+
+    def total(*parts: Content) -> int:
+        shown = [p for p in parts if p]
+        return sum(p.cell_length for p in shown) + GAP * (len(shown) - 1)
+
+    parts = [name, place, model]
+    if total(*parts) > room:
+        parts = [place, model]
+    if total(*parts) > room and state.branch:
+        return header_line(replace(state, branch=""), width)
+    if (over := total(*parts) - room) > 0:
+        keep = max(8, len(state.folder) - over)
+        parts[-2] = Content.styled(_tail(state.folder, keep), "$foreground")
+    if total(*parts) > room:
+        parts = [model.truncate(max(0, room), ellipsis=True)]
+    spare = room - total(*parts) - GAP
+    if state.title and spare >= 12:
+        title = Content.styled(f"“{state.title}”", "italic $foreground")
+        parts.append(title.truncate(spare, ellipsis=True))
+    left = Content(" " * GAP).join([p for p in parts if p])
+    fill = max(0, width - 2 - left.cell_length - lights.cell_length)
+    return Content.assemble(" ", left, " " * fill, lights, " ")
+
+
+def _tail(path: str, keep: int) -> str:
+    return path if len(path) <= keep else "…" + path[len(path) - keep + 1 :]
+
+
+class HeaderBar(Widget):
+    """Draws `state`; set it to change what is shown."""
+
+    DEFAULT_CSS = """
+    HeaderBar { height: 1; width: 1fr; background: $panel; color: $foreground; }
+    """
+
+    state: reactive[HeaderState] = reactive(HeaderState())
+
+    def render(self) -> Content:
+        return header_line(self.state, self.size.width)

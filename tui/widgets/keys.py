@@ -1,0 +1,76 @@
+"""The keys: one table, from which the bindings and the help screen are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
+
+    An empty `action` is a key that a widget handles itself; it is only explained.
+    """
+
+    keys: str
+    action: str
+    shown: str
+    help: str
+    priority: bool = False
+
+
+def bindings(table: Iterable[Key]) -> list[Binding]:
+    """The bindings of a table, for a widget's or screen's BINDINGS."""
+    return [
+        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
+        for key in table
+        if key.action
+    ]
+
+
+PROMPT_KEYS = (
+    Key("enter", "", "Enter", "send"),
+    Key("shift+enter,ctrl+j", "newline", "Shift+Enter, Ctrl+J", "new line"),
+    Key("up,down", "", "Up, Down", "earlier and later prompts"),
+    Key("ctrl+d", "delete_or_quit", "Ctrl+D", "quit, when the prompt is empty"),
+    Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; fg comes back"),
+    Key("ctrl+underscore", "undo", "Ctrl+_", "undo typing"),
+    Key("pageup", "screen.scroll('page_up')", "PgUp, PgDn", "scroll the conversation"),
+    Key("pagedown", "screen.scroll('page_down')", "", ""),
+    Key("ctrl+home", "screen.scroll('home')", "Ctrl+Home, Ctrl+End", "its beginning and its end"),
+    Key("ctrl+end", "screen.scroll('end')", "", ""),
+)
+
+CHAT_KEYS = (
+    Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
+    Key("shift+tab", "app.next_mode", "Shift+Tab", "mode: ask, accept edits, plan"),
+    Key("f1", "app.command('help')", "F1", "this help"),
+    Key("f3", "app.command('sessions')", "F3", "sessions"),
+    Key("f4", "app.command('output')", "F4", "the output pane"),
+    Key("f12", "app.toggle_verbose", "F12", "verbose: every decision is shown"),
+    Key("tab", "app.focus_next", "Tab", "to the conversation, the output and back"),
+)
+
+APP_KEYS = (
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the agent, else clear the prompt, again quit"),
+    Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
+    Key("ctrl+p", "", "Ctrl+P", "all commands"),
+)
+
+APPROVAL_KEYS = (
+    Key("1", "answer('once')", "1", "yes, this once"),
+    Key("2", "answer('session')", "2", "yes, and not again this session"),
+    Key("3", "answer('always')", "3", "yes, always"),
+    Key("4", "explain", "4", "no, and say why"),
+    Key("escape", "refuse", "Esc", "no"),
+)
+
+HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
+    ("Prompt", PROMPT_KEYS),
+    ("Everywhere", CHAT_KEYS + APP_KEYS),
+    ("When the agent asks", APPROVAL_KEYS),
+)
+"""The tables in the order of the help screen. Rows without `shown` belong to the row before."""

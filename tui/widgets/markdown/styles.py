@@ -1,0 +1,66 @@
+"""The names of the styles that markdown is drawn with, and how they follow from the theme.
+
+A widget that draws markdown adds `COMPONENTS` to its component classes and `css(selector)` to its
+DEFAULT_CSS; `styles(widget)` then gives every name's style. A style sheet may restyle any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.style import Style
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+Styles: TypeAlias = Mapping[str, Style]
+
+RULES: dict[str, str] = {
+    "text": "color: $text;",
+    "muted": "color: $text-muted;",
+    "h1": "color: $text-primary; text-style: bold underline;",
+    "h2": "color: $text-primary; text-style: bold;",
+    "h3": "color: $text-accent; text-style: bold;",
+    "h4": "color: $text; text-style: bold;",
+    "strong": "text-style: bold;",
+    "em": "text-style: italic;",
+    "strike": "text-style: strike;",
+    "link": "color: $text-accent; text-style: underline;",
+    "code": "color: $text-warning; background: $boost;",
+    "bullet": "color: $text-primary;",
+    "done": "color: $text-success;",
+    "quote": "color: $text-muted; text-style: italic;",
+    "bar": "color: $primary;",
+    "border": "color: $text-muted 60%;",
+    "head": "color: $text-primary; text-style: bold;",
+    "fence": "color: $text; background: $boost;",
+    "label": "color: $text-muted; background: $boost;",
+    "keyword": "color: $text-accent; background: $boost;",
+    "name": "color: $text-primary; background: $boost;",
+    "builtin": "color: $text-secondary; background: $boost;",
+    "string": "color: $text-success; background: $boost;",
+    "number": "color: $text-warning; background: $boost;",
+    "comment": "color: $text-muted; background: $boost; text-style: italic;",
+    "invalid": "color: $text-error; background: $boost;",
+    "added": "color: $text-success; background: $boost;",
+    "removed": "color: $text-error; background: $boost;",
+}
+PARTIAL = frozenset({"strong", "em", "strike", "link", "code"})
+"""Laid over the style of the text around them."""
+
+COMPONENTS = {f"markdown--{name}" for name in RULES}
+
+
+def css(selector: str) -> str:
+    """The rules as nested CSS for the widget `selector`."""
+    rules = "\n".join(f"    & > .markdown--{name} {{ {rule} }}" for name, rule in RULES.items())
+    return f"{selector} {{\n{rules}\n}}\n"
+
+
+def styles(widget: Widget) -> dict[str, Style]:
+    """Every name's style as it is for `widget` now; ask again when its styles are updated."""
+    return {
+        name: widget.get_component_rich_style(f"markdown--{name}", partial=name in PARTIAL)
+        for name in RULES
+    }

@@ -1,0 +1,211 @@
+"""Text made safe for a terminal, lines that know what to copy, and wrapping by cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+
+Span: TypeAlias = tuple[str, Style]
+
+# Sequences end with their line at the latest, so that lines can be cleaned one by one.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+# C0 and C1, what changes the direction of writing, and what is no character at all.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
+)
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_SUSPECT = re.compile(r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]")
+
+
+def clean(text: str) -> str:
+    """`text` without escape sequences and control characters; line ends are newlines.
+
+    Tabs stay. Cleaning line by line gives the same as cleaning the whole.
+    """
+    if not _SUSPECT.search(text):
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROL.sub("", _ESCAPES.sub("", text))
+    text = text.replace("\u2028", " ").replace("\u2029", " ")
+    return _SURROGATES.sub("\ufffd", text)
+
+
+class Line(NamedTuple):
+    """One drawn line and what it stands for when it is copied.
+
+    Characters before `start` and from `end` on are decoration. `lead` is the source of the
+    decoration (as "- " of a bullet), `source` the source of the whole line where it is not the
+    text. `join` is None for a line of its own, else the text that stood where it was wrapped.
+    `fill` is the style that the rest of the row gets.
+    """
+
+    segments: list[Segment]
+    cells: int
+    start: int = 0
+    end: int | None = None
+    lead: str = ""
+    source: str | None = None
+    join: str | None = None
+    fill: Style | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(segment.text for segment in self.segments)
+
+
+BLANK = Line([], 0)
+
+
+def line(spans: Iterable[Span], **about: object) -> Line:
+    """A line of `spans`; `about` sets its other fields."""
+    segments = [Segment(text, style) for text, style in spans if text]
+    cells = sum(cell_len(segment.text) for segment in segments)
+    return Line(segments, cells, **about)  # pyright: ignore[reportArgumentType]
+
+
+def decoration(spans: Iterable[Span], **about: object) -> Line:
+    """A line of which nothing can be selected."""
+    return line(spans, start=0, end=0, **about)
+
+
+def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
+    """`row` behind a decoration whose source is `lead`."""
+    before = [Segment(text, style) for text, style in prefix if text]
+    size = sum(len(segment.text) for segment in before)
+    return row._replace(
+        segments=before + row.segments,
+        cells=row.cells + sum(cell_len(segment.text) for segment in before),
+        start=row.start + size,
+        end=None if row.end is None else row.end + size,
+        lead=lead + row.lead,
+    )
+
+
+_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U00020000-\U0003fffd"
+_UNITS = re.compile(rf" +|[^ {_WIDE}]+|[{_WIDE}][，。、；：！？）」』】》…]*")
+
+
+class Piece(NamedTuple):
+    """Where a wrapped line lies in its text; `join` as in `Line`."""
+
+    start: int
+    end: int
+    join: str | None
+
+
+def _break(text: str, offset: int, width: int, join: str | None) -> list[Piece]:
+    """Break one line of text; words too long for a line are cut."""
+    pieces: list[Piece] = []
+    start = position = used = 0
+    for match in _UNITS.finditer(text):
+        unit = match.group()
+        size = len(unit) if unit.isascii() else cell_len(unit)
+        if used + size <= width:
+            used += size
+            position = match.end()
+            continue
+        if unit[0] == " ":  # spaces at the end of a line stay with it, out of sight
+            if position > start:
+                pieces.append(Piece(offset + start, offset + position, join))
+                join, start, used = unit, match.end(), 0
+            else:
+                join, start, used = (join or "") + unit, match.end(), 0
+            position = start
+            continue
+        indent = text[start:position]
+        if indent.strip(" ") or used > width // 2:
+            bare = indent.rstrip(" ") or indent
+            pieces.append(Piece(offset + start, offset + start + len(bare), join))
+            join, start, used = indent[len(bare) :], position, 0
+        used += size
+        position = match.end()
+        if used > width:  # an indented word that is too long keeps its indent
+            chunks = chop_cells(text[start:position], width)
+            for chunk in chunks[:-1]:
+                pieces.append(Piece(offset + start, offset + start + len(chunk), join))
+                join, start = "", start + len(chunk)
+            used = cell_len(chunks[-1])
+    if position > start or not pieces:
+        pieces.append(Piece(offset + start, offset + position, join))
+    return pieces
+
+
+def breaks(text: str, width: int) -> list[Piece]:
+    """Where `text` is to be broken so that no line is wider than `width` (at least 2) cells."""
+    width = max(2, width)
+    pieces: list[Piece] = []
+    offset = 0
+    for row in text.split("\n"):
+        size = len(row)
+        if size <= width and (row.isascii() or cell_len(row) <= width):
+            pieces.append(Piece(offset, offset + size, None))
+        else:
+            pieces += _break(row, offset, width, None)
+        offset += size + 1
+    return pieces
+
+
+def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[list[Span]]:
+    """The spans of each piece; pieces are in order and do not overlap."""
+    rows: list[list[Span]] = []
+    index = at = 0  # `at` is where spans[index] begins
+    for start, end, _ in pieces:
+        row: list[Span] = []
+        while index < len(spans) and at + len(spans[index][0]) <= start:
+            at += len(spans[index][0])
+            index += 1
+        step, where = index, at
+        while step < len(spans) and where < end:
+            text, style = spans[step]
+            part = text[max(0, start - where) : end - where]
+            if part:
+                if row and row[-1][1] == style:
+                    row[-1] = (row[-1][0] + part, style)
+                else:
+                    row.append((part, style))
+            where += len(text)
+            step += 1
+        rows.append(row)
+    return rows
+
+
+def wrap(spans: Sequence[Span], width: int) -> list[Line]:
+    """`spans` wrapped at words, or inside those that are too long."""
+    pieces = breaks("".join(text for text, _ in spans), width)
+    return [
+        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
+    ]
+
+
+def chop(spans: Sequence[Span], width: int) -> list[Line]:
+    """`spans` (one line) cut at `width` cells wherever that is: for code, which keeps its spaces."""
+    text = "".join(part for part, _ in spans)
+    width = max(2, width)
+    if (len(text) if text.isascii() else cell_len(text)) <= width:
+        return [line(spans)]
+    pieces: list[Piece] = []
+    at = 0
+    for chunk in chop_cells(text, width):
+        pieces.append(Piece(at, at + len(chunk), "" if at else None))
+        at += len(chunk)
+    return [
+        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
+    ]
+
+
+def clip(text: str, width: int) -> str:
+    """The first line of `text`, cleaned, cut to `width` cells with an ellipsis."""
+    text = clean(text[: 8 * width + 80]).split("\n", 1)[0].expandtabs(4).rstrip()
+    if cell_len(text) <= width:
+        return text
+    return chop_cells(text, width - 1)[0] + "…" if width > 1 else "…"[:width]

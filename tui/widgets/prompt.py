@@ -1,0 +1,157 @@
+"""Where the person types: several lines, a history, and long pastes folded into a word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+from tui.widgets.figures import plural, size
+from tui.widgets.keys import PROMPT_KEYS, bindings
+from tui.widgets.prompt_history import PromptHistory
+
+MAX_ROWS = 8
+
+FOLD_CHARS = 2000
+FOLD_LINES = 20
+"""A paste beyond either is shown as one word, and sent whole."""
+
+
+class Prompt(TextArea):
+    """A text area that sends on Enter. Grows to eight rows.
+
+    `value` is what would be sent: pastes that were folded are whole in it.
+    """
+
+    BINDINGS = bindings(PROMPT_KEYS)  # pyright: ignore[reportAssignmentType]
+
+    DEFAULT_CSS = f"""
+    Prompt, Prompt:focus {{
+        height: auto;
+        max-height: {MAX_ROWS};
+        width: 1fr;
+        border: none;
+        padding: 0;
+        background: $background;
+        scrollbar-size-vertical: 1;
+    }}
+    Prompt .text-area--cursor-line {{ background: transparent; }}
+    Prompt .text-area--placeholder {{ color: $text-muted; }}
+    """
+
+    @dataclass
+    class Submitted(Message):
+        """The person pressed Enter on something. Whoever takes it calls `accept`."""
+
+        prompt: Prompt
+        text: str
+
+    class Edited(Message):
+        """The person changed the text."""
+
+    class QuitAsked(Message):
+        """Ctrl+D in an empty prompt."""
+
+    def __init__(
+        self,
+        history: PromptHistory | None = None,
+        *,
+        placeholder: str = "",
+        id: str | None = None,  # noqa: A002
+    ) -> None:
+        super().__init__(placeholder=placeholder, id=id, highlight_cursor_line=False)
+        self.set_reactive(TextArea.cursor_blink, False)  # an idle program wakes up for nothing
+        self.past = history or PromptHistory()
+        self._pastes: dict[str, str] = {}
+        self._pasted = 0
+        self._set = ""
+
+    @property
+    def value(self) -> str:
+        text = self.text
+        for word, paste in self._pastes.items():
+            text = text.replace(word, paste)
+        return text
+
+    def put(self, text: str) -> None:
+        """Replace what is typed; the cursor goes to the end."""
+        self._set = text
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    def put_back(self, text: str) -> None:
+        """Bring a text back that was sent in vain, before whatever was typed since."""
+        self.put(f"{text}\n{self.text}" if self.text else text)
+
+    def add_paste(self, text: str) -> None:
+        """Insert at the cursor, folded into one word when it is long."""
+        clean = text.replace("\r\n", "\n").replace("\r", "\n")
+        if len(clean) > FOLD_CHARS or clean.count("\n") >= FOLD_LINES:
+            self._pasted += 1
+            lines = plural(clean.count("\n") + 1, "line")
+            word = f"[paste {self._pasted}: {lines}, {size(len(clean.encode(errors='replace')))}]"
+            self._pastes[word] = clean
+            clean = word
+        if result := self._replace_via_keyboard(clean, *self.selection):
+            self.move_cursor(result.end_location)
+
+    def accept(self) -> None:
+        """What was submitted has been taken: remember it and begin anew."""
+        self.past.add(self.value)
+        self._pastes.clear()
+        self.put("")
+
+    async def on_key(self, event: events.Key) -> None:
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            if self.text.strip():
+                self.post_message(self.Submitted(self, self.value))
+        elif not self.text and event.key in {"home", "end"}:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(f"screen.scroll('{event.key}')")
+
+    async def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.add_paste(event.text)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        if self.text != self._set:
+            self._set = self.text
+            self.post_message(self.Edited())
+
+    def action_newline(self) -> None:
+        self._replace_via_keyboard("\n", *self.selection)
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if not select and self.navigator.is_first_wrapped_line(self.cursor_location):
+            self._recall(self.past.back(self.value))
+        else:
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        if not select and self.navigator.is_last_wrapped_line(self.cursor_location):
+            self._recall(self.past.forward(self.value))
+        else:
+            super().action_cursor_down(select)
+
+    def action_delete_or_quit(self) -> None:
+        if self.text:
+            self.action_delete_right()
+        else:
+            self.post_message(self.QuitAsked())
+
+    def _recall(self, text: str | None) -> None:
+        if text is None:
+            return
+        self._pastes.clear()
+        self.put("")
+        if len(text) > FOLD_CHARS or text.count("\n") >= FOLD_LINES:
+            self.add_paste(text)
+        else:
+            self.put(text)

@@ -1,0 +1,104 @@
+"""What was sent before, kept per workspace, bounded in number and size."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import cast
+
+LIMIT = 500
+"""Entries that are kept."""
+
+ENTRY_LIMIT = 10_000
+"""Characters of an entry that goes to disk; longer ones live until the program ends."""
+
+_log = logging.getLogger(__name__)
+
+
+class PromptHistory:
+    """A list to walk with Up and Down. `path` is a JSONL file, None keeps nothing on disk.
+
+    The file is read when the first entry is asked for. Nothing here raises: a history that
+    cannot be read or written is a history of this run only.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._entries: list[str] | None = None if path else []
+        self._at: int | None = None
+        self._draft = ""
+
+    @property
+    def entries(self) -> list[str]:
+        """All entries, oldest first."""
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    def add(self, text: str) -> None:
+        """Remember what was sent. A repetition of the last entry is not kept twice."""
+        self._at = None
+        if not text.strip() or (self.entries and self.entries[-1] == text):
+            return
+        self.entries.append(text)
+        del self.entries[:-LIMIT]
+        if self._path and len(text) <= ENTRY_LIMIT:
+            self._append(self._path, text)
+
+    def back(self, current: str) -> str | None:
+        """The entry before; None at the oldest. `current` is what stands in the prompt now."""
+        if self._at is None or current != self.entries[self._at]:
+            self._draft, self._at = current, len(self.entries)
+        if self._at == 0:
+            return None
+        self._at -= 1
+        return self.entries[self._at]
+
+    def forward(self, current: str) -> str | None:
+        """The entry after, then the draft; None when `current` was typed, not recalled."""
+        if self._at is None or current != self.entries[self._at]:
+            return None
+        self._at += 1
+        if self._at < len(self.entries):
+            return self.entries[self._at]
+        self._at = None
+        return self._draft
+
+    def _read(self) -> list[str]:
+        assert self._path
+        entries: list[str] = []
+        try:
+            for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    value = cast("object", json.loads(line))
+                except ValueError:
+                    continue
+                if isinstance(value, str):
+                    entries.append(value)
+        except OSError:
+            return []
+        if len(entries) > 2 * LIMIT:
+            self._rewrite(self._path, entries[-LIMIT:])
+        return entries[-LIMIT:]
+
+    def _append(self, path: Path, text: str) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(file, json.dumps(text).encode() + b"\n")
+            finally:
+                os.close(file)
+        except OSError as error:
+            _log.warning("the prompt history cannot be written: %s", error)
+
+    def _rewrite(self, path: Path, entries: list[str]) -> None:
+        shorter = path.with_suffix(".new")
+        try:
+            shorter.write_text("".join(json.dumps(e) + "\n" for e in entries), encoding="utf-8")
+            shorter.chmod(0o600)
+            shorter.replace(path)
+        except OSError as error:
+            _log.warning("the prompt history cannot be shortened: %s", error)

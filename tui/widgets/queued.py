@@ -1,0 +1,36 @@
+"""What was typed while the agent works, and waits for its turn."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+ROWS = 3
+
+
+class Queued(Widget):
+    """One row a text, at most three; hidden when nothing waits."""
+
+    DEFAULT_CSS = f"""
+    Queued {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
+    Queued.-some {{ display: block; }}
+    """
+
+    texts: reactive[tuple[str, ...]] = reactive((), layout=True)
+
+    def watch_texts(self) -> None:
+        self.set_class(bool(self.texts), "-some")
+
+    def render(self) -> Content:
+        width = max(1, self.content_size.width)
+        shown = self.texts if len(self.texts) <= ROWS else self.texts[: ROWS - 1]
+        rows = [
+            Content.assemble(
+                ("queued ", "$text-secondary"), (" ".join(text.split()), "$text-muted")
+            ).truncate(width, ellipsis=True)
+            for text in shown
+        ]
+        if more := len(self.texts) - len(shown):
+            rows.append(Content.styled(f"       and {more} more", "$text-muted"))
+        return Content("\n").join(rows)

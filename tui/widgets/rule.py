@@ -1,0 +1,46 @@
+"""The lines between the panes: a title at the left, words at the right, joints where they meet."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+
+class PaneRule(Widget):
+    """A horizontal line of one row.
+
+    `title` and `right` are content or plain text, `start` the first character, `joint` the
+    column at which a vertical line ends here (None for none).
+    """
+
+    DEFAULT_CSS = """
+    PaneRule { height: 1; width: 1fr; color: $rule; }
+    """
+
+    title: reactive[Content] = reactive(Content(""))
+    right: reactive[Content] = reactive(Content(""))
+    joint: reactive[int | None] = reactive[int | None](None)
+
+    def __init__(self, title: str = "", *, start: str = "─", id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.start = start
+        self.set_reactive(PaneRule.title, Content.styled(title, "$text-muted"))
+
+    def render(self) -> Content:
+        width = self.size.width
+        right = self.right.truncate(max(0, width - 8), ellipsis=True)
+        tail = right.cell_length + 4 if right else 0
+        title = self.title.truncate(max(0, width - tail - 5), ellipsis=True)
+        line = list(self.start + "─" * (width - 1))
+        if self.joint is not None and 0 < self.joint < width:
+            line[self.joint] = "┴"
+        head = title.cell_length + 4 if title else 0
+        body = "".join(line)
+        parts: list[Content | str] = []
+        if title:
+            parts += [body[:2], " ", title, " "]
+        parts.append(body[head : width - tail])
+        if right:
+            parts += [" ", right, " ", body[-2:]]
+        return Content.assemble(*parts)

@@ -1,0 +1,83 @@
+"""The last line: what the keys do now, then cost, turns and whether everything is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.reactive import reactive
+from textual.style import Style
+from textual.widget import Widget
+
+from tui.widgets.figures import money, plural
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A key and what it does. `action` is run by a click on it."""
+
+    key: str
+    text: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusState:
+    """`cost_usd` is None when no price is known; `trouble` says why nothing can be saved."""
+
+    hints: tuple[Hint, ...] = ()
+    cost_usd: float | None = None
+    turns: int = 0
+    trouble: str = ""
+    keeping: bool = True
+
+
+def status_line(state: StatusState, width: int) -> Content:
+    """The line in `width` cells. Hints at the end of the list give way first."""
+    if state.trouble:
+        saved = Content.styled(f"● not saved: {state.trouble}", "bold $text-error")
+    elif not state.keeping:
+        saved = Content.styled("○ kept in memory only", "$text-muted")
+    else:
+        saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
+    cost = money(state.cost_usd) if state.cost_usd is not None else "cost —"
+    figures = Content.styled(
+        f"{cost}   {plural(state.turns, 'turn')}   ", "$text-muted"
+    )
+    right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
+    left = _hints(state.hints, width - right.cell_length - 5)
+    fill = max(0, width - 2 - left.cell_length - right.cell_length)
+    return Content.assemble(" ", left, " " * fill, right, " ")
+
+
+def _hints(hints: Sequence[Hint], room: int) -> Content:
+    line = Content("")
+    for hint in hints:
+        key = Content.styled(hint.key, "$text-accent")
+        one = Content.assemble(key, (f" {hint.text}", "$text-muted"))
+        if hint.action:
+            one = one.stylize(Style.from_meta({"hint": hint.action}))
+        grown = Content.assemble(line, "   ", one) if line else one
+        if grown.cell_length > room:
+            break
+        line = grown
+    return line
+
+
+class StatusLine(Widget):
+    """Draws `state`; set it to change what is shown."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; width: 1fr; color: $text-muted; }
+    """
+
+    state: reactive[StatusState] = reactive(StatusState())
+
+    def render(self) -> Content:
+        return status_line(self.state, self.size.width)
+
+    async def on_click(self, event: events.Click) -> None:
+        if action := event.style.meta.get("hint"):
+            await self.run_action(str(action))

@@ -1,0 +1,50 @@
+"""The agent's list of things to do, while there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+ROWS = 6
+
+_MARKS = {
+    "completed": ("✓", "$text-success", "$text-muted"),
+    "in_progress": ("▸", "$text-primary", "bold $foreground"),
+    "pending": ("○", "$text-muted", "$text-muted"),
+}
+
+
+def todo_lines(todos: Sequence[dict[str, str]], rows: int = ROWS) -> Content:
+    """At most `rows` rows: a heading, then a window around what is being done."""
+    done = sum(todo.get("status") == "completed" for todo in todos)
+    lines = [Content.styled(f"to do  {done} of {len(todos)} done", "$text-muted")]
+    room = rows - 1
+    current = next((i for i, t in enumerate(todos) if t.get("status") != "completed"), len(todos))
+    start = max(0, min(current - 1, len(todos) - room))
+    for todo in todos[start : start + room]:
+        glyph, mark, style = _MARKS.get(todo.get("status", ""), _MARKS["pending"])
+        text = " ".join(todo.get("text", "").split())
+        lines.append(Content.assemble((f"{glyph} ", mark), (text, style)))
+    return Content("\n").join(lines)
+
+
+class TodoList(Widget):
+    """Shown while something on the list is open. Set `todos` to change it."""
+
+    DEFAULT_CSS = f"""
+    TodoList {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
+    TodoList.-live {{ display: block; }}
+    """
+
+    todos: reactive[tuple[dict[str, str], ...]] = reactive((), layout=True)
+
+    def watch_todos(self) -> None:
+        self.set_class(any(t.get("status") != "completed" for t in self.todos), "-live")
+
+    def render(self) -> Content:
+        width = max(1, self.content_size.width)
+        lines = todo_lines(self.todos).split("\n")
+        return Content("\n").join([line.truncate(width, ellipsis=True) for line in lines])

@@ -1,0 +1,139 @@
+"""The items of a conversation, made from its records and from facts that both ways share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, cast
+
+from tui.messages import Block, text_of
+from tui.session.records import Record
+from tui.widgets.conversation.items import (
+    AssistantItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+
+PREVIEW_LINES = 12
+SHOWN_CHARS = 8000
+
+
+def items_of(records: Iterable[Record]) -> list[Item]:
+    """The items of a conversation as its records tell it, in their order."""
+    calls: dict[str, ToolItem] = {}
+    return list(chain.from_iterable(_record_items(record, calls) for record in records))
+
+
+def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
+    data = record.data
+    content = cast("list[Block]", data.get("content") or [])
+    match record.type:
+        case "user":
+            typed = data.get("text")
+            return [UserItem(str(typed))] if typed is not None else [NoticeItem(text_of(content))]
+        case "assistant":
+            return _answer_items(content, calls)
+        case "permission" if item := calls.get(str(data.get("call_id"))):
+            item.label = item.label or str(data.get("subject", ""))
+            if data.get("answer") in {"no", "deny"}:
+                item.state = "denied"
+            elif data.get("by") == "elevated":
+                item.summary = "ELEVATED"
+        case "tool_result" if item := calls.get(str(data.get("call_id"))):
+            fill(
+                item,
+                is_error=bool(data.get("is_error")),
+                seconds=data.get("seconds"),
+                receipt=data.get("receipt"),
+                text=text_of(content),
+                diff=str(data.get("display") or ""),
+                summary=str(data.get("summary") or ""),
+            )
+        case "interrupt":
+            said = str(data.get("text") or "")
+            stopped = NoticeItem("Stopped here.", "warning")
+            return [AssistantItem(said), stopped] if said.strip() else [stopped]
+        case "error":
+            text = f"{data.get('message', '')} {data.get('hint', '')}".strip()
+            return [NoticeItem(text, "error")]
+        case "retry":
+            which = f"retry {data.get('attempt')} of {data.get('max_attempts')}"
+            voided = str(data.get("text") or "")
+            return [NoticeItem(f"{data.get('reason', '')} · {which}", "warning", voided)]
+        case "repair":
+            return [repair_item(cast("list[dict[str, str]]", data.get("findings") or []))]
+        case "note":
+            return [NoticeItem(str(data.get("text", "")))]
+        case _:
+            pass
+    return []
+
+
+def _answer_items(content: Iterable[Block], calls: dict[str, ToolItem]) -> list[Item]:
+    items: list[Item] = []
+    for block in content:
+        match block.get("type"):
+            case "text" if str(block.get("text", "")).strip():
+                items.append(AssistantItem(str(block["text"])))
+            case "thinking" if str(block.get("thinking", "")).strip():
+                items.append(ThinkingItem(str(block["thinking"])))
+            case "tool_use":
+                given: object = block.get("input")
+                input_ = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+                id_ = str(block.get("id", ""))
+                item = ToolItem(
+                    id_, str(block.get("name", "")), _label(input_), "interrupted", input=input_
+                )
+                calls[id_] = item
+                items.append(item)
+            case _:
+                pass
+    return items
+
+
+def _label(input_: dict[str, Any]) -> str:
+    names = ("command", "path", "pattern", "query", "id")
+    return next((str(input_[name]) for name in names if input_.get(name)), "")
+
+
+def fill(
+    item: ToolItem,
+    *,
+    is_error: bool,
+    seconds: float | None,
+    receipt: dict[str, Any] | None,
+    text: str,
+    diff: str,
+    summary: str,
+) -> None:
+    """Put a finished call's result on its card. A mark that the card bears stays in front."""
+    if item.state != "denied":
+        item.state = "error" if is_error else "ok"
+    item.seconds, item.receipt, item.diff = seconds, receipt, diff
+    item.summary = " · ".join(filter(None, (item.summary, summary)))
+    lines = text[:SHOWN_CHARS].splitlines()
+    half = PREVIEW_LINES // 2
+    if len(lines) > PREVIEW_LINES + 1:
+        lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
+    item.preview = "\n".join(lines)
+
+
+def title_of(item: ToolItem) -> str:
+    """What the output pane calls a tool call."""
+    return f"{item.name}  {item.label}".strip()
+
+
+def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
+    """One line for a repair, its findings folded below."""
+    lines = [" · ".join(filter(None, (f.get("where"), f.get("action")))) for f in findings]
+    count = "one place" if len(lines) == 1 else f"{len(lines)} places"
+    return NoticeItem(f"This session was repaired in {count}.", "warning", "\n".join(lines))
+
+
+def debug_item(text: str) -> NoticeItem:
+    """A debug block, opened."""
+    first, _, rest = text.strip("\n").partition("\n")
+    return NoticeItem(first, detail=rest, folded=False)
