@@ -292,7 +292,7 @@ _WORDS = st.sampled_from(
 )
 
 
-@given(st.lists(_WORDS | st.text(max_size=5), max_size=6))
+@given(st.lists(_WORDS | st.text("-=a1 \0\n~é", max_size=5), max_size=6))
 def test_any_line_gives_options_or_a_usage_error(argv: list[str]) -> None:
     if {"-h", "--help", "--version"} & set(argv):
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 
 from tui.errors import ConfigError, StorageError
 from tui.paths import Folders, folders
@@ -163,6 +164,18 @@ def test_a_broken_file_is_named_and_not_touched(home: Folders, file: Path, broke
     with pytest.raises(ConfigError, match=r"config\.toml"):
         remember_always(home, "read_file")
     assert file.read_text() == broken
+
+
+def test_a_document_that_comes_out_wrong_is_not_written(
+    home: Folders, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lossy(_document: object) -> str:
+        return 'model = "lost the rest"'
+
+    monkeypatch.setattr(tomlkit, "dumps", lossy)
+    with pytest.raises(ConfigError, match="without losing its layout"):
+        remember_always(home, "new_rule")
+    assert file.read_text() == TEXT
 
 
 def test_a_file_that_cannot_be_written_is_said(home: Folders) -> None:

@@ -183,8 +183,7 @@ class HoldfastApp(App[None]):
 
     @on(Conversation.ItemSelected)
     def _item_selected(self, event: Conversation.ItemSelected) -> None:
-        if self.bridge.presenter.open_output(event.item) and not self.chat.output_open:
-            self.chat.toggle_output()
+        self.bridge.presenter.open_output(event.item)
 
     async def _ask_trust(self) -> None:
         from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast, get_args, get_type_hints
 
 import msgspec
+from msgspec import inspect as schema
 
 from tui.config import Config
 from tui.errors import ConfigError
@@ -42,8 +43,6 @@ def dotted(path: Path) -> str:
 
 def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
     """Where a value does not fit a type of the schema, innermost first."""
-    import msgspec.inspect as schema  # noqa: PLC0415 - only on error
-
     info, description = schema.type_info(kind), ""
     if isinstance(info, schema.Metadata):
         extra = cast("dict[str, object]", info.extra_json_schema or {})
@@ -107,8 +106,6 @@ def _delays(merged: Mapping[str, Any], layer: Mapping[str, Any]) -> Fault | None
 
 
 def _allowed(info: Any) -> str:
-    import msgspec.inspect as schema  # noqa: PLC0415 - only on error
-
     match info:
         case schema.IntType():
             return "a whole number" + _bounds(info.gt, info.ge, info.le)

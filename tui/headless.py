@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TextIO, TypeAlias
@@ -88,15 +88,13 @@ async def run(
     attached: str = "",
     format_: Format,
     clock: Clock,
-    out: TextIO | None = None,
-    err: TextIO | None = None,
 ) -> int:
     """Send one prompt, with `attached` (standard input) behind it, and write what comes of it.
 
     Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP interrupt the turn, which
     is then recorded as interrupted.
     """
-    out, err = out or sys.stdout, err or sys.stderr
+    out, err = sys.stdout, sys.stderr
     outcome, started = Outcome(), clock.monotonic()
     try:
         with _interrupted_by_signals(agent):
@@ -153,7 +151,7 @@ def _line(stream: TextIO, text: str) -> None:
 
 
 @contextmanager
-def _interrupted_by_signals(agent: Agent) -> Iterator[None]:
+def _interrupted_by_signals(agent: Agent) -> Generator[None]:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for number in signals:

@@ -125,14 +125,13 @@ class Presenter:
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
 
-    def open_output(self, item: Item) -> bool:
-        """Show the output of a tool call in the output pane. False for other items."""
+    def open_output(self, item: Item) -> None:
+        """Show the output of a tool call in the output pane; other items have none."""
         if not isinstance(item, ToolItem):
-            return False
+            return
         text = "".join(self._outputs.get(item.id, ())) or item.diff or item.preview
         self._live = item.id if item.state in {"running", "waiting"} else None
         self._chat.show_output(title_of(item), text)
-        return True
 
     def retitle(self, title: str, branch: str) -> None:
         self._header(title=title, branch=branch)

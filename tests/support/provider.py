@@ -80,6 +80,9 @@ class ScriptedProvider:
             "req_test",
         )
 
+    async def load(self) -> None:
+        pass
+
     async def model_info(self, model: str) -> ModelInfo:
         return ModelInfo(model, 200_000, 8192, "server")
 

@@ -1,4 +1,4 @@
-"""One TCP connection of the loopback server: HTTP/1.1, and an eye on whether the client is there."""
+"""One TCP connection of the loopback server: HTTP/1.1, and whether the client is still there."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tui import tokens
 from tui.agent import directives as directive_words
 from tui.agent import events
 from tui.agent.directives import Directives
@@ -74,6 +76,7 @@ class Agent:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._cancelled = False
         self._meter = Meter()
         self._tools = [tool.schema() for tool in parts.tools.values()]
@@ -122,7 +125,11 @@ class Agent:
         return cost(self.usage, self._parts.config.prices.get(self.model))
 
     async def start(self) -> list[Event]:
-        """The events that stand before the first turn. Does not touch the network."""
+        """The events that stand before the first turn.
+
+        Does not touch the network; begins to load what the first request will need.
+        """
+        self._loading = asyncio.create_task(self._load(), name="loading")
         session = self.session
         path = str(session.path) if session.path else None
         found: list[Event] = [
@@ -199,8 +206,9 @@ class Agent:
         self.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
-        if self._learning is not None:
-            self._learning.cancel()
+        for task in (self._learning, self._loading):
+            if task is not None:
+                task.cancel()
         await self._parts.jobs.close()
         await self._recorder.sync()
         await self.session.close()
@@ -303,7 +311,7 @@ class Agent:
         return self.next_request()
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
-        """The request that the record makes, as it is sent; with `prompt_follows`, less a prompt."""
+        """The request that the record makes; with `prompt_follows`, less the prompt."""
         seen = view.build(self.session.records, model=self.model, prompt_follows=prompt_follows)
         return request.build(
             model=self.model_info,
@@ -313,6 +321,12 @@ class Agent:
             prompt_tokens=self._meter.tokens,
             think=directive_words.THINK_PROMPT if self.directives.think else "",
         )
+
+    async def _load(self) -> None:
+        """The SDK, then the token ranks, each in a thread. What fails is told by the request."""
+        with suppress(HoldfastError):
+            await self._parts.provider.load()
+        await tokens.load()
 
     async def _learn(self) -> None:
         """Ask the server for the model's window while the first request is under way."""

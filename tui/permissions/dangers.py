@@ -22,8 +22,8 @@ from tui.permissions.tiers import (
     STOPS_MACHINE,
     WRITERS,
 )
-from tui.permissions.words import Word
-from tui.permissions.wrappers import find_roots
+from tui.permissions.words import PIPE, Word
+from tui.permissions.wrappers import find_narrows, find_roots
 
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
@@ -56,7 +56,7 @@ def _destroys(simple: Simple, program: Program, places: Places) -> str:
     if (name == "rm" and recursive) or name in {"rimraf", "srm"}:
         targets = operands
     elif name == "find" and any(word.text == "-delete" for word in program.args):
-        targets = find_roots(simple)
+        targets = () if find_narrows(simple) else find_roots(simple)
     elif recursive:
         lost = next((s for w in operands if (s := places.system(w, simple.cwd))), "")
         return f"it changes every file of {lost}" if lost else ""
@@ -106,7 +106,8 @@ def high(simple: Simple, program: Program, places: Places) -> str:
         return _git(program)
     if name in {"curl", "wget"} and (program.has(*_SENDS) or program.has("--post-file")):
         return "it may send data to a server"
-    if name in {"source", "."} and not all(word.known for word in operands[:1]):
+    runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
+    if runs_text and any(w.text == PIPE or not w.known for w in operands[:1]):
         return "it runs a text that is made while it runs"
     if (INTERPRETERS.fullmatch(name) or name in SHELLS) and _downloaded(simple):
         return "it runs what was downloaded"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.permissions.words import UNKNOWN, Word, ansi_c, expand, unescape, unescape_quoted
+from tui.permissions.words import PIPE, UNKNOWN, Word, ansi_c, expand, unescape, unescape_quoted
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -90,6 +90,9 @@ class Expander:
         elif kind == "arithmetic_expansion":
             self.walk_substitutions(node)
             yield "1", "quoted"
+        elif kind == "process_substitution":
+            self._substitute(node)
+            yield PIPE, "quoted"
         elif not node.is_named:
             yield text, "plain"
         else:

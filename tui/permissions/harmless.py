@@ -36,6 +36,8 @@ def only_looks(simple: Simple, program: Program, places: Places) -> bool:
         return not folder
     if program.name == "sed":
         return _sed(simple, program, places)
+    if program.name == "command":
+        return bool(program.args) and program.args[0].text in {"-v", "-V"}
     rule = SAFE.get(program.name)
     return rule is not None and _fits(simple, program, rule, places)
 

@@ -10,6 +10,9 @@ from itertools import pairwise
 UNKNOWN = "\0"
 """Stands in a word for text that only the shell will know. No command line can hold it."""
 
+PIPE = "/dev/fd/63"
+"""What a process substitution is to the command that it is given to."""
+
 _MARK = "\x01"
 """Before a character that quotes have made ordinary."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tui.permissions.script import Simple, known_output
 from tui.permissions.tiers import SHELLS, names
-from tui.permissions.words import UNKNOWN, Word
+from tui.permissions.words import PIPE, UNKNOWN, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,6 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "conda": Wrapper(("-n", "-p", "--name"), after=_RUN),
     "bundle": Wrapper(after=("exec",)),
     "npx": Wrapper(("-p", "--package")),
-    "git": Wrapper(after=("bisect-run",)),
 }
 
 _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
@@ -128,16 +127,13 @@ def inside(simple: Simple, name: str) -> Inside:
     if name == "fd":
         return Inside(commands=tuple(_after(simple, _FD_EXEC)))
     found = _texts(simple, name)
-    if name in WRAPPERS and not found.texts:
+    if name in WRAPPERS and found == Inside():
         return _wrapped(simple, name, WRAPPERS[name])
     return found
 
 
 def find_roots(simple: Simple) -> tuple[Word, ...]:
-    """Where a `find` that narrows nothing down starts; none if it narrows."""
-    texts = [word.text for word in simple.words]
-    if any(_FIND_NARROWS.fullmatch(text) for text in texts):
-        return ()
+    """Where a `find` starts."""
     roots: list[Word] = []
     for word in simple.words[1:]:
         if word.text[:1] in {"-", "(", "!"} and word.text not in {"-H", "-L", "-P"}:
@@ -145,6 +141,11 @@ def find_roots(simple: Simple) -> tuple[Word, ...]:
         if not word.text.startswith("-"):
             roots.append(word)
     return tuple(roots) or (Word("."),)
+
+
+def find_narrows(simple: Simple) -> bool:
+    """Whether a `find` finds only some of what is below its roots."""
+    return any(_FIND_NARROWS.fullmatch(word.text) for word in simple.words)
 
 
 def _with(simple: Simple, words: tuple[Word, ...], stdin: str | None = None) -> Simple:
@@ -204,7 +205,7 @@ def _shell(simple: Simple) -> Inside:
     reads_stdin = not operands or any(word.text == "-s" for word in words)
     if not reads_stdin:
         stdin_too = operands[0].text in {"-", "/dev/stdin", "/dev/fd/0"}
-        if operands[0].known and not stdin_too:
+        if operands[0].known and not stdin_too and operands[0].text != PIPE:
             return Inside()
         if not stdin_too:
             return Inside(unknown="runs a text that is made while it runs")
@@ -217,10 +218,12 @@ def _shell(simple: Simple) -> Inside:
 
 
 def _find(simple: Simple) -> list[Simple]:
-    """The commands of `-exec … ;`. Where nothing narrows the search, `{}` is where it starts."""
+    """The commands of `-exec … ;`. `{}` is something below where the search starts, or, where
+    nothing narrows it, that too."""
     found: list[Simple] = []
     current: list[Word] | None = None
-    roots = find_roots(simple) or (Word(UNKNOWN),)
+    roots = find_roots(simple)
+    found_at = roots if not find_narrows(simple) else tuple(Word(f"{r.text}/found") for r in roots)
     for word in simple.words[1:]:
         if current is None:
             current = [] if word.text in _FIND_EXEC else None
@@ -228,7 +231,8 @@ def _find(simple: Simple) -> list[Simple]:
             found.append(_with(simple, tuple(current)))
             current = None
         else:
-            current += roots if word.text == "{}" else (Word(word.text.replace("{}", UNKNOWN)),)
+            whole = word.text == "{}"
+            current += found_at if whole else (Word(word.text.replace("{}", UNKNOWN)),)
     if current:
         found.append(_with(simple, tuple(current)))
     return [one for one in found if one.words]
@@ -259,6 +263,8 @@ def _wrapped_words(simple: Simple, wrapper: Wrapper) -> tuple[Word, ...]:
             break
         if text.startswith("-") and len(text) > 1:
             words = words[2 if text in wrapper.valued else 1 :]
+        elif text in {"!", "{"}:  # `time ! x`, `time { x; }`: the grammar takes time for a program
+            words = words[1:]
         elif wrapper.assignments and re.match(r"[A-Za-z_]\w*=", text):
             words = words[1:]
         elif skip:

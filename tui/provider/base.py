@@ -113,6 +113,10 @@ class Provider(Protocol):
         """
         ...
 
+    async def load(self) -> None:
+        """Load what is heavy ahead of the first request. Raises what `stream` would."""
+        ...
+
     async def model_info(self, model: str) -> ModelInfo:
         """What is known of a model. Never raises: falls back to catalogue and assumption."""
         ...

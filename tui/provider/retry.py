@@ -67,6 +67,9 @@ class Retrying:
             yield coming
             await self._clock.sleep(wait)
 
+    async def load(self) -> None:
+        await self._provider.load()
+
     async def model_info(self, model: str) -> ModelInfo:
         return await self._provider.model_info(model)
 

@@ -151,13 +151,6 @@ class ChatScreen(Screen[None]):
     def busy(self) -> bool:
         return bool(self._phase)
 
-    @property
-    def output_open(self) -> bool:
-        """Whether the output pane can be seen."""
-        if self.has_class("-narrow"):
-            return self.has_class("-over")
-        return not self.has_class("-side-closed")
-
     def work(self, phase: str) -> None:
         """Something is going on: say what, and since when."""
         if not self._phase:
@@ -223,11 +216,17 @@ class ChatScreen(Screen[None]):
         self.prompt.focus()
 
     def action_scroll(self, place: Place) -> None:
-        getattr(self.conversation, f"action_{place}")()
+        match place:
+            case "page_up" | "page_down":
+                self.conversation.action_page(-1 if place == "page_up" else 1)
+            case "home" | "end":
+                self.conversation.action_edge(-1 if place == "home" else 1)
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed goes to the prompt, wherever the focus is."""
-        if event.is_printable and event.character and not self.prompt.has_focus:
+        """What is typed goes to the prompt, unless the key means something where the focus is."""
+        if not event.is_printable or self.prompt.has_focus:
+            return
+        if event.character and not self.active_bindings.keys() & {event.key, event.character}:
             event.stop()
             self.prompt.focus()
             self.prompt.insert(event.character)

@@ -52,6 +52,6 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="box", can_focus=True) as box:
-            box.border_title = Content(" help ")
-            box.border_subtitle = Content(" esc closes ")
+            box.border_title = Content("help")
+            box.border_subtitle = Content("esc closes")
             yield Static(help_text(self._sections), markup=False)

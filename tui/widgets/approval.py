@@ -14,10 +14,11 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input, Static
 
 from tui.clock import Clock
 from tui.permissions.base import Answer, Call, Decision
+from tui.widgets.choice import Choice
 from tui.widgets.diff import counts, diff_content
 from tui.widgets.keys import APPROVAL_KEYS, bindings
 
@@ -25,12 +26,12 @@ GRACE_S = 0.5
 
 _VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
 _RISKS = {"safe": "$text-success", "standard": "$text-secondary", "high-risk": "$text-error"}
-_BUTTONS = (
-    ("once", "1  Once"),
-    ("session", "2  This session"),
-    ("always", "3  Always"),
-    ("no", "4  No, because …"),
-    ("refuse", "Esc  No"),
+_CHOICES = (
+    ("1", "once", "once"),
+    ("2", "this session", "session"),
+    ("3", "always", "always"),
+    ("4", "no, because …", "no"),
+    ("esc", "no", "refuse"),
 )
 
 
@@ -56,12 +57,6 @@ class ApprovalModal(ModalScreen[Answer]):
     ApprovalModal #preview Static { width: auto; min-width: 100%; }
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
     ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
-    ApprovalModal Button {
-        margin: 0 1 0 0; min-width: 8; width: auto; background: $panel; color: $foreground;
-        border: none; height: 1; padding: 0 1;
-    }
-    ApprovalModal Button:hover { background: $primary-muted; color: $text-primary; }
-    ApprovalModal Button:focus { background: $primary; color: $background; text-style: bold; }
     ApprovalModal Input { display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1; }
     ApprovalModal.-explaining Input { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
@@ -83,17 +78,17 @@ class ApprovalModal(ModalScreen[Answer]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
-            box.border_title = Content(f" {self.call.tool} ")
+            box.border_title = Content(self.call.tool)
             if risk := self.decision.risk:
-                box.border_subtitle = Content.styled(f" {risk} ", _RISKS.get(risk, ""))
+                box.border_subtitle = Content.styled(risk, _RISKS.get(risk, ""))
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield Static(self._preview(), markup=False)
             yield Static(f"Asked because {self.decision.reason}", id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
-                for name, label in _BUTTONS:
-                    yield Button(Content(label), id=name, compact=True)
+                for key, label, name in _CHOICES:
+                    yield Choice(key, label, name)
             reason = Input(placeholder="Why not? The model is told. Enter answers, Esc goes back.")
             reason.cursor_blink = False
             yield reason
@@ -131,9 +126,9 @@ class ApprovalModal(ModalScreen[Answer]):
     def _answer_no(self, event: Input.Submitted) -> None:
         self.dismiss(Answer("no", event.value.strip()))
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        match event.button.id:
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        match event.name:
             case "once" | "session" | "always" as answer:
                 self.action_answer(answer)
             case "no":
@@ -157,6 +152,6 @@ class ApprovalModal(ModalScreen[Answer]):
         return Content.styled(text, "$foreground")
 
     def _covers(self) -> str:
-        what = " ".join(self.call.subject.split())
+        what = Content(" ".join(self.call.subject.split())).truncate(60, ellipsis=True).plain
         rule = f"{self.call.tool}({what})" if what else self.call.tool
-        return f"2 and 3 also cover later calls of {rule}"
+        return f"2 and 3 also allow later calls of {rule}"

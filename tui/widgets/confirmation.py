@@ -12,7 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widgets import Static
+
+from tui.widgets.choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,6 @@ class Confirmation(ModalScreen[bool]):
     }
     Confirmation .text { height: auto; color: $foreground; }
     Confirmation #answers { height: auto; margin: 1 0 0 0; }
-    Confirmation Button {
-        margin: 0 1 0 0; min-width: 8; width: auto; background: $panel; color: $foreground;
-        border: none; height: 1; padding: 0 1;
-    }
-    Confirmation Button:hover { background: $primary-muted; color: $text-primary; }
-    Confirmation Button:focus { background: $primary; color: $background; text-style: bold; }
     """
 
     def __init__(self, question: Question) -> None:
@@ -64,18 +60,18 @@ class Confirmation(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
-            box.border_title = Content(f" {self.question.title} ")
+            box.border_title = Content(self.question.title)
             yield Static(self.question.text, classes="text", markup=False)
             if self.question.details:
                 with VerticalScroll(id="details", can_focus=False):
                     yield Static("\n".join(self.question.details), markup=False)
             with Horizontal(id="answers"):
-                yield Button(Content(f"y  {self.question.yes}"), id="yes", compact=True)
-                yield Button(Content(f"n  {self.question.no}"), id="no", compact=True)
+                yield Choice("y", self.question.yes, "yes")
+                yield Choice("n", self.question.no, "no")
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        self.dismiss(event.name == "yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.content import Content
 
 LINES = 2000
@@ -11,9 +12,13 @@ _STYLES = {"+": "$text-success on $success-muted", "-": "$text-error on $error-m
 
 
 def diff_content(diff: str) -> Content:
-    """One content line per diff line: file names bold, hunk marks coloured, changes tinted."""
+    """One content line per diff line, all equally wide: changes tinted, hunk marks coloured."""
     lines = diff.expandtabs(4).splitlines()
-    shown = [Content.styled(line, _style(line)) for line in lines[:LINES]]
+    width = max((cell_len(line) for line in lines[:LINES]), default=0)
+    shown = [
+        Content.styled(line + " " * (width - cell_len(line)), _style(line))
+        for line in lines[:LINES]
+    ]
     if more := len(lines) - len(shown):
         shown.append(Content.styled(f"… and {more:,} more lines", "$text-muted"))
     return Content("\n").join(shown)

@@ -38,6 +38,9 @@ class Prompt(TextArea):
         scrollbar-size-vertical: 1;
     }}
     Prompt .text-area--cursor-line {{ background: transparent; }}
+    Prompt:light .text-area--cursor, Prompt:dark .text-area--cursor {{
+        background: $input-cursor-background; color: $input-cursor-foreground;
+    }}
     Prompt .text-area--placeholder {{ color: $text-muted; }}
     """
 

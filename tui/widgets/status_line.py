@@ -43,9 +43,7 @@ def status_line(state: StatusState, width: int) -> Content:
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
     cost = money(state.cost_usd) if state.cost_usd is not None else "cost —"
-    figures = Content.styled(
-        f"{cost}   {plural(state.turns, 'turn')}   ", "$text-muted"
-    )
+    figures = Content.styled(f"{cost}   {plural(state.turns, 'turn')}   ", "$text-muted")
     right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
     left = _hints(state.hints, width - right.cell_length - 5)
     fill = max(0, width - 2 - left.cell_length - right.cell_length)

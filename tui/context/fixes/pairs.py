@@ -147,10 +147,11 @@ def _name(calls: dict[str, list[_Call]], report: Report) -> None:
     for id_, group in calls.items():
         left = [call for call in group if not call.merged]
         for place, call in enumerate(left):
-            if place == 0 and ID.fullmatch(id_):
+            if place or not ID.fullmatch(id_):
+                call.id = _free_id(id_, used)
+                used.add(call.id)
+            elif call.item.block.get("id") == id_:
                 continue
-            call.id = _free_id(id_, used)
-            used.add(call.id)
             code = "B03" if place else "B08"
             report.add(code, call.item.where, f"the call's id changed to {call.id}")
 
@@ -214,16 +215,21 @@ def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Item]
         for result in call.results:
             if result is not chosen:
                 report.add("B04", result.item.where, "a second result of one call left out")
-        block, where = chosen.item.block, chosen.item.where
-        if chosen.draft != draft:
-            report.add("B06", where, "a result moved next to its call")
-        items.append(
-            Item(
-                where,
-                block if block.get("tool_use_id") == call.id else block | {"tool_use_id": call.id},
-            )
-        )
+        items.append(_placed(call, chosen, draft, report))
     return items
+
+
+def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> Item:
+    """The result that a call keeps, under the call's id."""
+    where, block = chosen.item
+    if chosen.draft != draft:
+        report.add("B06", where, "a result moved next to its call")
+    given = block.get("tool_use_id")
+    if given == call.id:
+        return chosen.item
+    if not isinstance(given, str):
+        report.add("B08", where, f"the result's id changed to {call.id}")
+    return Item(where, block | {"tool_use_id": call.id})
 
 
 def _interrupted(id_: str) -> Block:

@@ -31,6 +31,8 @@ MAX_OUTPUT = 4096
 
 _WORDS = re.compile(r"\S{1,80}\s{0,80}|\s{1,80}")
 _JSON_CHARS = 48
+_THINKING_ROOM = 256
+"""With less room for output than this there is no thinking, so that something is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ async def stream(
     if first_delay_s:
         await clock.sleep(first_delay_s)
     prompt = await count_input(request)
-    if prompt > window:
-        raise overflow(prompt, window)
+    if prompt >= window:  # an answer needs room for a token, too
+        raise overflow(max(prompt, window + 1), window)
     digest = _digest(request)
     limit = None if max_output is None else min(max_output, request.max_tokens, window - prompt)
     output = _Output(limit)
@@ -132,7 +134,8 @@ class _Output:
 
     def parts(self, answer: Answer, digest: str) -> Iterator[StreamPart]:
         """The deltas of an answer. Ends early where the limit is reached."""
-        if thinking := self._take(answer.thinking):
+        roomy = self.limit is None or self.limit >= _THINKING_ROOM
+        if thinking := self._take(answer.thinking if roomy else ""):
             yield from (ThinkingDelta(word) for word in _WORDS.findall(thinking))
             self.content.append(
                 {"type": "thinking", "thinking": thinking, "signature": f"{MODEL}_{digest}"}

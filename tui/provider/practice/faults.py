@@ -127,6 +127,9 @@ class Faulty:
             async for part in parts:
                 yield part
 
+    async def load(self) -> None:
+        await self._model.load()
+
     async def model_info(self, model: str) -> ModelInfo:
         return await self._model.model_info(model)
 

@@ -61,7 +61,7 @@ _PHRASES = {phrase: Talk(kind) for kind, words in _TALK.items() for phrase in wo
 _LEAD_IN = re.compile(
     r"""(?:please|pls|ok(?:ay)?|now|so|and|then|also|first(?:ly)?|next|finally|after\sthat|just
     |hey|hi|hello|(?:can|could|would|will)\syou|i(?:'d|\swould)\slike(?:\syou)?\sto
-    |i\s(?:want|need)(?:\syou)?\sto|let(?:'s|\sus)|go\sahead\sand|try\sto|[-*•]|\d+[.)])[,:\s]+""",
+    |i\s(?:want|need)(?:\syou)?\sto|let(?:'s|\sus)|go\sahead\sand|try\sto|[-*•]|\d+[.)])[,:!\s]+""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LEAD_OUT = re.compile(r"[,\s]+(?:please|for me|thanks|thank you)[.!]*$", re.IGNORECASE)

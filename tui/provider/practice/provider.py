@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from tui import tokens
 from tui.clock import Clock
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.provider.practice.answer import INFO, WINDOW, model_info, stream
@@ -49,6 +50,10 @@ class PracticeModel:
             delay_s=self._delay_s,
             window=self._window,
         )
+
+    async def load(self) -> None:
+        """Get the token counter ready, which every answer needs."""
+        await tokens.load()
 
     async def model_info(self, model: str) -> ModelInfo:
         return model_info(model, self._window)

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from tui import tokens
 from tui.clock import Clock
 from tui.errors import ProviderError, UsageError
 from tui.messages import Usage
@@ -168,6 +169,10 @@ class ScriptedModel:
     def _turn_over(self) -> None:
         self._next += 1
         self._attempt = 0
+
+    async def load(self) -> None:
+        """Get the token counter ready, which every answer needs."""
+        await tokens.load()
 
     async def model_info(self, model: str) -> ModelInfo:
         return model_info(model, self._window)

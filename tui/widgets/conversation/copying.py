@@ -1,4 +1,4 @@
-"""What a mouse selection covers: painting it, and the source text that it stands for.
+"""The source text that a mouse selection stands for.
 
 A position is (characters into the drawn line, key of the row), where the key is stable while
 heights change: `key(item, row)`.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.selection import Selection
 
 from tui.widgets.conversation.draw import gap, source
 from tui.widgets.conversation.items import Item
+from tui.widgets.conversation.strips import extent
 from tui.widgets.markdown.text import Line
 
 _SHIFT = 20
@@ -22,28 +21,6 @@ _SHIFT = 20
 def key(index: int, row: int) -> int:
     """One number for a row of an item, in reading order."""
     return index << _SHIFT | row
-
-
-def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """`segments` with `style` laid over the characters from `start` to `end`."""
-    painted: list[Segment] = []
-    at = 0
-    for text, own, control in segments:
-        stop = at + len(text)
-        low, high = max(start, at) - at, min(end, stop) - at
-        if low >= high:
-            painted.append(Segment(text, own, control))
-        else:
-            marked = own + style if own is not None else style
-            parts = ((text[:low], own), (text[low:high], marked), (text[high:], own))
-            painted += [Segment(part, look) for part, look in parts if part]
-        at = stop
-    return painted
-
-
-def extent(row: Line) -> tuple[int, int]:
-    """The characters of a line that can be selected."""
-    return row.start, len(row.text) if row.end is None else row.end
 
 
 def copied(lines: Sequence[Line], first: tuple[int, int], last: tuple[int, int]) -> str:
@@ -78,9 +55,11 @@ def selected(
     if not items:
         return ""
     start, end = selection
-    first = (start.y >> _SHIFT, start.y & (1 << _SHIFT) - 1, start.x) if start else (0, 0, 0)
     last_row = (1 << _SHIFT) - 1
-    last = (end.y >> _SHIFT, end.y & last_row, end.x) if end else (len(items) - 1, last_row, 1 << 30)
+    first = (start.y >> _SHIFT, start.y & last_row, start.x) if start else (0, 0, 0)
+    last = (len(items) - 1, last_row, 1 << 30)
+    if end is not None:
+        last = (end.y >> _SHIFT, end.y & last_row, end.x)
     parts: list[str] = []
     for index in range(max(0, first[0]), min(last[0], len(items) - 1) + 1):
         begins = (first[1], first[2]) if index == first[0] else (0, 0)

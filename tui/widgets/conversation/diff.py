@@ -1,64 +1,56 @@
-"""A unified diff → lines: numbers, + and −, hunk headers as quiet rules."""
+"""A unified diff → lines: line numbers, + and −, what is between hunks as a quiet mark."""
 
 from __future__ import annotations
 
 import re
 
 from tui.widgets.markdown.styles import Styles
-from tui.widgets.markdown.text import Line, Span, chop, clean, decoration, prefixed
+from tui.widgets.markdown.text import Line, chop, clean, decoration, prefixed
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
-LINES_MAX = 1_000
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+ROWS_MAX = 1_000
+"""Rows of a diff that are drawn; the rest is counted."""
 
 
 def draw_diff(diff: str, width: int, styles: Styles) -> list[Line]:
-    """The lines of a unified diff. Files are headed only where there are several."""
-    rows = diff.split("\n", LINES_MAX + 1)
-    more = diff.count("\n") - LINES_MAX
-    rows = [clean(row).replace("\n", "").expandtabs(4) for row in rows[:LINES_MAX]]
-    if rows and not rows[-1]:
-        rows.pop()
+    """The lines of a unified diff. Files are named where there are several."""
+    rows = clean(diff).rstrip("\n").split("\n")
+    more = len(rows) - ROWS_MAX
+    hunks = [match for row in rows if (match := _HUNK.match(row))]
+    digits = max((len(str(int(hunk[3]) + int(hunk[4] or 1))) for hunk in hunks), default=1)
     several = sum(row.startswith("+++ ") for row in rows) > 1
-    numbers = [int(n) for row in rows if (m := _HUNK.match(row)) for n in m.group(1, 2)]
-    digits = len(str(max(numbers, default=0) + len(rows)))
     drawn: list[Line] = []
-    old = new = 0
-    inside = False
-    for row in rows:
-        hunk = _HUNK.match(row)
-        if hunk:
-            old, new, inside = int(hunk[1]), int(hunk[2]), True
+    old = new = old_left = new_left = 0
+    for row in rows[:ROWS_MAX]:
+        if old_left > 0 or new_left > 0:
+            sign = row[:1] if row[:1] in {"+", "-", "\\"} else " "
+            if sign == "\\":  # "no newline at the end of the file"
+                continue
+            number = f"{old if sign == '-' else new:>{digits}} "
+            drawn += _row(number, sign, row[1:], width, styles)
+            old, old_left = old + (sign != "+"), old_left - (sign != "+")
+            new, new_left = new + (sign != "-"), new_left - (sign != "-")
+        elif hunk := _HUNK.match(row):
+            old, new = int(hunk[1]), int(hunk[3])
+            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
             if drawn:
-                text = f"{'⋯':>{digits}} {hunk[3]}".rstrip()
-                drawn.append(decoration([(text, styles["c-hunk"])], lead=row))
-        elif row.startswith(("--- ", "diff ", "index ")) and not (inside and row.startswith("--- -")):
-            inside = False
-        elif row.startswith("+++ ") and not inside:
-            if several:
-                name = row[4:].removeprefix("b/")
-                drawn.append(decoration([(name, styles["c-tool"])], lead=row))
-        elif row.startswith("\\"):
-            continue
-        else:
-            sign, text = row[:1] or " ", row[1:]
-            look = styles[{"+": "c-added", "-": "c-removed"}.get(sign, "c-detail")]
-            number = old if sign == "-" else new
-            drawn += _row(f"{number:>{digits}} ", sign, text, look, width, styles)
-            old += sign != "+"
-            new += sign != "-"
+                mark = f"{'⋯':>{digits}} {hunk[5]}".rstrip()
+                drawn.append(decoration([(mark, styles["c-hunk"])], source=row))
+        elif several and row.startswith("+++ "):
+            name = row[4:].removeprefix("b/")
+            drawn.append(decoration([(name, styles["c-tool"])], source=row))
     if more > 0:
         drawn.append(decoration([(f"… +{more:,} lines", styles["c-fold"])]))
     return drawn
 
 
-def _row(number: str, sign: str, text: str, look: object, width: int, styles: Styles) -> list[Line]:
-    style = look if look is not None else styles["text"]
-    assert not isinstance(style, str)
-    glyph = {"-": "−"}.get(sign, sign)
+def _row(number: str, sign: str, text: str, width: int, styles: Styles) -> list[Line]:
+    look = styles[{"+": "c-added", "-": "c-removed"}.get(sign, "c-detail")]
+    fill = None if sign == " " else look
     rows: list[Line] = []
-    for index, part in enumerate(chop([(text, style)], width - len(number) - 2)):  # pyright: ignore
-        head: list[Span] = [(number if not index else " " * len(number), styles["c-rail"])]
-        row = prefixed(part, [(f"{glyph} " if not index else "  ", style)])  # pyright: ignore
-        row = prefixed(row._replace(fill=style if sign in "+-" else None), head)  # pyright: ignore
-        rows.append(row)
+    for index, part in enumerate(chop([(text.expandtabs(4), look)], width - len(number) - 2)):
+        mark = (sign if sign != "-" else "−") if not index else " "
+        head = number if not index else " " * len(number)
+        row = prefixed(part, [(head, styles["c-rail"]), (f"{mark} ", look)], sign)
+        rows.append(row._replace(fill=fill))
     return rows

@@ -147,7 +147,9 @@ def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     if shorten:
         rest = text.count("\n") + 1 - LONG_SHOWN
         text = "\n".join(text[: LONG_SHOWN * max(80, width)].split("\n", LONG_SHOWN)[:LONG_SHOWN])
-        hidden = f"… +{rest:,} lines" if rest > 0 else f"… +{len(item.text) - len(text):,} characters"
+        hidden = (
+            f"… +{rest:,} lines" if rest > 0 else f"… +{len(item.text) - len(text):,} characters"
+        )
     rows = wrap([(clean(text).expandtabs(4), look)], min(inner(width), 120))
     rows = rows[:LONG_SHOWN] if shorten else rows
     drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
@@ -188,7 +190,11 @@ def badge(receipt: dict[str, Any]) -> str:
     """The short form of a receipt: ✂ 482→3 KB."""
     total, unit = size(receipt.get("bytes_total") or 0)
     shown, shown_unit = size(receipt.get("bytes_shown") or 0)
-    return f"✂ {total}→{shown} {unit}" if unit == shown_unit else f"✂ {total} {unit}→{shown} {shown_unit}"
+    return (
+        f"✂ {total}→{shown} {unit}"
+        if unit == shown_unit
+        else f"✂ {total} {unit}→{shown} {shown_unit}"
+    )
 
 
 def _seconds(seconds: float) -> str:
@@ -204,8 +210,12 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
         glyph = SPINNER[frame % len(SPINNER)]
     detail = styles["c-detail"]
     state: Span = (glyph, styles[f"c-{look}"])
-    words: Span | None = (f" {word}", styles[f"c-{look}"]) if word and item.state != "running" else None
-    seconds: Span | None = (f" {_seconds(item.seconds)}", detail) if item.seconds is not None else None
+    words: Span | None = (
+        (f" {word}", styles[f"c-{look}"]) if word and item.state != "running" else None
+    )
+    seconds: Span | None = (
+        (f" {_seconds(item.seconds)}", detail) if item.seconds is not None else None
+    )
     summary: Span | None = (f"  {clip(item.summary, 40)}", detail) if item.summary else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
     for parts in (
@@ -235,7 +245,9 @@ def _tool(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Line]:
         left.append((f"  {clip(item.label, label_room)}", styles["c-label"]))
     used = sum(cell_len(text) for text, _ in left)
     space = max(1, width - 1 - used - right_cells)
-    drawn = [line([*left, (" " * space, styles["text"]), *right], source=f"{name} {item.label}".rstrip())]
+    drawn = [
+        line([*left, (" " * space, styles["text"]), *right], source=f"{name} {item.label}".rstrip())
+    ]
     drawn[0] = drawn[0]._replace(start=MARGIN, end=sum(len(text) for text, _ in left))
     if item.folded or not can:
         return drawn
@@ -254,8 +266,6 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     if item.diff:
         rows += draw_diff(item.diff, width, styles)
     if item.preview:
-        look = styles["c-error" if item.state == "error" else "label"]
-        del look
         text = clean(item.preview.rstrip("\n"))
         base = styles["c-error"] if item.state == "error" else styles["c-detail"]
         rows += [
@@ -275,12 +285,18 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if text in item.label and cell_len(item.label) < width // 2:
             continue
-        parts = wrap([(clean(text[:2000]).expandtabs(4), styles["c-label"])], max(2, width - len(key) - 2))
+        parts = wrap(
+            [(clean(text[:2000]).expandtabs(4), styles["c-label"])], max(2, width - len(key) - 2)
+        )
         for index, part in enumerate(parts[:6]):
             head = f"{key}  " if not index else " " * (len(key) + 2)
             rows.append(prefixed(part, [(head, styles["c-detail"])]))
         if len(parts) > 6:
-            rows.append(decoration([(" " * (len(key) + 2) + f"… +{len(parts) - 6} lines", styles["c-fold"])]))
+            rows.append(
+                decoration(
+                    [(" " * (len(key) + 2) + f"… +{len(parts) - 6} lines", styles["c-fold"])]
+                )
+            )
     return rows
 
 
@@ -299,7 +315,9 @@ def _notice(item: NoticeItem, width: int, styles: Styles) -> list[Line]:
         last = rows[-1]
         more = line([(f" {fold}", styles["c-fold"])])
         rows[-1] = last._replace(
-            segments=last.segments + more.segments, cells=last.cells + more.cells, end=len(last.text)
+            segments=last.segments + more.segments,
+            cells=last.cells + more.cells,
+            end=len(last.text),
         )
     mark: list[Span] = [(f" {_NOTICES[item.kind]} ", look)]
     drawn = [

@@ -44,7 +44,5 @@ def css(selector: str) -> str:
 
 def styles(widget: Widget) -> dict[str, Style]:
     """Every name's style, markdown's under its own names, the conversation's behind `c-`."""
-    own = {
-        f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in RULES
-    }
+    own = {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in RULES}
     return markdown.styles(widget) | own

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, overload
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -17,10 +17,10 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
-from textual.widget import Widget
 
-from tui.widgets.conversation import draw, style
-from tui.widgets.conversation.copying import extent, key, paint, selected
+from tui.widgets import scrolling
+from tui.widgets.conversation import draw, strips, style
+from tui.widgets.conversation.copying import key, selected
 from tui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
 from tui.widgets.conversation.pictures import Pictures
 from tui.widgets.conversation.viewport import Viewport
@@ -130,11 +130,17 @@ class Conversation(ScrollView, can_focus=True):
             self._viewport.forget(index)
             self._touch()
 
-    def remove(self, item: Item) -> None:
-        """Take an item out; text that was on its way to it is void."""
+    @overload
+    def remove(self) -> AwaitRemove: ...
+    @overload
+    def remove(self, item: Item) -> None: ...
+    def remove(self, item: Item | None = None) -> AwaitRemove | None:
+        """Take an item out; text that was on its way to it is void. Without one: the widget."""
+        if item is None:
+            return super().remove()
         index = self._index.pop(item, None)
         if index is None:
-            return
+            return None
         self._pictures.forget_stream(item)
         del self._items[index]
         for step in range(index, len(self._items)):
@@ -145,6 +151,7 @@ class Conversation(ScrollView, can_focus=True):
         if index < len(self._items):  # what stands before it is another item now
             self.changed(self._items[index])
         self._touch()
+        return None
 
     def clear(self) -> None:
         """Take all items out."""
@@ -174,7 +181,8 @@ class Conversation(ScrollView, can_focus=True):
         item.streaming = True
         self._pictures.stream(item, text)
         if self._flush_timer is None and self.is_running:
-            self._flush_timer = self.set_timer(max(0.001, self._flush_after - monotonic()), self._flush)
+            due = max(0.001, self._flush_after - monotonic())
+            self._flush_timer = self.set_timer(due, self._flush)
 
     def finish(self, item: Item) -> None:
         """Streaming is over: `item.text` is whole, and drawn for good."""
@@ -238,19 +246,8 @@ class Conversation(ScrollView, can_focus=True):
     def _apply(self) -> None:
         """Make the scroll position and the scroll bar those of the viewport, and repaint."""
         viewport = self._viewport
-        size = Size(self._pictures.width, viewport.total)
-        if size != self.virtual_size:
-            if (size.height > viewport.height) != self.show_vertical_scrollbar:
-                self.virtual_size = size
-            else:  # the same, but without a new layout of the screen
-                self.set_reactive(Widget.virtual_size, size)
-                if self.show_vertical_scrollbar:
-                    self.vertical_scrollbar.window_virtual_size = size.height
-        if self.scroll_y != viewport.y:
-            self.set_reactive(Widget.scroll_y, float(viewport.y))
-            self.set_reactive(Widget.scroll_target_y, float(viewport.y))
-            if self.show_vertical_scrollbar:
-                self.vertical_scrollbar.position = viewport.y
+        scrolling.resize(self, Size(self._pictures.width, viewport.total))
+        scrolling.jump(self, viewport.y)
         if viewport.following:
             self._set_behind(0)
         self._pictures.trim({self._items[index] for index, _ in viewport.rows})
@@ -289,7 +286,6 @@ class Conversation(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """A row: with the offsets that selecting needs, except when it is painted."""
-        width = self._pictures.width
         if not self._look or y >= len(self._viewport.rows):
             return Strip.blank(self.size.width, self.rich_style)
         index, row = self._viewport.rows[y]
@@ -297,9 +293,7 @@ class Conversation(ScrollView, can_focus=True):
         if not self._painting:
             return strip.apply_offsets(0, key(index, row))
         if y == self._viewport.height - 1 and (pill := self._pill()):
-            room = width - cell_len(pill) - 1
-            strip = Strip.join([strip.crop(0, room), Strip([Segment(pill, self._look["c-pill"])])])
-            strip = strip.extend_cell_length(width, self._look["text"])
+            return strips.with_pill(strip, pill, self._pictures.width, self._look)
         return strip
 
     def _pill(self) -> str:
@@ -310,41 +304,28 @@ class Conversation(ScrollView, can_focus=True):
         return " ↓ more " if self._pictures.streaming else ""
 
     def _strip(self, index: int, row: int) -> Strip:
-        item = self._items[index]
-        picture = self._pictures.get(item, gap=self._gap(index))
-        line = picture.lines[row]
+        picture = self._pictures.get(self._items[index], gap=self._gap(index))
+        line, width, base = picture.lines[row], self._pictures.width, self._look["text"]
         selection = self.text_selection
         span = None if selection is None else selection.get_span(key(index, row))
         marked = index == self._cursor and self.has_focus and line is not BLANK
-        if span is None and not marked:
-            strip = picture.strips.get(row)
-            if strip is None:
-                strip = picture.strips[row] = self._make(line, line.segments)
-            return strip
-        segments = line.segments
-        if span is not None:
-            start, end = extent(line)
-            stop = end if span[1] < 0 else min(end, span[1])
-            segments = paint(segments, max(start, span[0]), stop, self.selection_style)
-        if marked:
-            segments = paint(segments, 0, 1, self._look["c-cursor"])
-            segments[0] = Segment("▎", segments[0].style)
-        return self._make(line, segments)
-
-    def _make(self, line: Line, segments: list[Segment]) -> Strip:
-        width = self._pictures.width
-        space = width - line.cells
-        if space > 0:
-            segments = [*segments, Segment(" " * space, line.fill or self._look["text"])]
-        strip = Strip(segments, line.cells + max(0, space))
-        return strip if space >= 0 else strip.crop(0, width)
+        if span is not None or marked:
+            cursor = self._look["c-cursor"] if marked else None
+            return strips.make(
+                strips.overlaid(line, span, self.selection_style, cursor), width, base
+            )
+        strip = picture.strips.get(row)
+        if strip is None:
+            strip = picture.strips[row] = strips.make(line, width, base)
+        return strip
 
     def _spin(self) -> None:
         """Let the marks of running tools turn while any is in sight."""
-        running = self.app.animation_level != "none" and any(
+        running = any(
             isinstance(item := self._items[index], ToolItem) and item.state == "running"
             for index, _ in self._viewport.rows
         )
+        running = running and self.app.animation_level != "none"  # pyright: ignore[reportUnknownMemberType]
         if running and self._spin_timer is None:
             self._pictures.frame = 0
             self._spin_timer = self.set_interval(SPIN_S, self._turn)
@@ -381,7 +362,8 @@ class Conversation(ScrollView, can_focus=True):
         index, row = self._viewport.rows[offset.y]
         item = self._items[index]
         self._cursor = index
-        if row == self._gap(index) or (row == self._viewport.size(index) - 1 and draw.shortened(item)):
+        last = self._viewport.size(index) - 1
+        if row == self._gap(index) or (row == last and draw.shortened(item)):
             self._toggle(index)
         self.post_message(self.ItemSelected(item))
         self.refresh()
@@ -405,7 +387,8 @@ class Conversation(ScrollView, can_focus=True):
     def action_copy_item(self) -> None:
         """Copy the source of the item under the cursor."""
         if self._cursor is not None:
-            self.app.copy_to_clipboard(draw.source(self._items[self._cursor]))
+            text = draw.source(self._items[self._cursor])
+            self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
     def action_page(self, step: int) -> None:
         """A screen up or down, with a row in common."""

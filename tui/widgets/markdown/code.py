@@ -70,13 +70,13 @@ def lexer(language: str) -> Lexer | None:
     name = language.strip().split(maxsplit=1)[0].strip("{}.").lower() if language.strip() else ""
     if not name:
         return None
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
+    from pygments import lexers, util  # noqa: PLC0415 - start-up stays light
 
     try:
-        return get_lexer_by_name(name, stripnl=False, ensurenl=False)
-    except ClassNotFound:
+        found = lexers.get_lexer_by_name(name, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownMemberType]
+    except util.ClassNotFound:
         return None
+    return found
 
 
 def fresh(before: str, row: str) -> bool:
@@ -132,8 +132,7 @@ def coloured(rows: list[str], language: str, styles: Styles) -> list[list[Span]]
     """The spans of each line of one piece."""
     tokens = _tokens("\n".join(rows), language)
     if len(tokens) != len(rows) or any(
-        sum(len(text) for text, _ in got) != len(row)
-        for got, row in zip(tokens, rows, strict=True)
+        sum(len(text) for text, _ in got) != len(row) for got, row in zip(tokens, rows, strict=True)
     ):  # a lexer that changes the text is not to be trusted with it
         tokens = [[(row, "fence")] for row in rows]
     return [[(text, styles[name]) for text, name in got] for got in tokens]
@@ -145,22 +144,19 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
     drawn: list[Line] = []
     spans = coloured([row.expandtabs(4) for row in rows], language, styles)
     for row, source in zip(spans, rows, strict=True):
-        parts = [
-            prefixed(part, [(" ", fill)])._replace(fill=fill) for part in chop(row, width - 2)
-        ]
+        parts = [prefixed(part, [(" ", fill)])._replace(fill=fill) for part in chop(row, width - 2)]
         if "\t" in source and len(parts) == 1:
             parts[0] = parts[0]._replace(source=source)
         drawn += parts
     return drawn
 
 
-def draw_top(markup: str, language: str, styles: Styles) -> Line:
+def draw_top(language: str, styles: Styles) -> Line:
     """The row above the code: its language."""
     name = language.strip().split(maxsplit=1)[0][:40] if language.strip() else ""
-    row = decoration([(f" {name}", styles["label"])], lead=markup + language.strip())
-    return row._replace(fill=styles["fence"])
+    return decoration([(f" {name}", styles["label"])], fill=styles["fence"])
 
 
-def draw_bottom(markup: str, styles: Styles) -> Line:
+def draw_bottom(styles: Styles) -> Line:
     """The row below the code."""
-    return decoration([(" ", styles["fence"])], lead=markup, fill=styles["fence"])
+    return decoration([(" ", styles["fence"])], fill=styles["fence"])

@@ -11,24 +11,16 @@ pieces (`code.pieces`), a list item by item, and a block longer than `cap` is cu
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from tui.widgets.markdown import code, flow
+from tui.widgets.markdown.intake import Intake, as_if_ended
 from tui.widgets.markdown.parse import References, Unit, parse
 from tui.widgets.markdown.styles import Styles
-from tui.widgets.markdown.text import BLANK, Line, clean
+from tui.widgets.markdown.text import BLANK, Line
 
 CAP = 8_000
 """Characters of a paragraph or a table that are drawn as one; four times as many of the rest."""
-ROW_MAX = 4_000
-"""A longer row is broken at a space."""
-
-_UNDECIDED = re.compile(
-    r" {0,3}(?:[-=+*_#>~`|:][-=+*_#>~`|: ]*|\d{1,9}[.)]?|<!?[a-zA-Z/!-]*|(?:```|~~~).*)[ \t]*$"
-)
-
-_OPEN_LINK = re.compile(r"\[([^\]\n]*)\](?:\([^)\n]*)?$")
 
 
 @dataclass(slots=True)
@@ -76,8 +68,7 @@ class Document:
         self._styles = styles
         self._width = max(8, width)
         self._cap = cap
-        self._pending: list[str] = []
-        self._partial = ""
+        self._intake = Intake()
         self._rows: list[str] = []
         self._new = False
         self._references: References = {}
@@ -91,7 +82,7 @@ class Document:
 
     def feed(self, text: str) -> None:
         """Add text; nothing is drawn yet."""
-        self._pending.append(text)
+        self._intake.feed(text)
 
     def draw(self) -> None:
         """Bring `lines` up to date."""
@@ -100,36 +91,23 @@ class Document:
 
     def advance(self) -> None:
         """Settle what is complete, and draw nothing else."""
-        self._take()
-        del self.lines[self.settled :]
+        self._take(final=False)
         self._advance(final=False)
 
     def finish(self) -> None:
         """Draw the rest for good, and again what named links that were defined after it."""
-        self._take()
-        if self._partial:
-            self._rows += _rows(self._partial)
-            self._partial = ""
-        del self.lines[self.settled :]
+        self._take(final=True)
         self._new = True
         self._advance(final=True)
         if self._fence is not None:
-            self._close_fence("")
+            self._close_fence()
         self._relink()
 
-    def _take(self) -> None:
-        if not self._pending:
-            return
-        rows = (self._partial + "".join(self._pending)).split("\n")
-        self._pending.clear()
-        self._partial = rows.pop()
-        while len(self._partial) > ROW_MAX:
-            end = _break(self._partial)
-            rows.append(self._partial[:end])
-            self._partial = self._partial[end:]
-        for row in rows:
-            self._rows += _rows(row)
-            self._new = True
+    def _take(self, *, final: bool) -> None:
+        rows = self._intake.take(final=final)
+        self._rows += rows
+        self._new = self._new or bool(rows)
+        del self.lines[self.settled :]
 
     # Settling
 
@@ -137,9 +115,8 @@ class Document:
         while self._new or (self._fence is not None and self._rows):
             self._new = False
             if self._fence is not None:
-                rest = self._feed_fence(self._rows)
-                self._rows = rest
-                self._new = self._fence is None and bool(rest)
+                self._rows = self._feed_fence(self._rows)
+                self._new = bool(self._rows)
             elif self._rows:
                 self._new = self._advance_flow(final=final)
 
@@ -236,9 +213,7 @@ class Document:
                 return count if unit.start + count < end else 0
         return 0
 
-    def _settle(
-        self, unit: Unit, rows: list[str], at: int, end: int, number: int | None
-    ) -> None:
+    def _settle(self, unit: Unit, rows: list[str], at: int, end: int, number: int | None) -> None:
         drawn = self._draw_unit(unit, rows, number, self._references)
         start = len(self.lines)
         self.lines += drawn
@@ -246,9 +221,7 @@ class Document:
         source = rows[at:end]
         if drawn and any("[" in row for row in source):
             known = len(self._references)
-            self._blocks.append(
-                _Block(start + gap, len(drawn) - gap, source, number, known)
-            )
+            self._blocks.append(_Block(start + gap, len(drawn) - gap, source, number, known))
         self.settled = len(self.lines)
         if drawn:
             self._before = unit.tokens[0].type
@@ -304,7 +277,7 @@ class Document:
         opening, row = unit.tokens[0], rows[unit.start]
         if self._gap(unit, rows):
             self.lines.append(BLANK)
-        self.lines.append(code.draw_top(opening.markup, opening.info, self._styles))
+        self.lines.append(code.draw_top(opening.info, self._styles))
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None
@@ -316,7 +289,7 @@ class Document:
         assert fence is not None
         for index, row in enumerate(rows):
             if fence.closes(row):
-                self._close_fence(fence.markup)
+                self._close_fence()
                 return rows[index + 1 :]
             stripped = fence.strip(row)
             if fence.rows and code.ends(len(fence.rows), fence.chars, fence.rows[-1], stripped):
@@ -330,12 +303,12 @@ class Document:
         self.settled = len(self.lines)
         fence.rows, fence.chars, fence.drawn, fence.seen = [], 0, [], 0
 
-    def _close_fence(self, markup: str) -> None:
+    def _close_fence(self) -> None:
         fence = self._fence
         assert fence is not None
         if fence.rows:
             self._settle_piece(fence)
-        self.lines.append(code.draw_bottom(markup or fence.markup, self._styles))
+        self.lines.append(code.draw_bottom(self._styles))
         self.settled = len(self.lines)
         self._fence = None
         self._blank = False
@@ -343,16 +316,14 @@ class Document:
     # The end that may still change
 
     def _tail(self) -> list[Line]:
-        partial = clean(self._partial.removesuffix("\r")).replace("\n", " ")
+        partial = self._intake.partial
         if self._fence is not None:
             return self._fence_tail(self._fence, partial)
-        rows = [*self._carry, *self._rows]
-        if partial and not _UNDECIDED.match(partial):
-            rows.append(partial)
+        rows = as_if_ended([*self._carry, *self._rows], partial)
         if not any(row.strip() for row in rows):
             return []
         references = dict(self._references)
-        units = parse("\n".join(_closed(rows)) + "\n", references)
+        units = parse("\n".join(rows) + "\n", references)
         if units and units[-1].kind == "flow" and rows[-1].startswith("|"):
             while rows and rows[-1].startswith("|"):  # perhaps the head of a table
                 rows.pop()
@@ -373,38 +344,7 @@ class Document:
         partial = fence.strip(partial)
         if partial.strip(f" {fence.markup[0]}"):
             drawn += code.draw_rows([partial], fence.info, self._width, self._styles)
-        return [*drawn, code.draw_bottom(fence.markup, self._styles)]
-
-
-def _closed(rows: list[str]) -> list[str]:
-    """`rows` with what is open at their end closed, so that it is not shown as characters."""
-    last = rows[-1]
-    text = "\n".join(rows)
-    if text.count("`") % 2:
-        last = last.removesuffix("`") if last.endswith("`") else last + "`"
-    else:
-        last = _OPEN_LINK.sub(r"\1", last)
-        if text.count("**") % 2:
-            last = last[:-2] if last.endswith("**") else last.rstrip() + "**"
-        elif last.endswith("*"):
-            last = last[:-1]
-    return [*rows[:-1], last]
-
-
-def _break(row: str) -> int:
-    """Where a row that is too long is broken."""
-    return row.rfind(" ", 1, ROW_MAX) + 1 or ROW_MAX
-
-
-def _rows(row: str) -> list[str]:
-    """A raw row as clean rows."""
-    row = row.removesuffix("\r")
-    rows: list[str] = []
-    while len(row) > ROW_MAX:
-        end = _break(row)
-        rows += clean(row[:end]).split("\n")
-        row = row[end:]
-    return rows + clean(row).split("\n")
+        return [*drawn, code.draw_bottom(self._styles)]
 
 
 def render(text: str, styles: Styles, width: int, *, cap: int = CAP) -> list[Line]:

@@ -69,11 +69,10 @@ def _verbatim(content: str, pen: Pen, style: Style) -> list[Line]:
 
 def _fence(token: Token, pen: Pen) -> list[Line]:
     rows = token.content.removesuffix("\n").split("\n") if token.content else []
-    markup, info = (token.markup, token.info) if token.type == "fence" else ("```", "")
-    drawn = [code.draw_top(markup, info, pen.styles)]
+    drawn = [code.draw_top(token.info, pen.styles)]
     for piece in code.pieces(rows):
-        drawn += code.draw_rows(piece, info, pen.width, pen.styles)
-    drawn.append(code.draw_bottom(markup, pen.styles))
+        drawn += code.draw_rows(piece, token.info, pen.width, pen.styles)
+    drawn.append(code.draw_bottom(pen.styles))
     return drawn
 
 
@@ -143,7 +142,7 @@ def _spaced(group: list[Token], pen: Pen) -> bool:
     return 0 <= before < len(pen.rows) and bool(_BLANK_ROW.match(pen.rows[before]))
 
 
-def block(group: list[Token], pen: Pen) -> list[Line]:  # noqa: C901  # one case a construct
+def block(group: list[Token], pen: Pen) -> list[Line]:
     """The lines of one block."""
     opening = group[0]
     match opening.type:
@@ -161,7 +160,7 @@ def block(group: list[Token], pen: Pen) -> list[Line]:  # noqa: C901  # one case
             return _table(group, pen)
         case "hr":
             width = min(pen.width, MEASURE)
-            return [decoration([("─" * width, pen.styles["border"])], lead="---")]
+            return [decoration([("─" * width, pen.styles["border"])], source="---")]
         case "html_block":
             return _verbatim(opening.content, pen, pen.styles["muted"])
         case _:

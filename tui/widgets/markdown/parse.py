@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Unit:
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - start-up stays light
 
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -78,9 +79,7 @@ def parse(source: str, references: References) -> list[Unit]:
             start = int(opening.attrs.get("start", 1)) if ordered else 0
             for index, item in enumerate(_groups(group[1:-1])):
                 number = start + index if ordered else None
-                units.append(
-                    Unit("item", start_of(item), item, not index, number, opening.markup)
-                )
+                units.append(Unit("item", start_of(item), item, not index, number, opening.markup))
         else:
             units.append(Unit(_KINDS.get(opening.type, "flow"), start_of(group), group))
     return units
@@ -102,5 +101,5 @@ def groups(tokens: list[Token]) -> list[list[Token]]:
 def warm() -> None:
     """Import what parsing and colouring need: for a thread, before the first answer comes."""
     _parser().parse("*x*")
-    import pygments.lexers.python  # noqa: F401
-    import pygments.lexers.shell  # noqa: F401
+    for name in ("pygments.lexers.python", "pygments.lexers.shell"):
+        import_module(name)

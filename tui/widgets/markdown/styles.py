@@ -46,8 +46,8 @@ RULES: dict[str, str] = {
     "added": "color: $text-success; background: $boost;",
     "removed": "color: $text-error; background: $boost;",
 }
-PARTIAL = frozenset({"strong", "em", "strike", "link", "code"})
-"""Laid over the style of the text around them."""
+_OVERLAYS = frozenset({"strong", "em", "strike", "link"})
+"""Laid over the style of the text around them, as is "code"."""
 
 COMPONENTS = {f"markdown--{name}" for name in RULES}
 
@@ -60,7 +60,9 @@ def css(selector: str) -> str:
 
 def styles(widget: Widget) -> dict[str, Style]:
     """Every name's style as it is for `widget` now; ask again when its styles are updated."""
-    return {
-        name: widget.get_component_rich_style(f"markdown--{name}", partial=name in PARTIAL)
+    found = {
+        name: widget.get_component_rich_style(f"markdown--{name}", partial=name in _OVERLAYS)
         for name in RULES
     }
+    found["code"] = Style(color=found["code"].color, bgcolor=found["code"].bgcolor)
+    return found

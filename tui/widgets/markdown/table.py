@@ -77,7 +77,7 @@ def _boxed(table: Table, widths: list[int], styles: Styles) -> list[Line]:
 
     def rule(left: str, middle: str, right: str, source: str) -> Line:
         text = left + middle.join("─" * (width + 2) for width in widths) + right
-        return decoration([(text, border)], source=source, join=None if source else "")
+        return decoration([(text, border)], source=source)
 
     dashes = {"left": "---", "center": ":-:", "right": "--:"}
     drawn = [rule("┌", "┬", "┐", "")]

@@ -73,9 +73,9 @@ def line(spans: Iterable[Span], **about: object) -> Line:
     return Line(segments, cells, **about)  # pyright: ignore[reportArgumentType]
 
 
-def decoration(spans: Iterable[Span], **about: object) -> Line:
-    """A line of which nothing can be selected."""
-    return line(spans, start=0, end=0, **about)
+def decoration(spans: Iterable[Span], *, source: str = "", fill: Style | None = None) -> Line:
+    """A line of which nothing can be selected, and nothing but `source` copied."""
+    return line(spans, start=0, end=0, source=source, join=None if source else "", fill=fill)
 
 
 def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
@@ -91,7 +91,10 @@ def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
     )
 
 
-_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U00020000-\U0003fffd"
+_WIDE = (
+    "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60"
+    "\U00020000-\U0003fffd"
+)
 _UNITS = re.compile(rf" +|[^ {_WIDE}]+|[{_WIDE}][，。、；：！？）」』】》…]*")
 
 
@@ -188,7 +191,7 @@ def wrap(spans: Sequence[Span], width: int) -> list[Line]:
 
 
 def chop(spans: Sequence[Span], width: int) -> list[Line]:
-    """`spans` (one line) cut at `width` cells wherever that is: for code, which keeps its spaces."""
+    """`spans` (one line) cut at `width` cells wherever that is, spaces kept: for code."""
     text = "".join(part for part, _ in spans)
     width = max(2, width)
     if (len(text) if text.isascii() else cell_len(text)) <= width:

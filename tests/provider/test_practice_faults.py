@@ -1,0 +1,187 @@
+"""Faults raise what a real adapter raises, after the characters that came before them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.provider.practice_world import parts_of
+from tests.support.clock import FakeClock
+from tui.errors import ErrorClass, ProviderError, UsageError
+from tui.messages import Message, text_block, text_of
+from tui.provider.base import (
+    AttemptStarted,
+    Completed,
+    Provider,
+    Request,
+    StreamPart,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from tui.provider.practice import DRILL, Fault, Faulty, PracticeModel, faulty
+
+TOOLS = [{"name": "list_dir"}, {"name": "read_file"}]
+
+
+def request(text: str) -> Request:
+    return Request("practice", [], [Message(role="user", content=[text_block(text)])], TOOLS, 4096)
+
+
+async def failing(model: Provider, text: str = "list") -> tuple[list[StreamPart], ProviderError]:
+    """What came before the error, and the error."""
+    parts: list[StreamPart] = []
+    try:
+        async for part in model.stream(request(text)):
+            parts.append(part)  # noqa: PERF401 - kept when the stream fails
+    except ProviderError as error:
+        return parts, error
+    raise AssertionError("nothing failed")
+
+
+def chars(parts: list[StreamPart]) -> str:
+    text = ""
+    for part in parts:
+        if isinstance(part, TextDelta | ThinkingDelta):
+            text += part.text
+        if isinstance(part, ToolInputDelta):
+            text += part.json
+    return text
+
+
+def with_fault(fault: Fault, clock: FakeClock | None = None) -> Faulty:
+    clock = clock or FakeClock()
+    return Faulty(PracticeModel(clock), [fault], clock)
+
+
+@pytest.mark.parametrize(
+    ("status", "error_class", "retryable"),
+    [
+        (400, "invalid_request", False),
+        (401, "auth", False),
+        (402, "billing", False),
+        (403, "auth", False),
+        (404, "not_found", False),
+        (408, "timeout", True),
+        (409, "server", True),
+        (413, "payload_too_large", False),
+        (418, "unknown", False),
+        (422, "invalid_request", False),
+        (429, "rate_limit", True),
+        (500, "server", True),
+        (502, "server", True),
+        (503, "server", True),
+        (504, "timeout", True),
+        (529, "overloaded", True),
+    ],
+)
+async def test_R17_statuses_have_their_class_and_are_retryable_as_the_rule_says(
+    status: int, error_class: ErrorClass, retryable: bool
+):
+    parts, error = await failing(with_fault(Fault(status=status)))
+    assert (error.error_class, error.status, error.retryable) == (error_class, status, retryable)
+    assert "practice fault" in error.message
+    assert parts == [AttemptStarted(1, "practice")]
+
+
+async def test_retry_after_is_handed_on():
+    _, error = await failing(with_fault(Fault(status=429, retry_after=7)))
+    assert error.retry_after == 7
+    _, error = await failing(with_fault(Fault(status=429)))
+    assert error.retry_after is None
+
+
+@pytest.mark.parametrize("after", [0, 1, 17, 40, 60, 10_000])
+@pytest.mark.parametrize("lost", [True, False])
+async def test_a_broken_stream_breaks_after_exactly_so_many_characters(lost: bool, after: int):
+    whole = chars(await parts_of(PracticeModel(FakeClock()), request("list")))
+    parts, error = await failing(
+        with_fault(Fault(cut_after=after) if lost else Fault(eof_after=after))
+    )
+    assert error.error_class == "stream_broken"
+    assert error.retryable
+    assert chars(parts) == whole[:after]
+    assert not any(isinstance(part, Completed) for part in parts)
+
+
+async def test_any_fault_may_strike_in_mid_stream():
+    for fault in (Fault(status=529, after=10), Fault(overflow=True, after=10)):
+        parts, _ = await failing(with_fault(fault))
+        assert len(chars(parts)) == 10
+
+
+async def test_a_stall_is_a_silence_and_then_a_timeout():
+    clock = FakeClock()
+    parts, error = await failing(with_fault(Fault(stall_s=5, after=3), clock))
+    assert clock.slept == [5]
+    assert (error.error_class, error.retryable) == ("timeout", True)
+    assert len(chars(parts)) == 3
+
+
+async def test_slow_is_only_slow():
+    clock = FakeClock()
+    parts = await parts_of(with_fault(Fault(slow_s=8), clock), request("hello"))
+    assert clock.slept == [8]
+    assert isinstance(parts[-1], Completed)
+
+
+async def test_an_overflow_names_a_size_above_the_window():
+    _, error = await failing(with_fault(Fault(overflow=True)))
+    assert (error.error_class, error.status) == ("context_overflow", 400)
+    assert error.message == "prompt is too long: 32001 tokens > 32000 maximum"
+    assert not error.retryable
+
+
+async def test_bad_json_breaks_the_last_call_alone():
+    parts = await parts_of(with_fault(Fault(bad_json=True)), request("read a.py and b.py"))
+    answer = parts[-1]
+    assert isinstance(answer, Completed)
+    good, bad = (b for b in answer.content if b["type"] == "tool_use")
+    assert good["input"] == {"path": "a.py"}
+    assert set(bad["input"]) == {"raw_input"}
+    streamed = [p for p in parts if isinstance(p, ToolInputDelta) and p.id == bad["id"]]
+    assert "".join(p.json for p in streamed) == bad["input"]["raw_input"]
+    assert '{"path": "b.py"}'.startswith(bad["input"]["raw_input"])
+
+
+async def test_bad_json_without_a_call_is_a_broken_event():
+    parts, error = await failing(with_fault(Fault(bad_json=True)), "hello")
+    assert error.error_class == "stream_broken"
+    assert "JSON" in error.message
+    assert chars(parts)
+
+
+async def test_the_drill_plays_its_faults_in_order_and_then_the_answer():
+    clock = FakeClock()
+    names = ["429", "529", "cut", "eof", "stall", "overflow", "auth"]
+    model = faulty(PracticeModel(clock), names, clock)
+    classes = [(await failing(model, "hello"))[1].error_class for _ in range(7)]
+    assert classes == [
+        "rate_limit",
+        "overloaded",
+        "stream_broken",
+        "stream_broken",
+        "timeout",
+        "context_overflow",
+        "auth",
+    ]
+    answer = (await parts_of(model, request("hello")))[-1]
+    assert isinstance(answer, Completed)
+    assert "practice model" in text_of(answer.content)
+    assert (await model.model_info("practice")).window == 32_000
+    await model.aclose()
+
+
+def test_the_drill_knows_the_names_of_the_interface():
+    assert ",".join(DRILL) == "429,529,cut,eof,stall,overflow,badjson,auth,slow"
+    clock = FakeClock()
+    with pytest.raises(UsageError, match="flood") as failed:
+        faulty(PracticeModel(clock), ["429", "flood"], clock)
+    assert "badjson" in failed.value.hint
+
+
+async def test_closing_the_stream_during_a_fault_ends_it():
+    clock = FakeClock()
+    stream = with_fault(Fault(stall_s=600, after=2), clock).stream(request("hello"))
+    await anext(stream)
+    await stream.aclose()
+    assert clock.slept == []

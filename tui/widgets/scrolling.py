@@ -1,0 +1,46 @@
+"""Scroll positions and sizes of line views, set without the detours that other widgets need."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.scroll_view import ScrollView
+from textual.widget import Widget
+
+
+def jump(view: ScrollView, y: int) -> None:
+    """Set the scroll position; the view's `watch_scroll_y` is not told."""
+    if view.scroll_y == y:
+        return
+    for position in (Widget.scroll_y, Widget.scroll_target_y):
+        view.set_reactive(cast("Reactive[float]", position), float(y))
+    if view.show_vertical_scrollbar:
+        view.vertical_scrollbar.position = y
+
+
+def reset_x(view: ScrollView) -> None:
+    """Back to the first column."""
+    for position in (Widget.scroll_x, Widget.scroll_target_x):
+        view.set_reactive(cast("Reactive[float]", position), 0.0)
+    if view.show_horizontal_scrollbar:
+        view.horizontal_scrollbar.position = 0
+
+
+def resize(view: ScrollView, virtual: Size) -> None:
+    """Set the virtual size; the screen is laid out anew only where a scroll bar comes or goes."""
+    if virtual == view.virtual_size:
+        return
+    styles, room = view.styles, view.container_size
+    tall = virtual.height > room.height
+    wide = styles.overflow_x == "auto" and virtual.width > room.width - tall
+    tall = virtual.height > room.height - wide
+    if (wide, tall) != (view.show_horizontal_scrollbar, view.show_vertical_scrollbar):
+        view.virtual_size = virtual
+        return
+    view.set_reactive(cast("Reactive[Size]", Widget.virtual_size), virtual)
+    if tall:
+        view.vertical_scrollbar.window_virtual_size = virtual.height
+    if wide:
+        view.horizontal_scrollbar.window_virtual_size = virtual.width
