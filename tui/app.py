@@ -91,7 +91,8 @@ class HoldfastApp(App[None]):
             self.bridge.submit(self._first_prompt)
         self.call_after_refresh(self.begin)
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
+        await self.bridge.close()
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().remove_signal_handler(number)

@@ -34,6 +34,8 @@ def open_screen(options: Options) -> int:
         raise UsageError(
             "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
         )
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
     wiring = _Wiring(options)
     app = HoldfastApp(
         wiring.services(),

@@ -34,9 +34,9 @@ async def test_a_turn_is_recorded_before_it_is_shown(tmp_path: Path) -> None:
     async for event in agent.send("hi"):
         seen.append(event.type)
         if isinstance(event, events.UserMessage):
-            assert record_types(agent) == ["user"]
+            assert "user" in record_types(agent)
         if isinstance(event, events.AssistantMessage):
-            assert record_types(agent) == ["user", "assistant"]
+            assert "assistant" in record_types(agent)
     assert seen == [
         "user_message",
         "request_sent",

@@ -134,6 +134,7 @@ class FakeAgent:
         self.model = info.id
 
     async def close(self) -> None:
+        self.cancel()
         self.closed = True
 
 

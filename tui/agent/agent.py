@@ -117,7 +117,7 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        return self._task is not None
+        return self._task is not None and not self._task.done()
 
     @property
     def cost_usd(self) -> float | None:
@@ -160,7 +160,7 @@ class Agent:
         `attached` goes behind what was typed and is never read for directives (K33). Closing the
         iterator interrupts the turn. Nothing is raised: a failure is an event.
         """
-        if self._task is not None:
+        if self.busy:
             raise RuntimeError("a turn is running; use steer()")
         self._cancelled = False
         task = self._task = asyncio.create_task(self._turn(text, attached), name="turn")
@@ -188,7 +188,7 @@ class Agent:
 
     def cancel(self) -> None:
         """Interrupt the running turn, if any. It still ends with TurnFinished."""
-        if self._task is not None and not self._task.done() and not self._cancelled:
+        if self._task is not None and self.busy and not self._cancelled:
             self._cancelled = True
             self._task.cancel()
 
@@ -238,8 +238,7 @@ class Agent:
         )
         outcome = "done"
         try:
-            if self._take(text, attached):
-                await self._recorder.sync()
+            if await self._take(text, attached):
                 await turn.run()
         except asyncio.CancelledError:
             outcome = "interrupted"
@@ -267,7 +266,7 @@ class Agent:
         price = self._parts.config.prices.get(self.model)
         self._publish(events.TurnFinished(outcome, turn.usage, cost(turn.usage, price)))
 
-    def _take(self, typed: str, attached: str = "") -> bool:
+    async def _take(self, typed: str, attached: str = "") -> bool:
         """Take over typed text: switch its directives, record the rest. False if none is left."""
         parsed = directive_words.parse(typed)
         if parsed.changes:
@@ -275,17 +274,19 @@ class Agent:
         text = "\n\n".join(part for part in (parsed.text, attached) if part.strip())
         if not text:
             return False
-        self._recorder.append("user", content=[text_block(text)], text=text)
+        await self._recorder.commit("user", content=[text_block(text)], text=text)
         self._publish(events.UserMessage(text))
         return True
 
-    def _take_queued(self) -> bool:
-        if not self.queue:
-            return False
-        texts, self.queue = self.queue, ()
-        taken = [self._take(text) for text in texts]
-        self._publish(events.QueueChanged(()))
-        return any(taken)
+    async def _take_queued(self) -> bool:
+        """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
+        taken = False
+        while self.queue:
+            text, *rest = self.queue
+            self.queue = tuple(rest)
+            taken |= await self._take(text)
+            self._publish(events.QueueChanged(self.queue))
+        return taken
 
     def _apply(self, changes: dict[str, bool], *, quiet: bool = False) -> None:
         self.directives = self.directives.with_changes(changes)

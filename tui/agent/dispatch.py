@@ -161,6 +161,7 @@ class Dispatcher:
                 preview.kind, preview.text,
             )  # fmt: skip
             answer = await self._ask(call, decision)
+            state.started = self.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason)
             if answer.answer == "no":
                 return _refused(answer.reason, by_person=answer.by == "person")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ class Turn:
     model: Callable[[], ModelInfo]
     call_ids: set[str]
     prepare: Callable[[], Request]
-    take_queued: Callable[[], bool]
+    take_queued: Callable[[], Awaitable[bool]]
     publish: Callable[[Event], None]
     usage: Usage = field(default_factory=Usage)
     requests: int = 0
@@ -63,9 +63,7 @@ class Turn:
                 await self.dispatcher.run_all(calls)
             self._stop_if_cut(answer, has_calls=bool(calls))
             self.publish(measured(self.meter, self.model()))
-            queued = self.take_queued()
-            if queued:
-                await self.recorder.sync()
+            queued = await self.take_queued()
             if not calls and not queued and answer.stop_reason != "pause_turn":
                 return
 

@@ -18,7 +18,7 @@ from tui.permissions.base import Risk
 from tui.permissions.places import Places, real
 from tui.permissions.program import Program, program
 from tui.permissions.script import Simple
-from tui.permissions.shell import read
+from tui.permissions.shell import RESERVED, read
 from tui.permissions.tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.words import Word
 from tui.permissions.wrappers import WRAPPERS, Inside, inside
@@ -229,6 +229,8 @@ class _Judge:
                     words = shlex.split(spelled, comments=False)
                 except ValueError:
                     words = spelled.split()
+                while words and words[0].strip("\"'$") in {*RESERVED, "time", ""}:
+                    words = words[1:]
                 if words:
                     rough = Simple(tuple(_rough(w, self._home) for w in words), piece, cwd)
                     found = self.simple(rough, around)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tui.permissions.words import UNKNOWN, Word
 
+_SEE_THROUGH = {"time", "command", "builtin", "nohup", "-p", "--"}
+
 LONGEST_VALUE = 10_000
 """Variables and outputs that are longer count as not known: a line can make them grow."""
 
@@ -57,6 +59,8 @@ def known_output(simple: Simple, outputs: Mapping[str, str]) -> str:
 
 def _output(simple: Simple, outputs: Mapping[str, str]) -> str:
     words = [word.text for word in simple.words]
+    while words and words[0] in _SEE_THROUGH:
+        words = words[1:]
     if " ".join(words) == "pwd" and simple.cwd is not None:
         return str(simple.cwd)
     if " ".join(words) in outputs:

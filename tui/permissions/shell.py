@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,15 @@ _WORDS = {
     "parenthesized_expression", "ternary_expression", "heredoc_start", "heredoc_body",
     "heredoc_end", "heredoc_content",
 }  # fmt: skip
+RESERVED = {"!", "{", "if", "then", "elif", "else", "while", "until", "do"}
+"""Words that the grammar sometimes takes for a program's name."""
+
+_PREFIXED = re.compile(
+    r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:!|time(?:[ \t]+-p)?)[ \t]+"
+    r"(?=[({!]|(?:if|while|until|for|case|select|time|function)\b|\w+[ \t]*\(\))"
+)
+"""`!` and `time` before a compound command, which the grammar does not know."""
+
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
 
@@ -60,6 +69,10 @@ def read(
     `$(pwd)` is a known word.
     """
     text = _CONTINUED.sub(r"\1", command.replace(UNKNOWN, "?").replace("\x01", "?"))
+    for _ in range(_DEEPEST):
+        text, count = _PREFIXED.subn(r"\1", text)
+        if not count:
+            break
     source = text.encode("utf-8", "replace")
     reader = _Reader(source, cwd, {"HOME": str(home), "IFS": " ", **(variables or {})}, outputs)
     try:
@@ -177,6 +190,8 @@ class _Reader:
                 parts.append(child)
         groups = list(_adjacent([*parts, *extra]))
         words = tuple(word for group in groups for word in self._at.words(group))
+        while words and words[0].text in RESERVED:
+            words = words[1:]
         text = " ".join(
             [*map(self._at.text, shown), *("".join(map(self._at.text, group)) for group in groups)]
         )
@@ -291,16 +306,28 @@ class _Reader:
         if body is not None and body.type == "command":
             self._command(body, extra, stdin)
         else:
-            if extra:
-                self.script.problem = "its syntax cannot be read"
             if body is not None:
                 self.walk(body)
+            self._attach(start, extra, stdin)
         produced = tuple(self.script.commands[start:])
         for one in found:
             for pipeline in one.pipelines:
                 self._pipeline(pipeline, (*self._feeds, *produced))
             for statement in one.after:
                 self.walk(statement)
+
+    def _attach(self, start: int, extra: tuple[Node, ...], stdin: str | None) -> None:
+        """Input and further words that the grammar hung on a list or group of commands."""
+        commands = self.script.commands
+        if stdin is not None:
+            for n in range(start, len(commands)):
+                if commands[n].stdin is None:
+                    commands[n] = replace(commands[n], stdin=stdin)
+        if extra and len(commands) > start:
+            words = [word for group in _adjacent(list(extra)) for word in self._at.words(group)]
+            commands[-1] = replace(commands[-1], words=(*commands[-1].words, *words))
+        if extra:
+            self.script.problem = "its syntax cannot be read"
 
     def _redirect(self, node: Node) -> _Redirected:
         if node.type == "heredoc_redirect":

@@ -263,10 +263,8 @@ def _wrapped_words(simple: Simple, wrapper: Wrapper) -> tuple[Word, ...]:
             break
         if text.startswith("-") and len(text) > 1:
             words = words[2 if text in wrapper.valued else 1 :]
-        elif text in {"!", "{"}:  # `time ! x`, `time { x; }`: the grammar takes time for a program
-            words = words[1:]
-        elif wrapper.assignments and re.match(r"[A-Za-z_]\w*=", text):
-            words = words[1:]
+        elif text in {"!", "{"} or (wrapper.assignments and re.match(r"[A-Za-z_]\w*=", text)):
+            words = words[1:]  # `time ! x`, `time { x; }`: the grammar takes time for a program
         elif skip:
             words, skip = words[1:], skip - 1
         else:

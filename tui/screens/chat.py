@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.clock import Clock
+from tui.permissions.base import Mode
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.conversation.items import Item
 from tui.widgets.conversation.view import Conversation
@@ -49,7 +50,7 @@ BUSY_HINTS = (
     Hint("enter", "queue"),
     *IDLE_HINTS[1:],
 )
-MODES = {
+MODES: dict[Mode, tuple[str, str]] = {
     "ask": ("asks before changes", "$text-muted"),
     "accept_edits": ("accepts edits", "$text-accent"),
     "plan": ("plan: read only", "$text-secondary"),
@@ -95,7 +96,7 @@ class ChatScreen(Screen[None]):
         super().__init__(classes="-fresh -no-output")
         self._version = version
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (22, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
         self.conversation = Conversation(id="conversation")
@@ -173,7 +174,7 @@ class ChatScreen(Screen[None]):
         for meter in self._meters:
             meter.state = state
 
-    def show_mode(self, mode: str) -> None:
+    def show_mode(self, mode: Mode) -> None:
         text, style = MODES[mode]
         self.prompt_rule.right = Content.styled(text, style)
 
@@ -204,7 +205,6 @@ class ChatScreen(Screen[None]):
         self.todos.todos = ()
         self.queued.texts = ()
         self.retry.done()
-        self.notice.clear()
 
     def action_stop_or_close(self) -> None:
         """Esc: what covers the conversation, else the agent."""

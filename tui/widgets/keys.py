@@ -12,7 +12,8 @@ from textual.binding import Binding
 class Key:
     """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
 
-    An empty `action` is a key that a widget handles itself; it is only explained.
+    An empty `action` is a key that a widget handles itself; it is only explained. `system` keys
+    work in modals too, `priority` ones before the widget that has the focus.
     """
 
     keys: str
@@ -20,12 +21,20 @@ class Key:
     shown: str
     help: str
     priority: bool = False
+    system: bool = False
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
     """The bindings of a table, for a widget's or screen's BINDINGS."""
     return [
-        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
+        Binding(
+            key.keys,
+            key.action,
+            key.help,
+            show=False,
+            priority=key.priority,
+            system=key.system,
+        )
         for key in table
         if key.action
     ]
@@ -55,7 +64,13 @@ CHAT_KEYS = (
 )
 
 APP_KEYS = (
-    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the agent, else clear the prompt, again quit"),
+    Key(
+        "ctrl+c",
+        "interrupt",
+        "Ctrl+C",
+        "stop the agent, else clear the prompt, again quit",
+        system=True,
+    ),
     Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
     Key("ctrl+p", "", "Ctrl+P", "all commands"),
 )

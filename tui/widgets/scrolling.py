@@ -32,9 +32,10 @@ def resize(view: ScrollView, virtual: Size) -> None:
     """Set the virtual size; the screen is laid out anew only where a scroll bar comes or goes."""
     if virtual == view.virtual_size:
         return
-    styles, room = view.styles, view.container_size
+    room = view.container_size
+    sideways = str(view.styles.overflow_x) == "auto"  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     tall = virtual.height > room.height
-    wide = styles.overflow_x == "auto" and virtual.width > room.width - tall
+    wide = sideways and virtual.width > room.width - tall
     tall = virtual.height > room.height - wide
     if (wide, tall) != (view.show_horizontal_scrollbar, view.show_vertical_scrollbar):
         view.virtual_size = virtual

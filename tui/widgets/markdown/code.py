@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui.widgets.markdown.text import Line, Span, chop, decoration, prefixed
+from tui.widgets.markdown.text import Line, Span, chop, clip, decoration, prefixed
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -151,9 +151,9 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
     return drawn
 
 
-def draw_top(language: str, styles: Styles) -> Line:
+def draw_top(language: str, width: int, styles: Styles) -> Line:
     """The row above the code: its language."""
-    name = language.strip().split(maxsplit=1)[0][:40] if language.strip() else ""
+    name = clip(language.strip().split(maxsplit=1)[0], width - 2) if language.strip() else ""
     return decoration([(f" {name}", styles["label"])], fill=styles["fence"])
 
 

@@ -277,7 +277,7 @@ class Document:
         opening, row = unit.tokens[0], rows[unit.start]
         if self._gap(unit, rows):
             self.lines.append(BLANK)
-        self.lines.append(code.draw_top(opening.info, self._styles))
+        self.lines.append(code.draw_top(opening.info, self._width, self._styles))
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None

@@ -80,8 +80,11 @@ def as_if_ended(rows: list[str], partial: str) -> list[str]:
         last = last.removesuffix("`") if last.endswith("`") else last + "`"
     else:
         last = _OPEN_LINK.sub(r"\1", last)
-        if text.count("**") % 2:
-            last = last[:-2] if last.endswith("**") else last.rstrip() + "**"
-        elif last.endswith("*"):
+        open_strong = text.count("**") % 2 == 1
+        if open_strong and last.endswith("**"):
+            last = last[:-2]
+        elif open_strong:
+            last = last.rstrip(" *") + "**"
+        elif last.endswith("*") and not last.endswith("**"):
             last = last[:-1]
     return [*rows[:-1], last]
