@@ -52,8 +52,10 @@ class Session(Protocol):
 class Agent(Protocol):
     """What the screen asks of an agent; `tui.agent.agent.Agent` says what each does."""
 
-    mode: Mode
-
+    @property
+    def mode(self) -> Mode: ...
+    @mode.setter
+    def mode(self, mode: Mode) -> None: ...
     @property
     def session(self) -> Session: ...
     @property

@@ -40,6 +40,7 @@ class Presenter:
         self._outputs: dict[str, deque[str]] = {}
         self._heard = 0
         self._spent: float | None = 0.0
+        self._prompted = False
         self._live: str | None = None
 
     def resume(self, records: Sequence[Record]) -> None:
@@ -65,6 +66,7 @@ class Presenter:
                 self._status(keeping=path is not None)
             case events.UserMessage(text):
                 self._end_stream()
+                self._prompted = True
                 chat.add(UserItem(text))
             case events.DirectivesChanged(think, verbose, elevated):
                 self._header(think=think, verbose=verbose, elevated=elevated)
@@ -246,6 +248,7 @@ class Presenter:
             self._spent = None
         else:
             self._spent += cost_usd
-        self._status(turns=chat.status.state.turns + 1, cost_usd=self._spent)
+        self._status(turns=chat.status.state.turns + self._prompted, cost_usd=self._spent)
+        self._prompted = False
         self._live = None
         chat.idle()

@@ -96,7 +96,8 @@ async def test_a_denied_write_is_a_result_with_the_reason(tmp_path: Path) -> Non
     answered = [e for e in seen if isinstance(e, events.PermissionAnswered)]
     assert len(asked) == len(answered) == 1
     assert answered[0].answer == "no"
-    assert seen[-1] == events.TurnFinished("done", seen[-1].usage, None)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(seen[-1], events.TurnFinished)
+    assert seen[-1].outcome == "done"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +258,7 @@ async def test_K47_a_resumed_session_is_not_elevated(tmp_path: Path) -> None:
 
 async def test_elevated_needs_no_answer_but_blocked_stays_blocked(tmp_path: Path) -> None:
     provider = ScriptedProvider(
-        [call("run_command", "1", command="echo hi"), call("run_command", "2", command="rm -rf /")],
+        [call("run_command", "1", command="touch x"), call("run_command", "2", command="rm -rf /")],
         say("ok"),
     )
     agent = make_agent(tmp_path, provider)

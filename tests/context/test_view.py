@@ -11,7 +11,7 @@ from tests.context.wild import Json, assistant, call, result, text, thinking, us
 from tui.context.check import check
 from tui.context.history import history
 from tui.context.repair import CONTINUE, INTERRUPTED
-from tui.context.view import build
+from tui.context.view import Viewer, build
 from tui.session.records import Record
 
 MODEL = "claude-sonnet-5-5"
@@ -188,6 +188,56 @@ _parts = st.sampled_from(
         ("assistant", {}),
     ]
 )
+
+
+_turns = st.lists(
+    st.one_of(
+        st.lists(_parts, max_size=3),
+        st.just([prompt("p"), answer("so")]),
+        st.just([prompt("q"), answer("look", call("d")), output("d", "D"), answer("done")]),
+        st.sampled_from([[prompt(f"p{n}"), answer(call(f"e{n}"))] for n in range(4)]),
+        st.sampled_from([[output(f"e{n}", "late")] for n in range(4)]),
+    ),
+    max_size=9,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(turns=_turns, off=st.booleans())
+def test_a_viewer_that_follows_a_branch_sees_what_a_fresh_look_sees(
+    turns: list[list[tuple[str, dict[str, Any]]]], off: bool
+) -> None:
+    branch = records(*(part for parts in turns for part in parts))
+    thinking_ = {"type": "disabled"} if off else None
+    viewer = Viewer()
+    for length in range(len(branch) + 1):
+        follows = length % 2 == 0
+        seen = viewer.build(
+            branch[:length], model=MODEL, thinking=thinking_, prompt_follows=follows
+        )
+        fresh = Viewer().build(
+            branch[:length], model=MODEL, thinking=thinking_, prompt_follows=follows
+        )
+        assert seen == fresh
+        assert check(seen.messages, thinking=thinking_, tail="open" if follows else "user") == []
+
+
+def test_a_viewer_starts_anew_for_another_branch_or_model() -> None:
+    said = records(prompt("go"), answer(thinking(), "so"), prompt("on"), answer("ok"))
+    viewer = Viewer()
+    viewer.build(said, model=MODEL)
+    other = [*said[:2], *records(prompt("elsewhere"))]
+    assert viewer.build(other, model=MODEL).messages[-1] == user("elsewhere")
+    assert viewer.build(other, model="claude-opus-5-5").messages[1] == assistant("so")
+
+
+def test_a_view_keeps_what_it_is_when_the_branch_grows() -> None:
+    said = records(prompt("go"), answer(call("a"), call("b")), output("a", "1"), output("b", "2"))
+    viewer = Viewer()
+    early = viewer.build(said[:3], model=MODEL)
+    before = [dict(message) for message in early.messages]
+    viewer.build(said, model=MODEL)
+    assert early.messages == before
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,24 +16,6 @@ import pytest
 HOLDFAST = [sys.executable, "-m", "tui"]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "README.md").write_text("# Demo\n\nThe demo project.\n")
-    return folder
-
-
-@pytest.fixture
-def env(home: Path) -> dict[str, str]:
-    return {**os.environ, "HOLDFAST_HOME": str(home), "HOME": str(home.parent)}
-
-
 class Runner:
     def __init__(self, work: Path, env: dict[str, str]) -> None:
         self.work, self.env = work, env
@@ -251,7 +233,8 @@ def test_kill_9_in_a_command_then_continue(
 ) -> None:
     path = script(
         '[[turn]]\ntext = "Running."\n'
-        'tools = [{name = "run_command", input = {command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
+        'tools = [{name = "run_command", input = '
+        '{command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
     )
     with subprocess.Popen(
         [*HOLDFAST, "--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json"],
@@ -270,7 +253,7 @@ def test_kill_9_in_a_command_then_continue(
     os.kill(int((work / "pid").read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
     lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
     repaired = next(line for line in lines if line["type"] == "repair_applied")
-    assert {f["code"] for f in repaired["findings"]} == {"R2"}
+    assert {f["code"] for f in repaired["findings"]} == {"B01"}
     assert lines[-1]["outcome"] == "done"
 
 

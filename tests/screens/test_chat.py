@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from textual import events as keys
-from textual.pilot import Pilot
 
-from tests.support.fake_agent import MODEL, Ask, FakeSession, Hold, Step, World, record
+from tests.screens.driving import NARROW, answer, running, say, turn, until
+from tests.support.fake_agent import MODEL, Ask, FakeSession, Hold, World, record
 from tui.agent import events
 from tui.app import HoldfastApp
 from tui.bridge import SessionChoice
@@ -30,50 +28,12 @@ from tui.widgets.conversation.items import (
 )
 from tui.widgets.keys import HELP
 
-WIDE, NARROW = (120, 40), (80, 24)
 WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
 ASKED = Decision("ask", "it changes a file", "default", "standard")
 
 
-@asynccontextmanager
-async def running(
-    world: World, size: tuple[int, int] = WIDE, **options: Any
-) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
-    app = HoldfastApp(world.services(), **options)
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: bool(world.agents) or len(app.screen_stack) > 1)
-        yield app, pilot
-
-
-async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
-    """Let the app work until something holds. Fails when it never does."""
-    for _ in range(200):
-        if done():
-            await pilot.pause()
-            return
-        await pilot.pause()
-    pytest.fail("it never came to that")
-
-
-async def say(pilot: Pilot[None], text: str) -> None:
-    pilot.app.query_one("#prompt").focus()
-    for character in text:
-        await pilot.press(
-            {" ": "space", "/": "slash", "!": "exclamation_mark"}.get(character, character)
-        )
-    await pilot.press("enter")
-
-
 def items(app: HoldfastApp, kind: type[Item]) -> list[Any]:
     return [item for item in app.chat.conversation.items if isinstance(item, kind)]
-
-
-def turn(*steps: Step, text: str = "go") -> list[Step]:
-    return [events.UserMessage(text), events.RequestSent(1, 100, MODEL, 1), *steps]
-
-
-def answer(text: str) -> list[Step]:
-    return [events.TextDelta(text), events.AssistantMessage(text, "end_turn", Usage(1000, 50))]
 
 
 async def test_a_prompt_becomes_a_conversation() -> None:

@@ -24,7 +24,7 @@ def killed(home: Path, resume: Path | None, after: int, more: int) -> tuple[Path
         told = b""
         while told.count(b"\n") < after:
             told += os.read(writer.stdout.fileno(), 4096)
-        os.read(writer.stdout.fileno(), more)
+        told += os.read(writer.stdout.fileno(), more)
         writer.kill()
         told += writer.stdout.read()
     whole = told[: told.rfind(b"\n") + 1].decode().splitlines()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui.permissions.gate import Gate, RulesOnly
-from tui.permissions.policy import Policy
-
 from tests.support.provider import ScriptedProvider
 from tui.agent.agent import Agent, Parts
 from tui.agent.events import Event
@@ -15,6 +12,8 @@ from tui.clock import SystemClock
 from tui.config import Config
 from tui.messages import text_block
 from tui.permissions.base import Answer, Approver, Call, Decision
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
@@ -37,16 +36,16 @@ def make_agent(
     session: Session | None = None,
     limits: Limits | None = None,
 ) -> Agent:
-    clock = SystemClock()
+    clock, workspace = SystemClock(), Workspace.at(root, ceiling="/")
     return Agent(
         Parts(
             session=session or Session.in_memory(root, clock=clock),
             provider=provider,
             model=ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True),
             tools=builtin_tools(),
-            gate=Gate(Policy()),
+            gate=Gate(Policy(), workspace),
             approver=approver or RulesOnly(),
-            workspace=Workspace.at(root, ceiling="/"),
+            workspace=workspace,
             system=[text_block("You are a test.")],
             config=Config(),
             clock=clock,

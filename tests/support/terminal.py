@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPES = re.compile(
     r"\x1b\[[0-9;?<>=!]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP.*?\x1b\\|\x1b.",
     re.DOTALL,
@@ -83,7 +84,8 @@ class Terminal:
     @property
     def text(self) -> str:
         """Everything written so far, without escape sequences and runs of blanks."""
-        plain = _ESCAPES.sub(" ", self._raw.decode("utf-8", "replace"))
+        plain = _COLOURS.sub("", self._raw.decode("utf-8", "replace"))
+        plain = _ESCAPES.sub(" ", plain)
         return re.sub(r"\s+", " ", plain)
 
     def forget(self) -> None:

@@ -332,7 +332,7 @@ class Agent:
     async def _learn(self) -> None:
         """Ask the server for the model's window while the first request is under way."""
         info = await self._parts.provider.model_info(self.model)
-        if info.id == self.model and self.model_info.source not in {"config", "server"}:
+        if info.id == self.model and info != self.model_info:
             self.model_info = info
             self._publish(measured(self._meter, info))
 

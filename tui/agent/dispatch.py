@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from tui import tokens
 from tui.agent.events import (
@@ -124,12 +124,13 @@ class Dispatcher:
 
     def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
         """The tool and its checked arguments; publishes ToolStarted either way."""
-        name, arguments = str(call["name"]), call.get("input")
-        shown: dict[str, Any] = arguments if isinstance(arguments, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        name = str(call["name"])
+        arguments: object = call.get("input")
+        shown = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
         started = ToolStarted(str(call["id"]), name, shown)
         try:
             tool = self._tool(name)
-            params = tool.parse(arguments)
+            params = tool.parse(call.get("input"))
         except ToolError:
             self.publish(started)
             raise
@@ -156,10 +157,12 @@ class Dispatcher:
         decision = self._decide(call)
         if decision.answer == "ask":
             preview = await tool.preview(params, ctx)
-            call = Call(
-                call.id, call.tool, call.effect, call.subject, call.command, call.paths,
-                preview.kind, preview.text,
-            )  # fmt: skip
+            call = replace(
+                call,
+                preview_kind=preview.kind,
+                preview=preview.text,
+                scope=self.gate.scope_of(call),
+            )
             answer = await self._ask(call, decision)
             state.started = self.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason)

@@ -66,7 +66,7 @@ class Meter:
 
     def measure(self) -> Measure:
         """The figures for the screen."""
-        parts: dict[str, int] = dict(self.parts)
+        parts = {str(name): size for name, size in self.parts.items()}
         if self.measured:
             return Measure(self.measured + self.since, self.measured, self.since, parts)
         total = sum(parts.values())

@@ -48,8 +48,8 @@ def repair(
     repaired = _messages(drafts)
     if left := check(repaired, thinking=switch, tail=tail):
         report.add("R4", left[0].where, f"reduced to its text: {left[0].text}")
-        return text_only(messages, tail=tail), tuple(report.findings)
-    return repaired, tuple(report.findings)
+        return text_only(messages, tail=tail), report.in_order()
+    return repaired, report.in_order()
 
 
 def text_only(messages: Sequence[object], *, tail: Tail = "user") -> list[Message]:

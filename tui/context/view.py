@@ -5,25 +5,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tui.context.check import check
-from tui.context.history import SPEAKING, History, history
+from tui.context.fixes.draft import place
+from tui.context.history import SPEAKING, History
 from tui.context.repair import CONTINUE, repair
-from tui.messages import Message, text_block
+from tui.context.rules.media import MANY_IMAGES, media_in
+from tui.context.rules.request import marks_in
+from tui.messages import Message, text_block, tool_calls
 from tui.session.records import Finding, Record
 
 State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
 
-_PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
-
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Messages that the API takes. They belong to whoever asked; their blocks are the record's.
+    """Messages that the API takes: to be read, not changed, for their blocks are the record's.
 
     `findings` is what was wrong with the record; `states` how each record that speaks stands in
     the request, by id; `thinking` the switch that fits the messages (B20).
@@ -47,12 +47,124 @@ def build(
     It ends with the user: where the last word is the model's, "(continue)" follows (B15), unless
     a prompt does. That is part of asking, not damage, so it is no finding.
     """
-    told = history(records, model=model)
-    messages, findings = repair(told.messages, thinking=thinking, tail="open")
-    states = _states(records, told, findings)
-    if messages and messages[-1]["role"] == "assistant" and not prompt_follows:
-        messages = [*messages, {"role": "user", "content": [text_block(CONTINUE)]}]
-    return View(messages, findings, states, fitting_thinking(messages, thinking))
+    viewer = Viewer()
+    return viewer.build(records, model=model, thinking=thinking, prompt_follows=prompt_follows)
+
+
+class Viewer:
+    """Makes the views of one growing branch, each equal to what `build` would make.
+
+    Turns that are over are looked at once: a view costs what came since. Given another branch or
+    another model it starts anew.
+    """
+
+    def __init__(self) -> None:
+        self._start_anew("")
+
+    def build(
+        self,
+        records: Sequence[Record],
+        *,
+        model: str,
+        thinking: Mapping[str, Any] | None = None,
+        prompt_follows: bool = False,
+    ) -> View:
+        """See `build`."""
+        self._follow(records, model)
+        told = self._told.messages
+        recent, findings = repair(told[self._over :], thinking=thinking, tail="open")
+        if self._fits(recent, findings, thinking):
+            messages = [*self._settled, *recent]
+            sound = not findings
+            findings = (*self._findings, *_moved(findings, self._over))
+            self._settle(sound=sound)
+        else:
+            messages, findings = repair(told, thinking=thinking, tail="open")
+            messages = list(messages)
+        if messages:  # what is told of last may grow: this view keeps what it is now
+            last = messages[-1]
+            messages[-1] = {"role": last["role"], "content": list(last["content"])}
+            if last["role"] == "assistant" and not prompt_follows:
+                messages.append({"role": "user", "content": [text_block(CONTINUE)]})
+        repaired: dict[str, State] = dict.fromkeys(self._hit(findings), "repaired")
+        states = self._states | repaired
+        return View(messages, findings, states, fitting_thinking(messages, thinking))
+
+    def _start_anew(self, model: str) -> None:
+        self._told = History(model)
+        self._last: Record | None = None
+        self._count = 0
+        self._states: dict[str, State] = {}
+        self._over = 0  # so many messages of the history belong to turns that are over
+        self._settled: list[Message] = []  # what they are in a request
+        self._findings: tuple[Finding, ...] = ()
+        self._calls: set[str] = set()
+        self._media = self._marks = 0
+
+    def _follow(self, records: Sequence[Record], model: str) -> None:
+        grown = len(records) >= self._count and (
+            not self._count or records[self._count - 1] is self._last
+        )
+        if not grown or model != self._told.model:
+            self._start_anew(model)
+        for record in records[self._count :]:
+            self._told.add(record)
+            if record.type in SPEAKING:
+                self._states[record.id] = "cut" if record.data.get("receipt") else "full"
+        self._count = len(records)
+        self._last = records[-1] if records else None
+
+    def _fits(
+        self,
+        recent: Sequence[Message],
+        findings: Iterable[Finding],
+        thinking: Mapping[str, Any] | None,
+    ) -> bool:
+        """Whether what came since stands on its own: nothing in it concerns what is settled."""
+        if not self._settled:
+            return True
+        media, marks = _crowd(recent)
+        return (
+            (thinking or {}).get("type") != "disabled"  # concerns the last answer, wherever
+            and all(finding.code not in {"B02", "B39"} for finding in findings)
+            and _calls(recent).isdisjoint(self._calls)
+            and media + self._media <= MANY_IMAGES
+            and marks + self._marks == 0
+        )
+
+    def _settle(self, *, sound: bool) -> None:
+        """Put away the turns that are over: up to the last prompt behind a finished answer.
+
+        `sound`: nothing of what came since had to be repaired.
+        """
+        told = self._told.messages
+        end = len(told) - 1
+        while end > self._over and not _begins_turn(told, end):
+            end -= 1
+        if end <= self._over:
+            return
+        done, findings = told[self._over : end], ()
+        if not sound:
+            done, findings = repair(done, tail="open")
+        lost = any(finding.code == "B02" for finding in findings)  # its call may be yet to come
+        ended = bool(done) and done[-1]["role"] == "assistant"
+        if lost or not ended or not self._fits(done, findings, None):
+            return
+        media, marks = _crowd(done)
+        self._settled.extend(done)
+        self._findings += _moved(findings, self._over)
+        self._calls |= _calls(done)
+        self._media += media
+        self._marks += marks
+        self._over = end
+
+    def _hit(self, findings: Iterable[Finding]) -> Iterable[str]:
+        """The records that findings are about."""
+        for finding in findings:
+            message, block = place(finding.where)
+            if message >= 0:
+                sources = self._told.sources[message]
+                yield from sources if block < 0 else [sources[block]]
 
 
 def fitting_thinking(
@@ -65,17 +177,35 @@ def fitting_thinking(
     return None if any(problem.code == "B20" for problem in found) else dict(thinking)
 
 
-def _states(
-    records: Iterable[Record], told: History, findings: Iterable[Finding]
-) -> dict[str, State]:
-    states: dict[str, State] = {
-        record.id: "cut" if record.data.get("receipt") else "full"
-        for record in records
-        if record.type in SPEAKING
-    }
+def _begins_turn(told: Sequence[Message], index: int) -> bool:
+    """Whether a prompt that can be sent stands here, behind an answer without calls."""
+    before, here = told[index - 1], told[index]
+    return (
+        here["role"] == "user"
+        and before["role"] == "assistant"
+        and not tool_calls(before["content"])
+        and not check([here], tail="open")
+    )
+
+
+def _calls(messages: Iterable[Message]) -> set[str]:
+    return {str(call.get("id")) for m in messages for call in tool_calls(m["content"])}
+
+
+def _crowd(messages: Iterable[Message]) -> tuple[int, int]:
+    """How many images and documents, and how many cache marks."""
+    media = marks = 0
+    for message in messages:
+        media += sum(1 for _ in media_in(message["content"], ""))
+        marks += marks_in(message["content"])
+    return media, marks
+
+
+def _moved(findings: Iterable[Finding], by: int) -> tuple[Finding, ...]:
+    """Findings about a part of the messages, as findings about all of them."""
+    moved: list[Finding] = []
     for finding in findings:
-        if place := _PLACE.match(finding.where):
-            sources = told.sources[int(place[1])]
-            hit = sources if place[2] is None else sources[int(place[2]) : int(place[2]) + 1]
-            states.update(dict.fromkeys(hit, "repaired"))
-    return states
+        message, _ = place(finding.where)
+        where = finding.where.replace(f"messages.{message}", f"messages.{message + by}", 1)
+        moved.append(replace(finding, where=where))
+    return tuple(moved)

@@ -14,7 +14,8 @@ class Call:
     """A tool call as the policy sees it.
 
     `subject` is what rules match (command, path or URL); `command` is set for commands only;
-    `paths` are as the model named them. `preview_kind` and `preview` are for the person.
+    `paths` are as the model named them. `preview_kind` and `preview` are for the person,
+    and so is `scope`: what a lasting yes would cover.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Call:
     paths: tuple[str, ...] = ()
     preview_kind: Literal["command", "diff", "text"] = "text"
     preview: str = ""
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)

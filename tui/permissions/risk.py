@@ -18,7 +18,8 @@ from tui.permissions.base import Risk
 from tui.permissions.places import Places, real
 from tui.permissions.program import Program, program
 from tui.permissions.script import Simple
-from tui.permissions.shell import RESERVED, read
+from tui.permissions.shell import read
+from tui.permissions.syntax import RESERVED
 from tui.permissions.tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.words import Word
 from tui.permissions.wrappers import WRAPPERS, Inside, inside
@@ -44,9 +45,9 @@ class Part:
     """One thing that a line does: a simple command, or a redirection.
 
     `text` is how it was written, `spellings` other ways to say the same, for rules that forbid.
-    `around` are the commands that run it (`sudo …`, `sh -c …`), outermost first; `transparent`
-    that the innermost of them changes nothing about it. `prefix` is what a yes to this command
-    may stand for, None if only for itself. `reads` says that it shows what is in files.
+    `around` are the commands that run it (`sudo …`, `sh -c …`), outermost first. `prefix` is what
+    a yes to this command may stand for, None if only for itself. `reads` says that it shows what
+    is in files.
     """
 
     text: str
@@ -54,7 +55,6 @@ class Part:
     reason: str
     spellings: tuple[str, ...] = ()
     around: tuple[str, ...] = ()
-    transparent: bool = False
     prefix: str | None = None
     reads: bool = False
 
@@ -151,9 +151,7 @@ class _Judge:
             yield from self._unread(text, cwd, around)
             yield Part(text, "high-risk", f"it cannot be read: {script.problem}", around=around)
 
-    def simple(
-        self, simple: Simple, around: tuple[str, ...], *, transparent: bool = False
-    ) -> Iterator[Part]:
+    def simple(self, simple: Simple, around: tuple[str, ...]) -> Iterator[Part]:
         """A simple command, then what it runs."""
         if not simple.words:
             injects = harmless.injects(simple)
@@ -164,16 +162,14 @@ class _Judge:
         called = program(simple)
         within = inside(simple, called.name)
         own = self._own(simple, called, within)
-        yield self._part(replace(own, around=around, transparent=transparent))
+        yield self._part(replace(own, around=around))
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
             yield Part(simple.text, "high-risk", "it is nested too deeply to be read")
             return
-        wrapper = WRAPPERS.get(called.name)
-        clear = wrapper is not None and wrapper.transparent
         for one in within.commands:
-            yield from self.simple(one, deeper, transparent=clear)
+            yield from self.simple(one, deeper)
         variables = {str(n): text for n, text in enumerate(within.arguments)}
         variables |= dict.fromkeys("@*", " ".join(within.arguments[1:]))
         for text in within.texts:

@@ -13,16 +13,16 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.permissions.expansion import Expander
 from tui.permissions.script import LONGEST_VALUE, Redirect, Script, Simple, known_output
+from tui.permissions.syntax import RESERVED, parse
 from tui.permissions.words import UNKNOWN, Word
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
 _DEEPEST = 40
 _MOST_COMMANDS = 1000
@@ -43,16 +43,6 @@ _WORDS = {
     "parenthesized_expression", "ternary_expression", "heredoc_start", "heredoc_body",
     "heredoc_end", "heredoc_content",
 }  # fmt: skip
-RESERVED = {"!", "{", "if", "then", "elif", "else", "while", "until", "do"}
-"""Words that the grammar sometimes takes for a program's name."""
-
-_PREFIXED = re.compile(
-    r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:!|time(?:[ \t]+-p)?)[ \t]+"
-    r"(?=[({!]|(?:if|while|until|for|case|select|time|function)\b|\w+[ \t]*\(\))"
-)
-"""`!` and `time` before a compound command, which the grammar does not know."""
-
-_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
 
 def read(
@@ -68,15 +58,9 @@ def read(
     `variables` are known from the start; `outputs` says what known commands print, so that
     `$(pwd)` is a known word.
     """
-    text = _CONTINUED.sub(r"\1", command.replace(UNKNOWN, "?").replace("\x01", "?"))
-    for _ in range(_DEEPEST):
-        text, count = _PREFIXED.subn(r"\1", text)
-        if not count:
-            break
-    source = text.encode("utf-8", "replace")
+    source, root = parse(command)
     reader = _Reader(source, cwd, {"HOME": str(home), "IFS": " ", **(variables or {})}, outputs)
     try:
-        root = _parser().parse(source).root_node
         if root.has_error:
             reader.script.problem = "its syntax cannot be read"
         reader.walk(root)
@@ -87,14 +71,6 @@ def read(
 
 class _TooMuchError(Exception):
     pass
-
-
-@cache
-def _parser() -> Parser:
-    import tree_sitter  # noqa: PLC0415 - start-up stays light
-    import tree_sitter_bash  # noqa: PLC0415
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 class _Reader:

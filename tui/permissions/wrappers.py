@@ -20,8 +20,6 @@ class Wrapper:
     assignments: bool = False
     after: tuple[str, ...] = ()
     """Only where the first operand is one of these words (`uv run`)."""
-    transparent: bool = False
-    """It changes neither what the command inside may do nor what it does it to."""
 
 
 _RUN = ("run",)
@@ -34,16 +32,16 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "xargs": Wrapper(
         names("-I -n -P -L -s -d -E -a --max-args --max-procs --delimiter --arg-file")
     ),
-    "nohup": Wrapper(transparent=True),
+    "nohup": Wrapper(),
     "setsid": Wrapper(),
-    "nice": Wrapper(("-n", "--adjustment"), transparent=True),
-    "ionice": Wrapper(("-c", "-n", "--class", "--classdata"), transparent=True),
+    "nice": Wrapper(("-n", "--adjustment")),
+    "ionice": Wrapper(("-c", "-n", "--class", "--classdata")),
     "chrt": Wrapper(operands=1),
     "taskset": Wrapper(operands=1),
-    "stdbuf": Wrapper(("-i", "-o", "-e", "--input", "--output", "--error"), transparent=True),
-    "timeout": Wrapper(("-s", "-k", "--signal", "--kill-after"), operands=1, transparent=True),
-    "gtimeout": Wrapper(("-s", "-k"), operands=1, transparent=True),
-    "time": Wrapper(("-f", "-o", "--format", "--output"), transparent=True),
+    "stdbuf": Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
+    "timeout": Wrapper(("-s", "-k", "--signal", "--kill-after"), operands=1),
+    "gtimeout": Wrapper(("-s", "-k"), operands=1),
+    "time": Wrapper(("-f", "-o", "--format", "--output")),
     "gtime": Wrapper(("-f", "-o")),
     "command": Wrapper(),
     "builtin": Wrapper(),

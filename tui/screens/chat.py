@@ -106,6 +106,7 @@ class ChatScreen(Screen[None]):
         self.notice = NoticeLine(id="notice")
         self.output_rule = PaneRule("output", start="┬", id="output-rule")
         self.output = OutputView(id="output")
+        self.meter_rule = PaneRule("context", start="├", id="meter-rule")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
@@ -131,7 +132,7 @@ class ChatScreen(Screen[None]):
                 yield self.output_rule
                 yield Static(_NO_OUTPUT, id="no-output", markup=False)
                 yield self.output
-                yield PaneRule("context", start="├", id="meter-rule")
+                yield self.meter_rule
                 yield meter
         yield self.prompt_rule
         with Horizontal(id="prompt-row"):
@@ -260,3 +261,5 @@ class ChatScreen(Screen[None]):
         side = self.query_one("#side")
         shown = side.display and not self.has_class("-narrow")
         self.prompt_rule.joint = side.region.x if shown else None
+        self.output_rule.start = "┬" if shown else "─"
+        self.meter_rule.start = "├" if shown else "─"

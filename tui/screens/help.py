@@ -42,7 +42,7 @@ class HelpScreen(ModalScreen[None]):
 
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,enter", "dismiss", "close", show=False)
+        Binding("escape,f1,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#box"
 

@@ -58,6 +58,7 @@ class WelcomeScreen(Screen[Setup | None]):
         self._why = why
         self._problem = problem
         self._servers: dict[str, LocalServer] = {}
+        self._chosen = ""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page", can_focus=False):
@@ -112,8 +113,10 @@ class WelcomeScreen(Screen[Setup | None]):
 
     @on(OptionList.OptionHighlighted, "#choices")
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._say("")
         chosen = event.option_id or ""
+        if self._chosen and self._chosen != chosen:
+            self._say("")
+        self._chosen = chosen
         form = chosen if chosen in {"key", "practice"} else "server"
         for name in ("key", "server", "practice"):
             self.query_one(f"#{name}-form").set_class(name == form, "-shown")

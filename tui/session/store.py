@@ -12,11 +12,16 @@ import errno
 import os
 import stat
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import TypeAlias
 
 from tui.errors import StorageError
+
+_Job: TypeAlias = tuple[int, Path | None, Callable[[OSError | None], None]]
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -40,8 +45,9 @@ class SessionFile:
         self._synced = 0  # how many of them are on the disk
         self._write_problem = ""
         self._sync_problem = ""
-        self._syncing: asyncio.Task[None] | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._doubt = False  # a sync failed: what it covered may be lost
+        self._flushing: asyncio.Future[None] | None = None
+        self._disk: _Disk | None = None
 
     @property
     def saved(self) -> bool:
@@ -66,68 +72,60 @@ class SessionFile:
         """
         wanted = self._taken
         while self._synced < wanted:
-            if self._syncing is None:
-                self._syncing = asyncio.create_task(self._sync(), name="session sync")
-                self._syncing.add_done_callback(self._sync_over)
-            await asyncio.shield(self._syncing)
+            if self._flushing is None:
+                self._flushing = self._flush()
+            await asyncio.shield(self._flushing)
 
     async def close(self) -> None:
         """Sync and let go of the file. Raises StorageError if something could not be saved."""
         try:
             await self.sync()
         finally:
-            if self._thread is not None:
-                self._thread.shutdown()
-                self._thread = None
+            if self._disk is not None:
+                self._disk.close()
+                self._disk = None
             if self._file is not None:
                 os.close(self._file)
                 self._file = None
 
-    def _sync_over(self, task: asyncio.Task[None]) -> None:
-        self._syncing = None
-        if not task.cancelled():
-            task.exception()  # every waiter may have been cancelled: retrieved here
+    def _flush(self) -> asyncio.Future[None]:
+        """Begin one sync of what has been written by now.
 
-    async def _sync(self) -> None:
-        if self._sync_problem:
-            # After a failed sync the kernel may have dropped the pages. Once the disk answers
-            # again, the same lines are written once more; a reader leaves copies out by id.
-            await self._flushed()
-            self._unwritten.extendleft(reversed(self._unsynced))
-            self._unsynced.clear()
-        self._write()
-        if self._unwritten:
+        After a failed sync the kernel may have dropped the pages. So the first that succeeds
+        only proves that the disk answers again: then the same lines are written once more, and
+        a reader leaves the copies out by their ids.
+        """
+        if not self._doubt:
+            self._write()
+        if self._file is None or (self._unwritten and not self._doubt):
             raise self._error()
-        taken, lines = self._taken, len(self._unsynced)
-        await self._flushed()
-        self._sync_problem = ""
-        self._unnamed = False
-        self._synced = taken
-        for _ in range(lines):
-            self._unsynced.popleft()
+        if self._disk is None:
+            self._disk = _Disk()
+        taken, lines, doubt = self._taken, len(self._unsynced), self._doubt
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def _flushed(self) -> None:
-        if self._file is None:
-            raise self._error()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="session-sync")
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._thread, self._flush, self._file)
-        except OSError as error:
-            self._sync_problem = self._said(error)
-            raise self._error() from error
+        def over(error: OSError | None) -> None:
+            self._flushing = None
+            if error is not None:
+                self._doubt = True
+                self._sync_problem = self._said(error)
+                done.set_exception(self._error())
+                done.exception()  # every waiter may have been cancelled: retrieved here
+                return
+            if doubt:
+                self._unwritten.extendleft(reversed(self._unsynced))
+                self._unsynced.clear()
+                self._doubt = False
+            else:
+                self._sync_problem = ""
+                self._unnamed = False
+                self._synced = taken
+                for _ in range(lines):
+                    self._unsynced.popleft()
+            done.set_result(None)
 
-    def _flush(self, file: int) -> None:
-        _datasync(file)
-        if os.fstat(file).st_nlink == 0:
-            raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
-        if self._unnamed:
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        self._disk.sync(self._file, self.path.parent if self._unnamed else None, over)
+        return done
 
     def _write(self) -> None:
         """Write what is waiting, line by line, until something fails."""
@@ -190,6 +188,48 @@ def _ends_torn(file: int) -> bool:
     if not stat.S_ISREG(state.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
     return bool(state.st_size) and os.pread(file, 1, state.st_size - 1) != b"\n"
+
+
+class _Disk:
+    """A thread that waits for the disk. A bare one: a pool costs as much as the disk does."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="session-sync", daemon=True)
+        self._thread.start()
+
+    def sync(self, file: int, folder: Path | None, over: Callable[[OSError | None], None]) -> None:
+        """Sync a file, and the folder that names it; then call `over` on the loop."""
+        self._jobs.put((file, folder, over))
+
+    def close(self) -> None:
+        """End the thread, once it is done with what it is doing."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            file, folder, over = job
+            failed: OSError | None = None
+            try:
+                _sync(file, folder)
+            except OSError as error:
+                failed = error
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(over, failed)
+
+
+def _sync(file: int, folder: Path | None) -> None:
+    _datasync(file)
+    if os.fstat(file).st_nlink == 0:
+        raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
+    if folder is not None:
+        named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(named)
+        finally:
+            os.close(named)
 
 
 def _datasync(file: int) -> None:

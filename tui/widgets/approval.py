@@ -99,7 +99,7 @@ class ApprovalModal(ModalScreen[Answer]):
         return self._clock.monotonic() >= self._armed_at
 
     def on_key(self, event: events.Key) -> None:
-        if not self.armed:
+        if not self.armed and (event.is_printable or event.key in {"escape", "enter"}):
             self._armed_at = self._clock.monotonic() + GRACE_S
             event.stop()
             event.prevent_default()

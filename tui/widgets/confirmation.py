@@ -33,7 +33,7 @@ class Confirmation(ModalScreen[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes", show=False),
-        Binding("n,escape", "answer(False)", "no", show=False),
+        Binding("n,escape,ctrl+c", "answer(False)", "no", show=False),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
     ]

@@ -12,8 +12,8 @@ from textual.binding import Binding
 class Key:
     """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
 
-    An empty `action` is a key that a widget handles itself; it is only explained. `system` keys
-    work in modals too, `priority` ones before the widget that has the focus.
+    An empty `action` is a key that a widget handles itself; it is only explained. `priority`
+    keys work everywhere, in modals too.
     """
 
     keys: str
@@ -21,20 +21,12 @@ class Key:
     shown: str
     help: str
     priority: bool = False
-    system: bool = False
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
     """The bindings of a table, for a widget's or screen's BINDINGS."""
     return [
-        Binding(
-            key.keys,
-            key.action,
-            key.help,
-            show=False,
-            priority=key.priority,
-            system=key.system,
-        )
+        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
         for key in table
         if key.action
     ]
@@ -64,13 +56,7 @@ CHAT_KEYS = (
 )
 
 APP_KEYS = (
-    Key(
-        "ctrl+c",
-        "interrupt",
-        "Ctrl+C",
-        "stop the agent, else clear the prompt, again quit",
-        system=True,
-    ),
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the agent, else clear the prompt, again quit"),
     Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
     Key("ctrl+p", "", "Ctrl+P", "all commands"),
 )
@@ -81,6 +67,7 @@ APPROVAL_KEYS = (
     Key("3", "answer('always')", "3", "yes, always"),
     Key("4", "explain", "4", "no, and say why"),
     Key("escape", "refuse", "Esc", "no"),
+    Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 
 HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (

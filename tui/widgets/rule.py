@@ -20,11 +20,12 @@ class PaneRule(Widget):
 
     title: reactive[Content] = reactive(Content(""))
     right: reactive[Content] = reactive(Content(""))
+    start: reactive[str] = reactive("─")
     joint: reactive[int | None] = reactive[int | None](None)
 
     def __init__(self, title: str = "", *, start: str = "─", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.start = start
+        self.set_reactive(PaneRule.start, start)
         self.set_reactive(PaneRule.title, Content.styled(title, "$text-muted"))
 
     def render(self) -> Content:

@@ -1,1 +1,1 @@
-"""The steps of the repair engine, one module each: blocks, pairs, order, media."""
+"""The steps of the repair engine: blocks (attachments, sound), pairs, order, media."""

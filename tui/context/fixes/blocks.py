@@ -7,32 +7,28 @@ None if it has to go. The block that was given is never changed.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
+from tui.context.fixes import attachments
 from tui.context.fixes.draft import Draft, Item, Note, Report
+from tui.context.fixes.sound import made_sound, plain
 from tui.context.rules.blocks import (
     FIELDS,
     IN_RESULTS,
-    MAX_DEPTH,
     SERVER_ID,
     SERVER_RESULTS,
     THINKING,
     extra_fields,
     is_blank,
-    is_document,
     is_mark,
     is_object,
-    is_search_result,
-    unsound,
 )
-from tui.context.rules.media import SOURCE_FIELDS, image_violations, picture_of
-from tui.messages import Block, blocks_of, text_block, text_of
+from tui.context.rules.sound import unsound
+from tui.messages import Block, text_block
 
 NO_OUTPUT = "(no output)"
-TOO_DEEP = "[removed: nested too deep]"
 
 _Cleaner: TypeAlias = Callable[[Block, Note], Block | None]
 
@@ -87,7 +83,7 @@ def clean_block(given: object, note: Note) -> Block | None:
             note("B38", "thinking that is not valid JSON left out")
             return None
         note("B38", "characters or values that are not valid JSON replaced")
-        block = cast("Block", _sound(block, 0))
+        block = cast("Block", made_sound(block, 0))
     cleaned = cleaner(block, note)
     if cleaned is None or cleaned.get("type") != kind:
         return cleaned
@@ -113,7 +109,7 @@ def _unknown(block: Block, note: Note) -> Block | None:
     text = block.get("text")
     if isinstance(text, str) and not is_blank(text):
         note("R6", "a block of unknown type kept as text")
-        return text_block(_plain(text))
+        return text_block(plain(text))
     note("R6", "left out: a block of unknown type")
     return None
 
@@ -179,7 +175,7 @@ def _with_object_input(block: Block, note: Note) -> Block:
         note("B07", "the input made an object")
         empty = value is None or value == [] or (isinstance(value, str) and not value.strip())
         value = {} if empty else {"raw_input": given}
-    return block | {"input": _sound(value, 1)}
+    return block | {"input": made_sound(value, 1)}
 
 
 def _parsed(text: str) -> object:
@@ -243,58 +239,12 @@ def _error_result(block: Block, note: Note) -> Block:
         items = cast("list[Block]", content)
         if any(item.get("type") != "text" for item in items):
             note("B29", "what is not text left out of an error")
-            texts = [i if i.get("type") == "text" else removed(i, "in an error") for i in items]
+            texts = [
+                i if i.get("type") == "text" else attachments.removed(i, "in an error")
+                for i in items
+            ]
             return block | {"content": texts}
     return block
-
-
-def removed(block: Block, why: str) -> Block:
-    """The placeholder of an image or another thing that cannot be sent."""
-    return text_block(f"[{str(block.get('type')).replace('_', ' ')} removed: {why}]")
-
-
-def _image(block: Block, note: Note) -> Block | None:
-    problems = {problem.code for problem in image_violations(block, "")}
-    for code, why in _LOST_IMAGES.items():
-        if code in problems:
-            note(code, f"an image replaced by text: {why}")
-            return removed(block, why)
-    if not problems:
-        return block
-    source = cast("dict[str, Any]", block["source"])
-    source = {name: source[name] for name in ("type", *SOURCE_FIELDS[source["type"]])}
-    if "B27" in problems:
-        note("B27", "unknown fields of an image left out")
-    picture = picture_of(block)
-    if "B33" in problems and picture is not None:
-        note("B33", f"media type set to {picture.media_type}")
-        source["media_type"] = picture.media_type
-    return block | {"source": source}
-
-
-_LOST_IMAGES = {"B32": "unreadable", "B31": "over 5 MB", "B30": "over 8000 pixels"}
-
-
-def _document(block: Block, note: Note) -> Block | None:
-    if is_document(block):
-        return block
-    note("B32", "an unreadable document replaced by text")
-    return removed(block, "unreadable")
-
-
-def _search_result(block: Block, note: Note) -> Block | None:
-    if is_search_result(block):
-        return block
-    text = text_of(blocks_of(block.get("content")))
-    note("B27", "a malformed search result kept as text" if text.strip() else "left out: empty")
-    return text_block(text) if text.strip() else None
-
-
-def _upload(block: Block, note: Note) -> Block | None:
-    if isinstance(block.get("file_id"), str) and block["file_id"]:
-        return block
-    note("B27", "left out: an upload without a file")
-    return None
 
 
 def _server_use(block: Block, note: Note) -> Block | None:
@@ -314,37 +264,12 @@ def _server_result(block: Block, note: Note) -> Block | None:
     return None
 
 
-def _sound(value: object, depth: int) -> object:
-    """A JSON value that can be sent: surrogates replaced, no NaN, not nested too deep."""
-    if isinstance(value, str):
-        return _plain(value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if depth > MAX_DEPTH:
-        return TOO_DEEP
-    if isinstance(value, dict):
-        pairs = cast("dict[object, object]", value).items()
-        return {_plain(str(key)): _sound(item, depth + 1) for key, item in pairs}
-    if isinstance(value, list):
-        return [_sound(item, depth + 1) for item in cast("list[object]", value)]
-    return str(value)
-
-
-def _plain(text: str) -> str:
-    """A text whose lone surrogates are U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 _CLEANERS: Mapping[str, _Cleaner] = {
     "text": _text,
-    "image": _image,
-    "document": _document,
-    "search_result": _search_result,
-    "container_upload": _upload,
+    "image": attachments.image,
+    "document": attachments.document,
+    "search_result": attachments.search_result,
+    "container_upload": attachments.upload,
     "tool_use": _tool_use,
     "tool_result": _tool_result,
     "thinking": _thinking,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -9,19 +10,31 @@ from typing import Literal, NamedTuple, TypeAlias
 from tui.messages import Block
 from tui.session.records import Finding
 
+_PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
+
 Note: TypeAlias = Callable[[str, str], None]
 """Notes a code and what was done, for a place known to whoever made it."""
 
 
+def place(where: str) -> tuple[int, int]:
+    """The message and block that a place names; -1 for what it does not name."""
+    found = _PLACE.match(where)
+    return (int(found[1]), int(found[2] or -1)) if found else (-1, -1)
+
+
 @dataclass(slots=True)
 class Report:
-    """Findings in the order they were made. `gone` holds the ids of calls left out on purpose."""
+    """What was done. `gone` holds the ids of calls left out on purpose."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
     gone: set[str] = field(default_factory=set[str])
 
     def add(self, code: str, where: str, action: str) -> None:
         self.findings.append(Finding(code, where, action))
+
+    def in_order(self) -> tuple[Finding, ...]:
+        """The findings in the order of the messages they are about."""
+        return tuple(sorted(self.findings, key=lambda finding: place(finding.where)))
 
     def at(self, where: str) -> Note:
         return lambda code, action: self.add(code, where, action)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from tui.context.fixes.blocks import removed, without
+from tui.context.fixes.attachments import removed
+from tui.context.fixes.blocks import without
 from tui.context.fixes.draft import Draft, Item, Report
 from tui.context.rules.media import MANY_IMAGES, MANY_PIXELS, MAX_MEDIA, media_in, picture_of
 from tui.context.rules.request import MAX_MARKS, marks_in

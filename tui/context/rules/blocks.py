@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -10,12 +9,12 @@ from typing import Any, TypeAlias, TypeGuard, cast
 
 from tui.context.rules import Violation
 from tui.context.rules.media import image_violations
+from tui.context.rules.sound import unsound
 from tui.messages import Block
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-MAX_DEPTH = 100
 
 SERVER_RESULTS = frozenset(
     {
@@ -103,32 +102,6 @@ def is_mark(value: object) -> bool:
     if not is_object(value) or value.get("type") != "ephemeral":
         return False
     return value.keys() <= {"type", "ttl"} and value.get("ttl", "5m") in ("5m", "1h")
-
-
-def unsound(value: object, depth: int = 0) -> bool:
-    """Whether a JSON value cannot be sent: lone surrogates, NaN, infinities, nested too deep."""
-    if isinstance(value, str):
-        return not value.isascii() and _has_surrogate(value)
-    if isinstance(value, dict):
-        inner = cast("dict[object, object]", value)
-        return depth > MAX_DEPTH or any(
-            unsound(key) or unsound(item, depth + 1) for key, item in inner.items()
-        )
-    if isinstance(value, list):
-        return depth > MAX_DEPTH or any(
-            unsound(item, depth + 1) for item in cast("list[object]", value)
-        )
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    return not (value is None or isinstance(value, int))
-
-
-def _has_surrogate(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _text(block: Block, where: str) -> Iterator[Violation]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
 from tui.context.rules import Violation
-from tui.context.rules.blocks import block_violations, extra_fields, is_object, unsound
+from tui.context.rules.blocks import block_violations, extra_fields, is_object
+from tui.context.rules.sound import unsound
 
 MAX_MARKS = 4
 MAX_MESSAGES = 100_000

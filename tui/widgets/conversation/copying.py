@@ -68,6 +68,7 @@ def selected(
             text = source(items[index])
         else:
             rows = lines(index)
+            begins = max(begins, (int(gap(items[index - 1] if index else None, items[index])), 0))
             text = copied(rows, begins, stops)
             bounds = [step for step, row in enumerate(rows) if extent(row)[0] < extent(row)[1]]
             if bounds and begins <= (bounds[0], extent(rows[bounds[0]])[0]):

@@ -22,7 +22,8 @@ def draw_diff(diff: str, width: int, styles: Styles) -> list[Line]:
     drawn: list[Line] = []
     old = new = old_left = new_left = 0
     for row in rows[:ROWS_MAX]:
-        if old_left > 0 or new_left > 0:
+        hunk = _HUNK.match(row)
+        if hunk is None and (old_left > 0 or new_left > 0):
             sign = row[:1] if row[:1] in {"+", "-", "\\"} else " "
             if sign == "\\":  # "no newline at the end of the file"
                 continue
@@ -30,7 +31,7 @@ def draw_diff(diff: str, width: int, styles: Styles) -> list[Line]:
             drawn += _row(number, sign, row[1:], width, styles)
             old, old_left = old + (sign != "+"), old_left - (sign != "+")
             new, new_left = new + (sign != "-"), new_left - (sign != "-")
-        elif hunk := _HUNK.match(row):
+        elif hunk is not None:
             old, new = int(hunk[1]), int(hunk[3])
             old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
             if drawn:

@@ -214,7 +214,9 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
         (f" {word}", styles[f"c-{look}"]) if word and item.state != "running" else None
     )
     seconds: Span | None = (
-        (f" {_seconds(item.seconds)}", detail) if item.seconds is not None else None
+        (f" {_seconds(item.seconds)}", detail)
+        if item.seconds is not None and item.seconds >= 0.1
+        else None
     )
     summary: Span | None = (f"  {clip(item.summary, 40)}", detail) if item.summary else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None

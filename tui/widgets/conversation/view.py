@@ -26,7 +26,7 @@ from tui.widgets.conversation.pictures import Pictures
 from tui.widgets.conversation.viewport import Viewport
 from tui.widgets.markdown.text import BLANK, Line
 
-FRAME_S = 1 / 25
+FRAME_S = 1 / 20
 """A stream is drawn at most so often, and never for more than an eighth of the time."""
 SPIN_S = 1 / 8
 
@@ -88,6 +88,7 @@ class Conversation(ScrollView, can_focus=True):
         self._spin_timer: Timer | None = None
         self._cursor: int | None = None
         self._behind = 0
+        self._shown: tuple[list[Line], str] = ([], "")
         self._painting = False
 
     # Items
@@ -237,6 +238,7 @@ class Conversation(ScrollView, can_focus=True):
         self._stale = False
         if width != self._pictures.width or not self._look:
             self._look = style.styles(self)
+            self._shown = ([], "")
             self._pictures.reset(width, self._look)
             self._viewport.forget()
         self._viewport.height = height
@@ -252,7 +254,23 @@ class Conversation(ScrollView, can_focus=True):
             self._set_behind(0)
         self._pictures.trim({self._items[index] for index, _ in viewport.rows})
         self._spin()
-        self.refresh()
+        self._repaint()
+
+    def _repaint(self) -> None:
+        """Repaint from the first to the last row that shows another line than before."""
+        lines = [self._lines(index)[row] for index, row in self._viewport.rows]
+        pill = self._pill()
+        before, self._shown = self._shown, (lines, pill)
+        old = before[0]
+        if len(old) != len(lines):
+            self.refresh()
+            return
+        changed = [y for y, line in enumerate(lines) if line is not old[y]]
+        if pill != before[1]:
+            changed.append(self._viewport.height - 1)
+        if changed:
+            rows = changed[-1] - changed[0] + 1
+            self.refresh(Region(0, changed[0], self.scrollable_content_region.width, rows))
 
     def _set_behind(self, count: int) -> None:
         if count != self._behind:

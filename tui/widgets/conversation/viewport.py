@@ -114,6 +114,9 @@ class Viewport:
             return
         y = max(0, min(y, self.end))
         self.following = y >= self.end
+        if y == 0 and not self.following:
+            self._anchor(0, 0)
+            return
         index, row = self._heights.find(y)
         anchor, line = index, -row
         at = line

@@ -1,0 +1,139 @@
+"""The full screen in a real pseudo-terminal: typed at, killed, resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.support.terminal import HOLDFAST, Terminal
+
+Open: TypeAlias = Callable[..., Terminal]
+
+READY = "What shall be done?"
+
+
+@pytest.fixture
+def holdfast(work: Path, env: dict[str, str]) -> Open:
+    def start(*argv: str, **more: Any) -> Terminal:
+        return Terminal([*HOLDFAST, "--practice", *argv], cwd=work, env=env, **more)
+
+    return start
+
+
+def approve(screen: Terminal, done: Callable[[], bool], key: str = "1") -> None:
+    """Press a key until it counts: it does after half a second without any key."""
+    until = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < until, screen.text[-2000:]
+        quiet = time.monotonic() + 0.8
+        while time.monotonic() < quiet:
+            screen.read(0.1)
+        screen.type(key)
+
+
+def records(home: Path) -> list[dict[str, Any]]:
+    (path,) = (home / "data" / "sessions").rglob("*.jsonl")
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_ask_and_leave(holdfast: Open) -> None:
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.", "1 turn")
+        screen.type("\x04")
+        assert screen.exit_code() == 0
+        assert "holdfast -r " in screen.text
+        assert termios.tcgetattr(screen.slave) == screen.before
+
+
+def test_keys_typed_before_it_is_ready_are_kept_in_order(holdfast: Open) -> None:
+    with holdfast() as screen:
+        screen.read(0.05)
+        for key in "read README.md":
+            screen.type(key)
+            screen.read(0.01)
+        screen.type("\r")
+        screen.wait_for("The demo project.")
+
+
+def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type("change demo to sample in README.md\r")
+        screen.wait_for("-The demo project.", "+The sample project.", "1 once")
+        approve(screen, lambda: "sample" in (work / "README.md").read_text())
+        screen.wait_for("1 turn")
+
+
+def test_no_means_no(holdfast: Open, work: Path, home: Path) -> None:
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type("create notes.txt with hello\r")
+        screen.wait_for("1 once")
+        approve(screen, lambda: "1 turn" in screen.text, key="\x1b")
+        assert not (work / "notes.txt").exists()
+    (result,) = [r for r in records(home) if r["type"] == "tool_result"]
+    assert result["is_error"]
+
+
+def test_kill_9_in_a_command_resume_and_go_on(holdfast: Open, work: Path, home: Path) -> None:
+    pid = work / "pid"
+    with holdfast("-y") as screen:
+        screen.wait_for(READY)
+        screen.type("run `echo $$ > pid; exec sleep 300`\r")
+        until = time.monotonic() + 20
+        while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+            screen.read(0.05)
+        screen.kill()
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
+    assert [r["type"] for r in records(home)][-1] == "intent"
+    with holdfast("-c") as screen:
+        screen.wait_for("run_command", "interrupted")
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.")
+
+
+def test_esc_stops_a_command_and_the_session_goes_on(holdfast: Open, home: Path) -> None:
+    with holdfast("-y") as screen:
+        screen.wait_for(READY)
+        screen.type("run `echo be''gun; exec sleep 300`\r")
+        screen.wait_for("begun")
+        screen.type("\x1b")
+        screen.wait_for("interrupted")
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_close_the_record_and_put_the_terminal_back(
+    holdfast: Open, work: Path, home: Path, number: signal.Signals
+) -> None:
+    pid = work / "pid"
+    with holdfast("-y") as screen:
+        screen.wait_for(READY)
+        screen.type("run `echo $$ > pid; echo be''gun; exec sleep 300`\r")
+        screen.wait_for("begun")
+        screen.process.send_signal(number)
+        screen.exit_code()
+        assert termios.tcgetattr(screen.slave) == screen.before
+    kinds = [r["type"] for r in records(home)]
+    assert "tool_result" in kinds
+    assert kinds[-1] == "interrupt"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_narrow_terminal_works(holdfast: Open) -> None:
+    with holdfast(columns=60, rows=20) as screen:
+        screen.wait_for("❯")
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.")

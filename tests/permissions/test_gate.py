@@ -1,0 +1,189 @@
+"""The gate: what an answer covers afterwards, and what is remembered for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.permissions.test_policy import command, read, write
+from tui.errors import StorageError
+from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+from tui.permissions.rules import Rule
+from tui.workspace import Workspace
+
+
+class Person:
+    """A gate, and a person who answers it."""
+
+    def __init__(self, root: Path, policy: Policy | None = None) -> None:
+        self.root = root
+        self.remembered: list[str] = []
+        self.gate = Gate(policy or Policy(), remember_always=self._remember)
+
+    def _remember(self, rule: Rule) -> None:
+        self.remembered.append(str(rule))
+
+    def decision(self, call: Call) -> Decision:
+        workspace = Workspace.at(self.root, ceiling=self.root.parent)
+        return self.gate.decide(call, mode="ask", elevated=False, workspace=workspace)
+
+    def answers(self, call: Call, answer: Literal["once", "session", "always", "no"]) -> None:
+        assert self.decision(call).answer == "ask"
+        self.gate.record(call, Answer(answer))
+
+    def is_asked(self, call: Call) -> bool:
+        return self.decision(call).answer == "ask"
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    (tmp_path / "project").mkdir()
+    return Person(tmp_path / "project")
+
+
+def test_once_and_no_grant_nothing(person: Person) -> None:
+    person.answers(command("make test"), "once")
+    person.answers(command("make test"), "no")
+    assert person.is_asked(command("make test"))
+    assert person.remembered == []
+
+
+def test_a_session_yes_covers_program_and_subcommand(person: Person) -> None:
+    person.answers(command("git commit -m x"), "session")
+    assert not person.is_asked(command("git commit -m y"))
+    assert not person.is_asked(command("cd src && git commit"))
+    assert person.is_asked(command("git add ."))
+    assert person.is_asked(command("git commit && make x"))
+    assert person.is_asked(command("git commit > /tmp/x"))
+    assert person.remembered == []
+
+
+def test_a_yes_to_several_commands_covers_each(person: Person) -> None:
+    call = command("ruff check && pytest -q")
+    assert person.gate.scope_of(call) == "exactly this call"
+    person.answers(call, "session")
+    assert person.gate.scope_of(call) == "commands that begin with `ruff` and `pytest`"
+    assert not person.is_asked(command("pytest tests"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -r build",
+        "git push",
+        "python -c 'x'",
+        "rm a.txt",
+        "echo x > out.txt",
+        "echo 'oops",
+        "make test > out.txt",
+        "a=*; make $a",
+    ],
+)
+def test_what_may_do_harm_is_granted_to_the_letter(person: Person, text: str) -> None:
+    person.answers(command(text), "session")
+    assert person.gate.scope_of(command(text)) == "exactly this command"
+    assert not person.is_asked(command(text))
+    assert person.is_asked(command(text + " x"))
+    assert person.is_asked(command(text, cwd="."))
+
+
+def test_always_remembers_the_rule_that_the_session_got(person: Person) -> None:
+    person.answers(command("npm run build"), "always")
+    assert person.remembered == ["run_command(npm run *)"]
+    again = Person(person.root, Policy.of(allow=person.remembered))
+    assert not again.is_asked(command("npm run build"))
+    assert not again.is_asked(command("npm run"))
+    assert again.is_asked(command("npm test"))
+
+
+@pytest.mark.parametrize("text", ["rm -r build", "rm -r *.tmp", "curl x | sh", "echo 'oops", "[ a"])
+def test_always_to_the_letter_holds_in_the_next_session(person: Person, text: str) -> None:
+    if not person.is_asked(command(text)):
+        pytest.skip("needs no yes")
+    person.answers(command(text), "always")
+    again = Person(person.root, Policy.of(allow=person.remembered))
+    assert not again.is_asked(command(text))
+    assert again.is_asked(command(text + "x"))
+
+
+def test_a_yes_to_an_edit_covers_the_files_of_the_workspace(person: Person) -> None:
+    call = write("src/a.py", "edit_file")
+    person.answers(call, "always")
+    assert person.gate.scope_of(call) == f"edits of files in {person.root}"
+    for tool in ("edit_file", "write_file"):
+        assert not person.is_asked(write("b.txt", tool))
+        assert f"{tool}({person.root}/*)" in person.remembered
+    assert person.is_asked(write(".git/config"))
+    assert person.is_asked(command("make x"))
+    assert person.decision(write("../x")).answer == "deny"
+    again = Person(person.root, Policy.of(allow=person.remembered))
+    assert not again.is_asked(write("b.txt"))
+    elsewhere = person.root.parent / "other"
+    elsewhere.mkdir()
+    assert Person(elsewhere, Policy.of(allow=person.remembered)).is_asked(write("b.txt"))
+
+
+def test_a_yes_to_a_guarded_file_covers_only_that(person: Person) -> None:
+    call = write(".git/config")
+    person.answers(call, "always")
+    assert person.gate.scope_of(call).startswith("only ")
+    assert not person.is_asked(write(".git/config"))
+    assert person.is_asked(write(".git/hooks/x"))
+    again = Person(person.root, Policy.of(allow=person.remembered))
+    assert not again.is_asked(write(".git/config"))
+
+
+def test_where_a_rule_asks_a_yes_covers_this_call_in_this_session(person: Person) -> None:
+    strict = Person(person.root, Policy.of(ask=["run_command(make*)", "write_file(a*)"]))
+    strict.answers(command("make x"), "always")
+    assert "a rule of yours" in strict.gate.scope_of(command("make x"))
+    assert not strict.is_asked(command("make x"))
+    assert strict.is_asked(command("make y"))
+    strict.answers(write("b"), "session")
+    assert strict.is_asked(write("a"))
+    assert strict.remembered == []
+
+
+def test_a_yes_to_another_tool_covers_the_tool(person: Person) -> None:
+    call = Call("1", "mcp__x__y", "run", "")
+    person.answers(call, "always")
+    assert person.gate.scope_of(call) == "every call of mcp__x__y"
+    assert not person.is_asked(Call("2", "mcp__x__y", "run", "other"))
+    assert person.is_asked(Call("3", "mcp__x__z", "run", ""))
+    assert person.remembered == ["mcp__x__y"]
+
+
+def test_a_configuration_that_cannot_be_written_costs_only_the_always(
+    person: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_rule: Rule) -> None:
+        raise StorageError("config.toml could not be written: the disk is full.")
+
+    person.gate = Gate(Policy(), remember_always=fail)
+    person.answers(command("make test"), "always")
+    assert not person.is_asked(command("make test"))
+    assert "the disk is full" in caplog.text
+
+
+async def test_where_nobody_can_be_asked_the_answer_names_the_rule() -> None:
+    call, decision = command("git commit -m 'a *'"), Decision("ask", "It may.", "default")
+    answer = await RulesOnly().ask(call, decision)
+    assert (answer.answer, answer.by) == ("no", "default")
+    assert "It may." in answer.reason
+    assert "--allow 'run_command(git commit -m " in answer.reason
+    assert "--yolo" in answer.reason
+
+
+async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
+    for call in (command("make all"), command("rm -r a*"), write("a.txt")):
+        answer = await RulesOnly().ask(call, Decision("ask", "", "default"))
+        rule = answer.reason.split("--allow ")[1].split(", or by")[0].strip("'")
+        assert not Person(tmp_path, Policy.of(allow=[rule])).is_asked(call)
+
+
+def test_reading_needs_no_yes(person: Person) -> None:
+    assert not person.is_asked(read("a"))

@@ -1,0 +1,353 @@
+"""Decisions: the order of the sources, and what each of them can and cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tui.permissions.base import Call, Decision, Mode
+from tui.permissions.policy import Grant, Policy, decide
+from tui.permissions.rules import Rule
+from tui.workspace import Workspace
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "home" / "project"
+    (folder / "src").mkdir(parents=True)
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    return folder
+
+
+class World:
+    """A workspace below a home that is also the ceiling."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = root.parent
+        self.config = self.home / ".config" / "holdfast"
+        self.workspace = Workspace.at(root, ceiling=self.home)
+
+    def decide(
+        self,
+        call: Call,
+        *,
+        allow: Iterable[str] = (),
+        ask: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        auto_grant: Iterable[str] = (),
+        mode: Mode = "ask",
+        elevated: bool = False,
+        grants: Iterable[Grant] = (),
+    ) -> Decision:
+        made = Policy.of(
+            allow=allow,
+            ask=ask,
+            deny=deny,
+            auto_grant=auto_grant,
+            private=(self.config, self.home / "data"),
+        )
+        policy = Policy(made.allow, made.ask, made.deny, made.auto_grant, self.home, made.private)
+        return decide(
+            call, policy, mode=mode, elevated=elevated, grants=grants, workspace=self.workspace
+        )
+
+
+@pytest.fixture
+def world(root: Path) -> World:
+    return World(root)
+
+
+def command(text: str, cwd: str = "") -> Call:
+    paths = (cwd,) if cwd else ()
+    return Call("1", "run_command", "run", text, command=text, paths=paths)
+
+
+def write(path: str, tool: str = "write_file") -> Call:
+    return Call("1", tool, "write", path, paths=(path,))
+
+
+def read(path: str, tool: str = "read_file") -> Call:
+    return Call("1", tool, "read", path, paths=(path,))
+
+
+def test_without_rules_reads_and_safe_commands_run_and_the_rest_asks(world: World) -> None:
+    assert world.decide(read("src/a.py")).answer == "allow"
+    assert world.decide(command("git status")).answer == "allow"
+    assert world.decide(Call("1", "todo_write", "none", "")).answer == "allow"
+    assert world.decide(write("a.py")).answer == "ask"
+    assert world.decide(command("pytest")) == Decision(
+        "ask", "Pytest may change something.", "default", "standard"
+    )
+    assert world.decide(Call("1", "mcp__x__y", "run", "")).answer == "ask"
+
+
+def test_high_risk_is_asked_for_with_its_mark(world: World) -> None:
+    decision = world.decide(command("rm -r build"))
+    assert decision.answer == "ask"
+    assert decision.risk == "high-risk"
+    assert decision.reason == "High-risk: it deletes folders."
+
+
+@pytest.mark.parametrize(
+    "text", ["rm -rf ~", "rm -rf .", "sudo mkfs.ext4 /dev/sda", ":(){ :|:& };:"]
+)
+def test_K46_nothing_lifts_what_is_always_blocked(world: World, text: str) -> None:
+    call = command(text)
+    grants = (Grant("run_command", subject=text), Grant("run_command", (Rule("run_command"),)))
+    allow = ["run_command", "run_command(*)", str(Rule.exactly("run_command", text))]
+    decision = world.decide(call, allow=allow, elevated=True, grants=grants)
+    assert decision.answer == "deny"
+    assert decision.by == "blocked"
+    assert decision.risk == "blocked"
+
+
+def test_paths_outside_the_workspace_are_denied_whatever_the_rules_say(world: World) -> None:
+    for call in (read("/etc/passwd"), write("../x"), command("ls", cwd="..")):
+        decision = world.decide(call, allow=["*"])
+        assert decision.answer == "deny"
+        assert decision.by == "workspace"
+
+
+def test_K46_elevated_widens_to_the_ceiling_and_no_further(world: World) -> None:
+    assert world.decide(write("../x"), elevated=True).by == "elevated"
+    assert world.decide(write(str(world.home.parent / "x")), elevated=True).by == "workspace"
+    assert world.decide(read("/etc/passwd"), elevated=True).answer == "deny"
+
+
+def test_K43_elevated_allows_what_would_be_asked_and_says_so(world: World) -> None:
+    for call in (write("a"), command("pytest"), command("rm -r build"), command("if then")):
+        decision = world.decide(call, elevated=True)
+        assert decision.answer == "allow"
+        assert decision.by == "elevated"
+    assert world.decide(command("ls"), elevated=True).by == "safe"
+    assert world.decide(write("a"), ask=["write_file"], elevated=True).by == "elevated"
+
+
+def test_elevated_does_not_lift_a_deny_rule_or_plan_mode(world: World) -> None:
+    assert world.decide(write("a"), deny=["write_file"], elevated=True).answer == "deny"
+    assert world.decide(write("a"), mode="plan", elevated=True).answer == "deny"
+
+
+def test_deny_goes_before_ask_and_ask_before_allow(world: World) -> None:
+    rules = ["run_command(pytest*)"]
+    call = command("pytest -q")
+    denied = world.decide(call, allow=rules, ask=rules, deny=rules)
+    assert (denied.answer, denied.by) == ("deny", "run_command(pytest*)")
+    assert world.decide(call, allow=rules, ask=rules).answer == "ask"
+    allowed = world.decide(call, allow=rules)
+    assert (allowed.answer, allowed.by) == ("allow", "run_command(pytest*)")
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("git commit -m x", True),
+        ("git   commit -m x", True),
+        ("git commit -m x && git status", True),
+        ("cd src && git commit -m x | cat", True),
+        ("timeout 9 git commit", True),
+        ("sh -c 'git commit'", True),
+        ("git commit && make", False),
+        ("git commit; make", False),
+        ("make | git commit", False),
+        ("git commit $(make)", False),
+        ("git commit `make`", False),
+        ("git commit <(make)", False),
+        ("git commit > out.txt", False),
+        ("git commit > ~/.bashrc", False),
+        ("git commit &\nmake", False),
+        ("PATH=. git commit", False),
+        ("sudo git commit", False),
+        ("git commit 'oops", False),
+        ("make git commit", False),
+        ("eval 'git commit; make'", False),
+    ],
+)
+def test_an_allow_rule_must_cover_every_part(world: World, text: str, allowed: bool) -> None:
+    decision = world.decide(command(text), allow=["run_command(git commit*)"])
+    assert (decision.answer == "allow") is allowed, decision
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git push",
+        "git push origin",
+        "git  push",
+        "g\\it push",
+        '"git" push',
+        "git 'push'",
+        "/usr/bin/git push",
+        "git -C sub push",
+        "ls && git push",
+        "ls; git push",
+        "echo $(git push)",
+        "sudo git push",
+        "env A=1 git push",
+        "bash -c 'git push'",
+        "xargs git push",
+        "X=git; $X push",
+        "git push 'oops",
+        "(git push",
+    ],
+)
+def test_a_deny_rule_matches_any_part_however_it_is_spelled(world: World, text: str) -> None:
+    decision = world.decide(command(text), deny=["run_command(git push*)"], elevated=True)
+    assert decision.answer == "deny"
+    assert decision.by == "run_command(git push*)"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "allowed"),
+    [
+        ("run_command", "make", True),
+        ("run_command(*)", "make", True),
+        ("*", "make", True),
+        ("run_command", "rm -r build", False),
+        ("run_command(*)", "rm -r build", False),
+        ("run_command(rm -r build)", "rm -r build", True),
+        ("run_command(rm *)", "rm -r build", True),
+        ("run_command(git push*)", "git push origin", True),
+        ("run_command(sudo apt*)", "sudo apt install x", True),
+        ("run_command(sudo *)", "sudo apt install x", False),
+        ("run_command(find . -name x -exec rm*)", "find . -name x -exec rm -r {} +", True),
+        ("run_command(find *)", "find . -name x -exec rm -r {} +", False),
+        ("run_command(bash -c *)", "bash -c 'rm -r build'", False),
+        ("run_command(echo 'a)", "echo 'a", True),
+        ("run_command(echo*)", "echo 'a", False),
+        ("run_command(curl x | sh)", "curl x | sh", True),
+        ("run_command(curl*)", "curl x | sh", False),
+    ],
+)
+def test_high_risk_needs_a_rule_that_names_it(
+    world: World, rule: str, text: str, allowed: bool
+) -> None:
+    assert (world.decide(command(text), allow=[rule]).answer == "allow") is allowed
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "matches"),
+    [
+        ("write_file", "a.py", True),
+        ("write_file(src/*)", "src/a/b.py", True),
+        ("write_file(src/*)", "./src/../src/a.py", True),
+        ("write_file(src/*)", "src/../a.py", False),
+        ("write_file(*.py)", "a.py", True),
+        ("write_file(*.py)", "a.txt", False),
+        ("edit_file(*)", "a.py", False),
+        ("write_file(~/project/src/*)", "src/a.py", True),
+    ],
+)
+def test_rules_for_paths_go_by_where_a_path_really_leads(
+    world: World, rule: str, path: str, matches: bool
+) -> None:
+    assert (world.decide(write(path), allow=[rule]).answer == "allow") is matches
+    if matches:
+        assert world.decide(write(path), deny=[rule]).answer == "deny"
+
+
+def test_a_deny_rule_for_paths_matches_the_path_as_it_was_named_too(world: World) -> None:
+    assert world.decide(write("src/../a.py"), deny=["write_file(src/*)"]).answer == "deny"
+    assert world.decide(write("a.py"), deny=["write_file(src/*)"]).answer == "ask"
+
+
+def test_rules_for_paths_match_absolute_paths_too_and_follow_links(world: World) -> None:
+    rule = f"write_file({world.root}/src/*)"
+    assert world.decide(write("src/a.py"), allow=[rule]).answer == "allow"
+    (world.root / "link").symlink_to(world.root / "src")
+    assert world.decide(write("link/a.py"), deny=["write_file(src/*)"]).answer == "deny"
+    assert world.decide(write("link/a.py"), deny=["write_file(link/*)"]).answer == "deny"
+    assert world.decide(write("link/a.py"), allow=["write_file(link/*)"]).answer == "ask"
+
+
+def test_reading_can_be_denied_and_then_commands_do_not_get_around_it(world: World) -> None:
+    deny = ["read_file(*.env)"]
+    assert world.decide(read("x.env"), deny=deny).answer == "deny"
+    assert world.decide(read("a.py"), deny=deny).answer == "allow"
+    assert world.decide(command("cat x.env"), deny=deny).answer == "ask"
+    assert world.decide(command("grep -r x ."), deny=deny).answer == "ask"
+    assert world.decide(command("git status && ls"), deny=deny).answer == "allow"
+
+
+def test_plan_mode_reads_only(world: World) -> None:
+    for call in (write("a"), command("make"), Call("1", "mcp__x", "run", "")):
+        decision = world.decide(call, mode="plan", allow=["*"])
+        assert (decision.answer, decision.by) == ("deny", "plan")
+    assert world.decide(read("a"), mode="plan").answer == "allow"
+    assert world.decide(command("git diff"), mode="plan").answer == "allow"
+
+
+def test_accept_edits_covers_files_of_the_workspace_and_no_commands(world: World) -> None:
+    assert world.decide(write("a"), mode="accept_edits").by == "accept_edits"
+    assert world.decide(command("make"), mode="accept_edits").answer == "ask"
+    assert world.decide(write("../a"), mode="accept_edits").answer == "deny"
+
+
+def test_folders_with_auto_grant_are_written_without_a_question(world: World) -> None:
+    for pattern in ("src", "src/", "src/*", "~/project/src", f"{world.root}/src", "s*c"):
+        assert world.decide(write("src/x/a.py"), auto_grant=[pattern]).by == "auto_grant"
+        assert world.decide(write("a.py"), auto_grant=[pattern]).answer == "ask"
+    assert world.decide(write("src2/a.py"), auto_grant=["src"]).answer == "ask"
+    assert world.decide(command("make"), auto_grant=["*"]).answer == "ask"
+
+
+def test_the_repositorys_own_files_are_always_asked_for(world: World) -> None:
+    for path in (".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".GIT/config"):
+        edits = Rule("write_file", f"{world.root}/*")
+        decision = world.decide(
+            write(path),
+            mode="accept_edits",
+            auto_grant=["*"],
+            allow=["write_file", "*"],
+            grants=[Grant("write_file", (edits,))],
+        )
+        assert decision.answer == "ask"
+        assert "hooks and settings" in decision.reason
+    named = world.decide(write(".git/config"), allow=["write_file(.git/config)"])
+    assert named.answer == "allow"
+    assert world.decide(write(".git/config"), elevated=True).by == "elevated"
+    assert world.decide(write(".gitignore"), mode="accept_edits").answer == "allow"
+
+
+def test_the_programs_own_files_in_the_workspace(world: World) -> None:
+    for name in ("config.toml", "tool-results/x.txt", "run/state.json", ".gitignore"):
+        decision = world.decide(write(f".holdfast/{name}"), allow=["*"], elevated=True)
+        assert (decision.answer, decision.by) == ("deny", "protected")
+        assert world.decide(read(f".holdfast/{name}")).answer == "allow"
+    for name in ("boot.md", "commands/x.md", "MEMORY.md"):
+        assert world.decide(write(f".holdfast/{name}"), mode="accept_edits").answer == "ask"
+
+
+def test_the_programs_own_folders_are_not_read_or_written(world: World) -> None:
+    for path in (world.config / "credentials.json", world.config, world.home / "data" / "x.jsonl"):
+        for call in (read(str(path)), write(str(path))):
+            decision = world.decide(call, allow=["*"], elevated=True)
+            assert (decision.answer, decision.by) == ("deny", "protected")
+    secret = world.config / "credentials.json"
+    assert world.decide(command(f"cat {secret}"), elevated=True).by == "blocked"
+
+
+def test_a_grant_for_this_very_call_goes_before_ask_rules(world: World) -> None:
+    call = command("git push")
+    grants = [Grant("run_command", subject="git push")]
+    assert world.decide(call, ask=["run_command(git push*)"], grants=grants).by == "session"
+    assert world.decide(command("git push x"), grants=grants).answer == "ask"
+    assert world.decide(command("git push", cwd="src"), grants=grants).answer == "ask"
+    assert world.decide(call, deny=["run_command(git push*)"], grants=grants).answer == "deny"
+
+
+def test_a_granted_prefix_stops_at_standard_risk_and_at_ask_rules(world: World) -> None:
+    grants = [Grant("run_command", (Rule("run_command", "git *"),))]
+    assert world.decide(command("git commit"), grants=grants).by == "session"
+    assert world.decide(command("git push"), grants=grants).answer == "ask"
+    assert world.decide(command("git commit && make"), grants=grants).answer == "ask"
+    ask = ["run_command(git commit*)"]
+    assert world.decide(command("git commit"), ask=ask, grants=grants).answer == "ask"
+
+
+def test_the_reason_of_a_denial_says_what_to_do(world: World) -> None:
+    assert "--add-dir" in world.decide(read("/etc/passwd")).reason
+    assert "person" in world.decide(write(".holdfast/config.toml")).reason

@@ -1,0 +1,55 @@
+"""The app on a scripted agent, driven by keys; waits for facts, never for time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import MODEL, Step, World
+from tui.agent import events
+from tui.app import HoldfastApp
+from tui.messages import Usage
+
+WIDE, NARROW = (120, 40), (80, 24)
+
+
+@asynccontextmanager
+async def running(
+    world: World, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
+    """The app, ready: a session is open, or another screen covers the chat."""
+    app = HoldfastApp(world.services(), **options)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: bool(world.agents) or len(app.screen_stack) > 1)
+        yield app, pilot
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
+    """Let the app work until something holds. Fails when it never does."""
+    for _ in range(200):
+        if done():
+            await pilot.pause()
+            return
+        await pilot.pause()
+    pytest.fail("it never came to that")
+
+
+async def say(pilot: Pilot[None], text: str) -> None:
+    """Type a text into the prompt and send it."""
+    pilot.app.query_one("#prompt").focus()
+    names = {" ": "space", "/": "slash", "!": "exclamation_mark"}
+    await pilot.press(*(names.get(character, character) for character in text), "enter")
+
+
+def turn(*steps: Step, text: str = "go") -> list[Step]:
+    """A script that begins as every turn does."""
+    return [events.UserMessage(text), events.RequestSent(1, 100, MODEL, 1), *steps]
+
+
+def answer(text: str) -> list[Step]:
+    """An answer, streamed in one piece."""
+    return [events.TextDelta(text), events.AssistantMessage(text, "end_turn", Usage(1000, 50))]

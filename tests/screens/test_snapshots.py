@@ -1,0 +1,224 @@
+"""Pictures of the main states, at the two common sizes. `--snapshot-update` takes them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.screens.driving import NARROW, WIDE, answer, say, turn, until
+from tests.support.fake_agent import Ask, Hold, World
+from tui.agent import events
+from tui.app import HoldfastApp
+from tui.errors import CredentialsError
+from tui.messages import Usage
+from tui.permissions.base import Call, Decision
+from tui.servers import LocalServer
+
+Compare = Callable[..., bool]
+Drive = Callable[[Pilot[None]], Awaitable[None]]
+SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
+
+DIFF = """\
+--- tests/test_store.py
++++ tests/test_store.py
+@@ -10,4 +10,5 @@ def test_append(tmp_path):
+     store = Store(tmp_path / "a.jsonl")
+-    store.append({"n": 1})
++    with store:
++        store.append({"n": 1})
+     assert store.read() == [{"n": 1}]
+"""
+WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF)
+ASKED = Decision("ask", "no rule allows this write", "default", "standard")
+COMMAND = "rm -rf build && pip install -e ."
+RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND)
+RISKY = Decision("ask", "rm -r removes files for good", "tiers", "high-risk")
+METER = events.ContextMeasured(
+    82_100,
+    81_400,
+    700,
+    200_000,
+    {"system": 4000, "tools": 6000, "messages": 40_000, "results": 32_000},
+    "server",
+)
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+
+
+def work() -> list[Any]:
+    """The beginning of a turn in which everything happens."""
+    return [
+        events.ThinkingDelta("The test opens a file and never closes it."),
+        events.TextDelta("I'll run it first."),
+        events.AssistantMessage("I'll run it first.", "tool_use", Usage(81_400, 300)),
+        METER,
+        events.ToolStarted("t1", "run_command", {"command": "pytest -q"}, "pytest -q"),
+        events.ToolOutputChunk("t1", "....F\n1 failed, 4 passed in 0.31s\n"),
+        events.ToolFinished(
+            "t1", "run_command", True, 12.3, None, "exit code 1", "....F\n1 failed, 4 passed"
+        ),
+        events.TodosChanged(
+            (
+                {"text": "run the test", "status": "completed"},
+                {"text": "find what makes it flaky", "status": "in_progress"},
+                {"text": "fix it", "status": "pending"},
+            )
+        ),
+    ]
+
+
+def shoot(
+    compare: Compare, world: World, drive: Drive, size: tuple[int, int], **options: Any
+) -> None:
+    app = HoldfastApp(world.services(), **options)
+    assert compare(app, terminal_size=size, run_before=drive)
+
+
+async def opened(pilot: Pilot[None]) -> None:
+    app = pilot.app
+    assert isinstance(app, HoldfastApp)
+    await until(pilot, lambda: app.bridge.agent is not None or len(app.screen_stack) > 1)
+
+
+def prompt(text: str, done: Callable[[HoldfastApp], bool]) -> Drive:
+    """Open a session, send a prompt, and wait for something."""
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        await say(pilot, text)
+        app = pilot.app
+        assert isinstance(app, HoldfastApp)
+        await until(pilot, lambda: done(app))
+
+    return drive
+
+
+def press(*keys: str) -> Drive:
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    return drive
+
+
+@SIZES
+def test_a_new_session(snap_compare: Compare, size: tuple[int, int]) -> None:
+    shoot(snap_compare, World(), opened, size)
+
+
+@SIZES
+def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
+    lights = events.DirectivesChanged(think=True, verbose=True, elevated=True)
+    queue = events.QueueChanged(("also update the changelog",))
+    world.scripts.append(
+        turn(*work(), lights, queue, retry, Hold(), text="fix the flaky test in test_store.py")
+    )
+    shoot(snap_compare, world, prompt("fix it", lambda app: app.chat.retry.display), size)
+
+
+@SIZES
+def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    text = "The file was never closed. It is now:\n\n- `Store` is used as a context manager\n"
+    done = events.TurnFinished("done", Usage(1, 1), 0.42)
+    world.scripts.append(turn(*work(), *answer(text), done, text="fix the flaky test"))
+    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, size)
+
+
+@pytest.mark.parametrize("theme", ["daylight", "contrast"])
+def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
+    world = World()
+    world.scripts.append(turn(*work(), *answer("It is fixed."), text="fix the flaky test"))
+    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, WIDE, theme=theme)
+
+
+@SIZES
+@pytest.mark.parametrize(("call", "decision"), [(WRITE, ASKED), (RUN, RISKY)], ids=["diff", "run"])
+def test_a_question(
+    snap_compare: Compare, size: tuple[int, int], call: Call, decision: Decision
+) -> None:
+    world = World()
+    world.scripts.append(
+        turn(
+            events.ToolStarted(call.id, call.tool, {}, call.subject),
+            events.PermissionAsked(call.id, call.tool, decision.reason),
+            Ask(call, decision),
+            text="fix the flaky test",
+        )
+    )
+    drive = prompt("fix it", lambda app: len(app.screen_stack) > 1)
+    shoot(snap_compare, world, drive, size)
+
+
+@SIZES
+def test_a_failed_turn(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    failed = events.ErrorRaised(
+        "network", "The server cannot be reached.", True, "Check the connection and send it again."
+    )
+    trouble = events.StorageChanged(False, "no space left on device")
+    world.scripts.append([failed, trouble, events.TurnFinished("failed")])
+    drive = prompt("fix the flaky test", lambda app: bool(app.chat.prompt.text))
+    shoot(snap_compare, world, drive, size)
+
+
+def test_an_unknown_command(snap_compare: Compare) -> None:
+    drive = prompt("/modle x", lambda app: bool(app.chat.notice.text))
+    shoot(snap_compare, World(), drive, NARROW)
+
+
+def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
+    world = World()
+    world.scripts.append(turn(*work()))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+
+    shoot(snap_compare, world, drive, NARROW)
+
+
+@SIZES
+def test_the_browser(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    world.add_row("fix the flaky test in test_store.py", hours=0.3)
+    world.add_row("add a retry banner that counts down and never takes the focus", hours=5)
+    world.add_row("read the README", hours=50, messages=1230, state="interrupted")
+    world.add_row("日本語の題名 and more", hours=900, messages=3, state="needs_repair")
+    shoot(snap_compare, world, press("f3"), size)
+
+
+def test_an_empty_browser(snap_compare: Compare) -> None:
+    shoot(snap_compare, World(), press("f3"), NARROW)
+
+
+@SIZES
+def test_help(snap_compare: Compare, size: tuple[int, int]) -> None:
+    shoot(snap_compare, World(), press("f1"), size)
+
+
+@SIZES
+@pytest.mark.parametrize("keys", [(), ("down",), ("end",)], ids=["key", "server", "practice"])
+def test_welcome(snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    world = World()
+    world.refusals.append(CredentialsError("There is no API key yet."))
+    world.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3")),)
+    shoot(snap_compare, world, press(*keys), size)
+
+
+def test_the_question_of_trust(snap_compare: Compare) -> None:
+    world = World()
+    world.untrusted = (".holdfast/config.toml", ".holdfast/commands")
+    shoot(snap_compare, world, press(), NARROW)

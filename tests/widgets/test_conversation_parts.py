@@ -1,0 +1,250 @@
+"""The parts of the conversation that need no screen: heights, the viewport, diffs, badges."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.style import Style
+
+from tui.widgets.conversation import draw
+from tui.widgets.conversation.diff import draw_diff
+from tui.widgets.conversation.heights import Heights
+from tui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem, UserItem
+from tui.widgets.conversation.style import RULES
+from tui.widgets.conversation.viewport import Viewport
+from tui.widgets.markdown.styles import RULES as MARKDOWN_RULES
+from tui.widgets.markdown.text import Line
+
+STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in RULES}
+
+
+@given(st.lists(st.integers(0, 9)), st.data())
+def test_heights_are_sums(values: list[int], data: st.DataObject) -> None:
+    heights = Heights()
+    heights.extend(values)
+    for _ in range(5):
+        if values and data.draw(st.booleans()):
+            index = data.draw(st.integers(0, len(values) - 1))
+            heights[index] = values[index] = data.draw(st.integers(0, 9))
+        elif values and data.draw(st.booleans()):
+            index = data.draw(st.integers(0, len(values) - 1))
+            heights.delete(index)
+            del values[index]
+        else:
+            values.append(data.draw(st.integers(0, 9)))
+            heights.append(values[-1])
+        assert heights.total == sum(values)
+        assert [heights.offset(i) for i in range(len(values))] == [
+            sum(values[:i]) for i in range(len(values))
+        ]
+        rows = [(item, row) for item, size in enumerate(values) for row in range(size)]
+        assert [heights.find(row) for row in range(len(rows))] == rows
+
+
+class Model:
+    """Items whose true heights are known, and estimates that are wrong."""
+
+    def __init__(self, true: list[int], guessed: list[int], height: int) -> None:
+        self.true = true
+        self.asked = 0
+        self.view = Viewport(self.measure)
+        self.view.height = height
+        self.view.extend(guessed)
+        self.view.settle()
+
+    def measure(self, index: int) -> int:
+        self.asked += 1
+        return self.true[index]
+
+    def check(self) -> None:
+        """What is in sight is a run of true rows that fills the screen where it can."""
+        rows = [(item, row) for item, size in enumerate(self.true) for row in range(size)]
+        seen = self.view.rows
+        assert len(seen) == min(self.view.height, len(rows))
+        if seen:
+            start = rows.index(seen[0])
+            assert seen == rows[start : start + len(seen)]
+        if self.view.following and rows:
+            assert seen[-1] == rows[-1]
+
+
+SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SIZES, SIZES, st.integers(1, 15), st.data())
+def test_the_viewport_shows_true_rows_whatever_was_guessed(
+    true: list[int], guessed: list[int], height: int, data: st.DataObject
+) -> None:
+    guessed = (guessed * len(true))[: len(true)]
+    model = Model(true, guessed, height)
+    model.check()
+    for _ in range(6):
+        match data.draw(
+            st.sampled_from(["scroll", "grow", "append", "delete", "resize", "forget"])
+        ):
+            case "scroll":
+                model.view.scroll(data.draw(st.integers(-5, model.view.total + 5)))
+            case "grow":
+                index = data.draw(st.integers(0, len(true) - 1))
+                true[index] = data.draw(st.integers(1, 20))
+                model.view.forget(index)
+                model.view.settle()
+            case "append":
+                true.append(data.draw(st.integers(1, 12)))
+                model.view.extend([3])
+                model.view.settle()
+            case "delete" if len(true) > 1:
+                index = data.draw(st.integers(0, len(true) - 1))
+                del true[index]
+                model.view.delete(index)
+                model.view.settle()
+            case "resize":
+                model.view.height = data.draw(st.integers(1, 15))
+                model.view.settle()
+            case _:
+                model.view.forget()
+                model.view.settle()
+        model.check()
+
+
+@settings(max_examples=200, deadline=None)
+@given(SIZES, st.integers(1, 9), st.integers(5, 15), st.lists(st.integers(-4, 4), max_size=12))
+def test_what_stays_in_sight_moves_by_what_was_scrolled(
+    true: list[int], guess: int, height: int, steps: list[int]
+) -> None:
+    model = Model(true, [guess] * len(true), height)
+    for step in steps:
+        before = {place: line for line, place in enumerate(model.view.rows)}
+        target = model.view.y + step
+        at_edge = target <= 0 or target >= model.view.end
+        model.view.scroll(target)
+        if not at_edge and model.view.y not in {0, model.view.end}:
+            moved = {before[p] - line for line, p in enumerate(model.view.rows) if p in before}
+            assert moved <= {step}
+
+
+def test_only_what_is_in_sight_is_measured() -> None:
+    model = Model([3] * 50_000, [2] * 50_000, 40)
+    assert model.asked < 60
+    model.view.scroll(model.view.total // 2)
+    assert model.asked < 120
+
+
+def test_items_that_arrive_do_not_move_what_is_read() -> None:
+    true = [3] * 100
+    model = Model(true, [1] * 100, 20)
+    model.view.scroll(50)
+    seen = list(model.view.rows)
+    true += [5] * 10
+    model.view.extend([1] * 10)
+    model.view.settle()
+    assert model.view.rows == seen
+    assert not model.view.following
+
+
+def shown(lines: list[Line]) -> list[str]:
+    return [line.text.rstrip() for line in lines]
+
+
+DIFF = """--- a/x.py
++++ b/x.py
+@@ -9,3 +9,4 @@ class A:
+ def f():
+--- not a header
++\treturn 1
++    [red]markup[/red]
+ end
+@@ -40 +41 @@
+-old
++new
+"""
+
+
+def test_a_diff_has_numbers_signs_and_quiet_hunks() -> None:
+    assert shown(draw_diff(DIFF, 60, STYLES)) == [
+        " 9   def f():",
+        "10 − -- not a header",
+        "10 +     return 1",
+        "11 +     [red]markup[/red]",
+        "12   end",
+        " ⋯",
+        "40 − old",
+        "41 + new",
+    ]
+
+
+def test_a_diff_of_several_files_names_them_and_a_long_one_is_cut() -> None:
+    two = DIFF + DIFF.replace("x.py", "y.py")
+    assert [row for row in shown(draw_diff(two, 60, STYLES)) if row.endswith(".py")] == [
+        "x.py",
+        "y.py",
+    ]
+    long = "--- a\n+++ b\n@@ -0,0 +1,5000 @@\n" + "+x\n" * 5_000
+    assert shown(draw_diff(long, 60, STYLES))[-1] == "… +4,003 lines"
+
+
+def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
+    item = ToolItem(
+        "1",
+        "run_command",
+        "pytest -q tests/widgets/test_conversation.py",
+        state="ok",
+        seconds=12.34,
+        summary="23 passed",
+        receipt={"bytes_total": 482_312, "bytes_shown": 3_055},
+    )
+    (wide,) = draw.draw(item, 100, STYLES)
+    assert wide.text == (
+        " ▸ run_command  pytest -q tests/widgets/test_conversation.py"
+        "      ✓ 12.3 s  23 passed  ✂ 482→3.1 KB"
+    )
+    (narrow,) = draw.draw(item, 50, STYLES)
+    assert narrow.text == " ▸ run_command  pytest -…  ✓ 12.3 s  ✂ 482→3.1 KB"
+    (tiny,) = draw.draw(item, 24, STYLES)
+    assert tiny.cells <= 24
+    assert "✓" in tiny.text
+
+
+def test_nothing_that_comes_from_outside_can_break_a_line() -> None:
+    nasty = "a\x1b[31mb\nc\td\r\n\x00e\u202e"
+    for item in (
+        UserItem(nasty),
+        ToolItem("1", nasty, nasty, summary=nasty, preview=nasty, diff=nasty, folded=False),
+        NoticeItem(nasty, detail=nasty, folded=False),
+        AssistantItem(nasty),
+    ):
+        for line in draw.draw(item, 40, STYLES):
+            assert line.text.isprintable()
+            assert line.cells <= 40
+
+
+def test_a_long_paste_is_folded_without_looking_at_all_of_it() -> None:
+    item = UserItem("\n".join(f"line {n}" for n in range(100)))
+    folded = shown(draw.draw(item, 60, STYLES))
+    assert folded[0] == " ▌ you"
+    assert folded[-1] == " ▌ … +92 lines"
+    assert len(folded) == 10
+    item.folded = False
+    assert shown(draw.draw(item, 60, STYLES))[-1] == " ▌ line 99"
+    one_line = shown(draw.draw(UserItem("x" * 1_000_000), 60, STYLES))
+    assert len(one_line) == 10
+    assert one_line[-1].startswith(" ▌ … +99")
+
+
+def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
+    item = ToolItem(
+        "1",
+        "run_command",
+        "make",
+        state="error",
+        preview="boom",
+        folded=False,
+        input={"command": "make", "timeout": 30},
+        receipt={"bytes_total": 482_312, "bytes_shown": 3_055, "path": "/p/full.txt"},
+    )
+    assert shown(draw.draw(item, 70, STYLES))[1:] == [
+        "   │ timeout  30",
+        "   │ boom",
+        "   │ ✂ 482 KB → 3.1 KB · full copy: /p/full.txt",
+    ]

@@ -1,0 +1,183 @@
+"""The output pane: lines as a terminal would show them, bounded, scrolled, copied."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.color import Color
+from rich.style import Style
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from tests.widgets.stage import Stage
+from tui.widgets import ansi
+from tui.widgets.output_lines import LINE_MAX, OutputLines
+from tui.widgets.output_view import CELLS_MAX, OutputView
+
+SIZE = (40, 8)
+PLAIN = Style()
+
+
+class Pane(Stage):
+    def __init__(self) -> None:
+        self.view = OutputView()
+        super().__init__(self.view)
+
+
+TEXTS = st.lists(
+    st.sampled_from(["a", "bc", "\n", "\r", "\r\n", "\t", "\x1b[31m", "x" * 50, "漢"]), max_size=30
+).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.lists(st.integers(0, 60), max_size=12))
+def test_any_pieces_give_the_same_lines(text: str, cuts: list[int]) -> None:
+    whole, pieces = OutputLines(), OutputLines()
+    whole.write(text)
+    marks = sorted(min(cut, len(text)) for cut in cuts)
+    for start, end in zip([0, *marks], [*marks, len(text)], strict=True):
+        pieces.write(text[start:end])
+    assert pieces.lines == whole.lines
+
+
+def test_a_carriage_return_starts_the_line_again() -> None:
+    output = OutputLines()
+    for piece in ("10 %\r", "20 %\r", "30 %", "\rdone\nnext\r\n", "end"):
+        output.write(piece)
+    assert output.lines == ["done", "next", "end"]
+
+
+def test_one_endless_line_is_bounded_and_counted() -> None:
+    output = OutputLines()
+    for _ in range(100):
+        output.write("x" * 10_000)
+    assert len(output.lines[0]) == LINE_MAX
+    assert output.over(0) == 1_000_000 - LINE_MAX
+    output.write("\nafter\n")
+    assert output.lines[1:] == ["after"]
+    assert output.over(0) == 1_000_000 - LINE_MAX
+
+
+def test_memory_is_bounded_and_the_line_that_says_so_counts_right() -> None:
+    output = OutputLines(chars_max=100_000, head_lines=10)
+    for number in range(50_000):
+        output.write(f"line {number}\n")
+    assert sum(map(len, output.lines)) <= 100_000
+    assert output.lines[:10] == [f"line {n}" for n in range(10)]
+    assert output.lines[-1] == "line 49999"
+    assert output.gap == 10
+    assert len(output.lines) - 1 + output.dropped_lines == 50_000
+    assert output.lines[11] == f"line {10 + output.dropped_lines}"
+
+
+def test_colours_are_kept_and_other_controls_removed() -> None:
+    spans = ansi.spans(
+        "a\x1b[1;31mred\x1b[0m\x1b[2K \x1b]0;title\x07b\x1b[38;5;200mx\x1b[48;2;1;2;3my", PLAIN
+    )
+    assert "".join(text for text, _ in spans) == "ared bxy"
+    styles = dict(spans)
+    assert styles["red"] == Style(bold=True, color=Color.from_ansi(1))
+    assert styles["x"] == Style(color=Color.from_ansi(200))
+    assert styles["y"] == Style(color=Color.from_ansi(200), bgcolor=Color.from_rgb(1, 2, 3))
+
+
+def test_a_reset_goes_back_to_the_ground() -> None:
+    base = Style(color=Color.from_ansi(7), bgcolor=Color.from_ansi(0))
+    assert ansi.spans("\x1b[31;41ma\x1b[39mb\x1b[49mc\x1b[md", base)[1:] == [
+        ("b", base + Style(bgcolor=Color.from_ansi(1))),
+        ("c", base),
+        ("d", base),
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="\x1b[];0123456789mKx\x07\t \x00\x9b漢", max_size=60))
+def test_no_sequence_survives(text: str) -> None:
+    shown = "".join(part for part, _ in ansi.spans(text, PLAIN))
+    assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in shown)
+
+
+async def test_it_follows_the_end_unless_one_reads() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("title", "".join(f"{n}\n" for n in range(50)))
+        await pilot.pause()
+        assert app.rows() == [str(n) for n in range(42, 50)]
+        app.view.write("50\n51")
+        await pilot.pause()
+        assert app.rows()[-1] == "51"
+        await pilot.press("pageup")
+        before = app.rows()
+        app.view.write("\n52\n")
+        await pilot.pause()
+        assert app.rows() == before
+        await pilot.press("end")
+        assert app.rows()[-1] == "52"
+        app.view.write("53\n")
+        await pilot.pause()
+        assert app.rows()[-1] == "53"
+
+
+async def test_an_unfinished_line_grows_in_place() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        for piece in ("com", "pil", "ing\n", "lin", "king"):
+            app.view.write(piece)
+        await pilot.pause()
+        assert app.rows()[:3] == ["compiling", "linking", ""]
+
+
+async def test_a_long_line_is_clipped_and_scrolls_sideways() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "x" * 10_000 + "\nab[b]cd[/b]\n")
+        await pilot.pause()
+        assert app.rows()[0] == "x" * 40
+        assert app.rows()[1] == "ab[b]cd[/b]"
+        await pilot.press("right")
+        assert app.rows()[1] == "/b]"
+        app.view.scroll_to(x=CELLS_MAX + 60, animate=False)
+        assert app.rows()[0].endswith("… +6,000")
+
+
+async def test_the_selection_is_the_text_under_it_also_sideways() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "\x1b[32m0123456789" + "漢" * 30 + "\x1b[0m\nsecond line\n")
+        await pilot.pause()
+        await pilot.press("right")
+        await pilot.mouse_down(OutputView, offset=(1, 0))
+        await pilot.hover(OutputView, offset=(3, 1))
+        await pilot.mouse_up(OutputView, offset=(3, 1))
+        assert app.screen.get_selected_text() == "9" + "漢" * 30 + "\nsecond line"
+        await pilot.press("y")
+        assert app.clipboard == "0123456789" + "漢" * 30 + "\nsecond line"
+
+
+async def test_all_of_it_is_the_selection_without_bounds() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "a\nb\nc")
+        await pilot.pause()
+        assert app.view.get_selection(Selection(None, None)) == ("a\nb\nc", "\n")
+        assert app.view.get_selection(Selection(Offset(0, 1), Offset(1, 1))) == ("b", "\n")
+
+
+async def test_the_title_is_never_markup() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE):
+        app.view.show("[bold]x\x1b[31m\ny", "")
+        assert app.view.title == "[bold]x\x1b[31m\ny"
+        assert app.view.border_title is not None
+        assert str(app.view.border_title).replace("\\", "") == "[bold]x y"
+
+
+async def test_clear_takes_all_away() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "a\n" * 100)
+        await pilot.pause()
+        app.view.clear()
+        await pilot.pause()
+        assert app.rows() == [""] * 8
+        assert app.view.text == ""

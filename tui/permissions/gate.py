@@ -1,0 +1,146 @@
+"""The gate: asks the policy, keeps what the person granted, and says what a yes would cover."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tui.errors import HoldfastError, ToolError
+from tui.paths import shorten
+from tui.permissions.base import Answer, Call, Decision, Mode
+from tui.permissions.matching import matching
+from tui.permissions.policy import Facts, Grant, Policy, decide, look
+from tui.permissions.rules import Rule, escape
+from tui.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+_EDITORS = ("edit_file", "write_file")
+_LONG = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a lasting yes to a call covers: in words, as a grant, and as rules for always."""
+
+    words: str
+    grant: Grant
+    rules: tuple[Rule, ...]
+
+
+class Gate:
+    """Holds the policy and this session's grants. One per agent.
+
+    `remember_always` writes a rule into the person's own configuration; where it cannot, the
+    answer counts for the session and the failure is logged.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        remember_always: Callable[[Rule], None] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.grants: tuple[Grant, ...] = ()
+        self._workspace: Workspace | None = None
+        self._remember = remember_always
+
+    def decide(self, call: Call, *, mode: Mode, elevated: bool, workspace: Workspace) -> Decision:
+        """Ask the policy. `record` and `scope_of` go by the workspace of the last decision."""
+        self._workspace = workspace
+        return decide(
+            call,
+            self.policy,
+            mode=mode,
+            elevated=elevated,
+            grants=self.grants,
+            workspace=workspace,
+        )
+
+    def record(self, call: Call, answer: Answer) -> None:
+        """Keep what "session" and "always" grant; `scope_of` says what that is."""
+        if answer.answer not in {"session", "always"}:
+            return
+        scope = self._scope(call)
+        if scope.grant not in self.grants:
+            self.grants = (*self.grants, scope.grant)
+        if answer.answer != "always" or self._remember is None:
+            return
+        for rule in scope.rules:
+            try:
+                self._remember(rule)
+            except HoldfastError as error:
+                log.warning("the rule %s was not saved: %s", rule, error)
+
+    def scope_of(self, call: Call) -> str:
+        """What "this session" and "always" would cover, in words for the person."""
+        return self._scope(call).words
+
+    def _scope(self, call: Call) -> _Scope:
+        workspace = self._workspace
+        if workspace is None:
+            return _this_call(call, "exactly this call")
+        try:
+            facts = look(call, self.policy, workspace)
+        except ToolError:
+            return _this_call(call, "exactly this call")
+        if matching(self.policy.ask, call, facts.verdict, facts.forms):
+            words = "exactly this call, in this session (a rule of yours asks each time)"
+            return _Scope(words, _this_call(call, "").grant, ())
+        if facts.verdict is not None:
+            return _command(facts)
+        if call.effect == "write" and facts.real:
+            return _write(facts, workspace)
+        if facts.real or call.effect == "read":
+            return _this_call(call, f"exactly {call.subject}")
+        rule = Rule(call.tool)
+        return _Scope(f"every call of {call.tool}", Grant(call.tool, (rule,)), (rule,))
+
+
+def _write(facts: Facts, workspace: Workspace) -> _Scope:
+    call, path = facts.call, facts.real[0]
+    folders = (workspace.root, *workspace.extra)
+    folder = next((f for f in folders if f in path.parents), None)
+    if facts.guarded or folder is None or len(facts.real) > 1:
+        rule = Rule.exactly(call.tool, str(path))
+        return _Scope(f"only {shorten(path)}", _this_call(call, "").grant, (rule,))
+    tools = _EDITORS if call.tool in _EDITORS else (call.tool,)
+    rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for tool in tools)
+    return _Scope(f"edits of files in {shorten(folder)}", Grant(call.tool, rules), rules)
+
+
+def _this_call(call: Call, words: str) -> _Scope:
+    rule = Rule.exactly(call.tool, call.subject) if call.subject else Rule(call.tool)
+    grant = Grant(call.tool, subject=call.subject, paths=call.paths)
+    return _Scope(words, grant, (rule,))
+
+
+def _command(facts: Facts) -> _Scope:
+    """Program and subcommand of what is ordinary, the very command for all else."""
+    verdict = facts.verdict
+    assert verdict is not None
+    parts = [part for part in verdict.parts if part.risk != "safe"]
+    prefixes = list(dict.fromkeys(part.prefix for part in parts))
+    known = [prefix for prefix in prefixes if prefix is not None]
+    if verdict.risk != "standard" or not verdict.complete or len(known) != len(prefixes):
+        return _this_call(facts.call, "exactly this command")
+    rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
+    shown = " and ".join(f"`{prefix}`" for prefix in known)
+    return _Scope(f"commands that begin with {shown}", Grant(facts.call.tool, rules), rules)
+
+
+class RulesOnly:
+    """The approver where nobody can be asked: what no rule allows is not done."""
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        rule = call.tool
+        if call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
+            rule = str(Rule.exactly(call.tool, call.subject))
+        reason = (
+            f"{decision.reason} Nobody can be asked here. "
+            f"It would be allowed by --allow {shlex.quote(rule)}, or by --yolo."
+        )
+        return Answer("no", reason, by="default")

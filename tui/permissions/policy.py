@@ -1,0 +1,230 @@
+"""Who may do what: rules, grants and modes as data, the decision as a pure function of them.
+
+The order, first answer wins: always blocked · outside the workspace · the program's own files ·
+deny rules · plan mode · [ask rules · allow rules · what was granted in this session · accepted
+edits · auto-granted folders · reads · safe commands · ask]. Elevated turns an ask of the part in
+brackets into an allow, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui.errors import ToolError
+from tui.permissions.base import Call, Decision, Mode
+from tui.permissions.matching import (
+    GUARDED,
+    allowing,
+    matching,
+    path_forms,
+)
+from tui.permissions.places import real
+from tui.permissions.risk import RiskVerdict, classify
+from tui.permissions.rules import Rule, parse_all
+from tui.workspace import PRIVATE_DIR, Workspace
+
+_READERS = ("read_file", "grep_search")
+_OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
+"""What in `.holdfast/` is the program's to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The person's rules and the facts they are judged by.
+
+    `auto_grant` are patterns of folders whose files may be written without a question. `private`
+    are the program's own folders, which no tool reads or writes; the first holds its key.
+    """
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    auto_grant: tuple[str, ...] = ()
+    home: Path = field(default_factory=Path.home)
+    private: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        allow: Iterable[str] = (),
+        ask: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        auto_grant: Iterable[str] = (),
+        private: Iterable[Path] = (),
+    ) -> Policy:
+        """A policy from the texts of rules. Raises UsageError that names a bad one."""
+        return cls(
+            allow=parse_all(allow),
+            ask=parse_all(ask),
+            deny=parse_all(deny),
+            auto_grant=tuple(auto_grant),
+            private=tuple(map(real, private)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the person allowed for this session.
+
+    With `rules` it covers what they match, up to standard risk. With `subject` it is this very
+    call (the same command in the same folder, the same path), whatever its risk, and goes before
+    the ask rules.
+    """
+
+    tool: str
+    rules: tuple[Rule, ...] = ()
+    subject: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A call, looked at: the risk of its command, the real paths it names."""
+
+    call: Call
+    verdict: RiskVerdict | None
+    real: tuple[Path, ...]
+    forms: tuple[str, ...]
+    guarded: str = ""
+
+
+def decide(
+    call: Call,
+    policy: Policy,
+    *,
+    mode: Mode,
+    elevated: bool,
+    grants: Iterable[Grant],
+    workspace: Workspace,
+) -> Decision:
+    """Whether a call may run, must be asked for, or is refused; and why."""
+    workspace = workspace.widen(elevated or workspace.widened)
+    try:
+        facts = look(call, policy, workspace)
+    except ToolError as error:
+        return Decision("deny", str(error), "workspace")
+    refused = _refused(facts, policy, mode)
+    if refused is not None:
+        return refused
+    decision = _allowed(facts, policy, mode, tuple(grants), workspace)
+    if decision.answer == "ask" and elevated:
+        return Decision("allow", decision.reason, "elevated", decision.risk)
+    return decision
+
+
+def look(call: Call, policy: Policy, workspace: Workspace) -> Facts:
+    """The facts that a decision needs. Raises ToolError for a path outside the workspace."""
+    paths = tuple(workspace.resolve(path) for path in call.paths)
+    if call.command is None:
+        forms = tuple(form for path in paths for form in path_forms(path, workspace, policy.home))
+        guarded = next((g for path in paths if (g := _guarded(path))), "")
+        return Facts(call, None, paths, forms or (call.subject,), guarded)
+    verdict = classify(
+        call.command,
+        workspace=workspace.root,
+        home=policy.home,
+        allowed=workspace.contains,
+        config=policy.private[0] if policy.private else None,
+        cwd=paths[0] if paths else None,
+    )
+    return Facts(call, verdict, paths, (call.command,))
+
+
+def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
+    """What no grant, no rule and no elevation can lift."""
+    call, verdict = facts.call, facts.verdict
+    risk = verdict.risk if verdict else None
+    if verdict is not None and verdict.risk == "blocked":
+        return Decision("deny", f"Always blocked: {verdict.reason}.", "blocked", risk)
+    if verdict is None and (why := _own_files(facts, policy)):
+        return Decision("deny", why, "protected")
+    if rule := matching(policy.deny, call, verdict, facts.forms):
+        return Decision("deny", f"The rule {rule} denies it.", str(rule), risk)
+    if mode == "plan" and call.effect in {"write", "run"} and risk != "safe":
+        return Decision("deny", "Plan mode is read only: nothing is written or run.", "plan", risk)
+    return None
+
+
+def _allowed(
+    facts: Facts, policy: Policy, mode: Mode, grants: tuple[Grant, ...], workspace: Workspace
+) -> Decision:
+    call, verdict = facts.call, facts.verdict
+    risk = verdict.risk if verdict else None
+    reason = _reason(facts)
+
+    def allow(why: str, by: str) -> Decision:
+        return Decision("allow", why, by, risk)
+
+    if any(_is_this(grant, call) for grant in grants):
+        return allow("The person allowed exactly this, for this session.", "session")
+    if rule := matching(policy.ask, call, verdict, facts.forms):
+        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
+    if rule := allowing(policy.allow, call, verdict, facts.forms, guarded=facts.guarded):
+        return allow(f"The rule {rule} allows it.", str(rule))
+    granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
+    if allowing(granted, call, verdict, facts.forms, guarded=facts.guarded, explicit=False):
+        return allow("The person allowed it for this session.", "session")
+    if call.effect == "write" and not facts.guarded:
+        if mode == "accept_edits":
+            return allow("Edits are accepted.", "accept_edits")
+        if facts.real and all(_auto_granted(path, policy, workspace) for path in facts.real):
+            return allow("Files of this folder may be written.", "auto_grant")
+    if call.effect in {"none", "read"}:
+        return allow("It only reads, inside the workspace.", "reads")
+    if verdict is not None and verdict.risk == "safe" and not _restricted(verdict, policy):
+        return allow("It only looks.", "safe")
+    return Decision("ask", reason, "default", risk)
+
+
+def _reason(facts: Facts) -> str:
+    if facts.guarded:
+        return f"It writes into {facts.guarded}: {GUARDED[facts.guarded]}."
+    if facts.verdict is None:
+        return "It writes a file." if facts.call.effect == "write" else "No rule allows it."
+    if facts.verdict.risk == "high-risk":
+        return f"High-risk: {facts.verdict.reason}."
+    return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."
+
+
+def _is_this(grant: Grant, call: Call) -> bool:
+    given = grant.tool, grant.subject, grant.paths
+    return grant.subject is not None and given == (call.tool, call.subject, call.paths)
+
+
+def _restricted(verdict: RiskVerdict, policy: Policy) -> bool:
+    """Where rules forbid reading, no command shows contents without a question."""
+    rules = (*policy.deny, *policy.ask)
+    forbids = any(rule.names(tool) for rule in rules for tool in _READERS)
+    return forbids and any(part.reads for part in verdict.parts)
+
+
+def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:
+    folders = [form for one in path.parents for form in path_forms(one, workspace, policy.home)]
+    patterns = [Rule("", pattern.rstrip("/*") or "/") for pattern in policy.auto_grant]
+    return any(rule.matches(folder) for rule in patterns for folder in folders)
+
+
+def _own_files(facts: Facts, policy: Policy) -> str:
+    """Why a file tool may not touch a path of the program itself; "" if it may."""
+    writes = facts.call.effect not in {"none", "read"}
+    for path in facts.real:
+        if any(path == folder or folder in path.parents for folder in policy.private):
+            return (
+                f"{path} is in the program's own folders, which hold its key, the person's rules "
+                "and the records. They are the person's to look at and to change."
+            )
+        parts = path.parts
+        if writes and PRIVATE_DIR in parts[:-1] and parts[parts.index(PRIVATE_DIR) + 1] in _OWN:
+            return (
+                f"{path} is the program's own: settings that widen what is allowed are the "
+                "person's to make, and records are never edited."
+            )
+    return ""
+
+
+def _guarded(path: Path) -> str:
+    """A folder that is written only after a question of its own; "" for all others."""
+    return next((part.lower() for part in path.parts[:-1] if part.lower() in GUARDED), "")

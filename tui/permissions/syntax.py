@@ -1,0 +1,49 @@
+"""The syntax tree of a command line, and what helps the grammar over what it does not know."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tui.permissions.words import UNKNOWN
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+RESERVED = {"!", "{", "if", "then", "elif", "else", "while", "until", "do"}
+"""Words that the grammar sometimes takes for a program's name."""
+
+_PREFIXED = re.compile(
+    r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:!|time(?:[ \t]+-p)?)[ \t]+"
+    r"(?=[({!]|(?:if|while|until|for|case|select|time|function)\b|\w+[ \t]*\(\))"
+)
+"""`!` and `time` before a compound command, which the grammar does not know."""
+
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+_MOST_PREFIXES = 20
+
+
+def parse(command: str) -> tuple[bytes, Node]:
+    """The text as it was read, and its tree. Never raises; `root.has_error` tells of problems."""
+    text = _CONTINUED.sub(r"\1", command.replace(UNKNOWN, "?").replace("\x01", "?"))
+    for _ in range(_MOST_PREFIXES):
+        text, count = _PREFIXED.subn(r"\1", text)
+        if not count:
+            break
+    source = text.encode("utf-8", "replace")
+    root = _parser().parse(source).root_node
+    if root.has_error and b"$((" in source:  # perhaps no arithmetic, but a subshell in `$(…)`
+        other = source.replace(b"$((", b"$( (")
+        again = _parser().parse(other).root_node
+        if not again.has_error:
+            return other, again
+    return source, root
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter  # noqa: PLC0415 - start-up stays light
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
