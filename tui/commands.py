@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -58,6 +57,8 @@ def split(text: str) -> tuple[str, str] | None:
 
 def unknown(word: str) -> tuple[str, str]:
     """What to say of a command that does not exist, and what to do."""
+    import difflib  # noqa: PLC0415 - for a typing mistake only
+
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
     near = difflib.get_close_matches(word, names, n=1)
     meant = f"Did you mean /{near[0]}? " if near else ""

@@ -43,7 +43,7 @@ def make_agent(
             provider=provider,
             model=ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True),
             tools=builtin_tools(),
-            gate=Gate(Policy(), workspace),
+            gate=Gate(Policy()),
             approver=approver or RulesOnly(),
             workspace=workspace,
             system=[text_block("You are a test.")],

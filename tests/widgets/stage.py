@@ -1,4 +1,4 @@
-"""An app that holds one widget, in one of the program's own themes."""
+"""An app that holds one widget, in one of the program's own themes or of Textual's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Stage(App[None]):
         yield self.widget
 
     def on_mount(self) -> None:
-        self.register_theme(themes.load(self._name, Path("/nonexistent")).theme)
+        if self._name not in self.available_themes:
+            self.register_theme(themes.load(self._name, Path("/nonexistent")).theme)
         self.theme = self._name
         self.widget.focus()
 

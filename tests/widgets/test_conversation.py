@@ -47,7 +47,7 @@ async def flushed(app: Talk, pilot: Pilot[None]) -> None:
         for item in app.talk.items
         if isinstance(item, AssistantItem) and item.streaming
     ):
-        await pilot.pause(0.01)
+        await pilot.pause()
 
 
 async def test_it_follows_the_end_and_says_what_is_new_when_it_does_not() -> None:
@@ -82,7 +82,7 @@ async def test_a_click_on_the_pill_goes_to_the_end() -> None:
 
 async def test_nothing_in_sight_moves_when_heights_above_are_other_than_guessed() -> None:
     app = Talk()
-    app.items = [AssistantItem("\n\n".join("word" for _ in range(n % 9 + 1))) for n in range(80)]
+    app.items = [AssistantItem("\n\n".join("word" for _ in range(n % 9 + 1))) for n in range(30)]
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(200):
             before = app.rows()
@@ -227,7 +227,7 @@ async def test_thinking_shows_its_end_while_it_streams_and_folds_then() -> None:
         app.talk.append(item)
         app.talk.stream(item, "first line\nsecond line\nthird line\nfourth line")
         while not item.text:
-            await pilot.pause(0.01)
+            await pilot.pause()
         await pilot.pause()
         assert app.rows()[0] == " ▸ thinking…"
         assert app.rows()[3] == "   │ fourth line"

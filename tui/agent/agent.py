@@ -23,8 +23,9 @@ from tui.agent.loop import Turn, measured
 from tui.agent.recorder import Recorder
 from tui.clock import Clock
 from tui.config import Config
-from tui.context import request, view
+from tui.context import request
 from tui.context.meter import Meter
+from tui.context.view import Viewer
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.guards.pipeline import GuardLimits
 from tui.messages import Block, Usage, text_block, tool_calls
@@ -79,6 +80,7 @@ class Agent:
         self._loading: asyncio.Task[None] | None = None
         self._cancelled = False
         self._meter = Meter()
+        self._viewer = Viewer()
         self._tools = [tool.schema() for tool in parts.tools.values()]
         self._meter.fixed(parts.system, self._tools)
         self._call_ids: set[str] = set()
@@ -137,7 +139,7 @@ class Agent:
                 session.id, path, self.model, str(self._parts.workspace.root), session.resumed
             )
         ]
-        seen = view.build(session.records, model=self.model)
+        seen = self._viewer.build(session.records, model=self.model)
         findings = (*session.findings, *seen.findings)
         if findings:
             found.append(events.RepairApplied(tuple(f.to_json() for f in findings)))
@@ -313,7 +315,9 @@ class Agent:
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        seen = view.build(self.session.records, model=self.model, prompt_follows=prompt_follows)
+        seen = self._viewer.build(
+            self.session.records, model=self.model, prompt_follows=prompt_follows
+        )
         return request.build(
             model=self.model_info,
             system=self._parts.system,
@@ -332,9 +336,8 @@ class Agent:
     async def _learn(self) -> None:
         """Ask the server for the model's window while the first request is under way."""
         info = await self._parts.provider.model_info(self.model)
-        if info.id == self.model and info != self.model_info:
+        if info.id == self.model:
             self.model_info = info
-            self._publish(measured(self._meter, info))
 
     def _record_interrupt(self, turn: Turn) -> None:
         self._recorder.append(

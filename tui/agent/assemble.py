@@ -102,7 +102,13 @@ def make_agent(
     """
     clock = clock or SystemClock()
     permissions = launch.config.permissions
-    policy = Policy.of(permissions, launch.folders)
+    policy = Policy.of(
+        allow=permissions.allow,
+        ask=permissions.ask,
+        deny=permissions.deny,
+        auto_grant=permissions.auto_grant,
+        private=(launch.folders.config, launch.folders.data),
+    )
     layers = system_prompt.layers(
         launch.workspace,
         today=clock.now().astimezone().date(),
@@ -115,7 +121,7 @@ def make_agent(
             provider=make_provider(launch, clock),
             model=known_model(launch, launch.model),
             tools=builtin_tools(),
-            gate=Gate(policy, launch.workspace, remember_always=remember_always),
+            gate=Gate(policy, remember_always=remember_always),
             approver=approver,
             workspace=launch.workspace,
             system=system_prompt.blocks(layers),

@@ -46,7 +46,8 @@ class SessionFile:
         self._write_problem = ""
         self._sync_problem = ""
         self._doubt = False  # a sync failed: what it covered may be lost
-        self._flushing: asyncio.Future[None] | None = None
+        self._flushing = False
+        self._waiters: list[asyncio.Future[None]] = []
         self._disk: _Disk | None = None
 
     @property
@@ -72,9 +73,11 @@ class SessionFile:
         """
         wanted = self._taken
         while self._synced < wanted:
-            if self._flushing is None:
-                self._flushing = self._flush()
-            await asyncio.shield(self._flushing)
+            if not self._flushing:
+                self._flush()
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
 
     async def close(self) -> None:
         """Sync and let go of the file. Raises StorageError if something could not be saved."""
@@ -88,8 +91,8 @@ class SessionFile:
                 os.close(self._file)
                 self._file = None
 
-    def _flush(self) -> asyncio.Future[None]:
-        """Begin one sync of what has been written by now.
+    def _flush(self) -> None:
+        """Begin one sync of what has been written by now. Raises StorageError if not all has.
 
         After a failed sync the kernel may have dropped the pages. So the first that succeeds
         only proves that the disk answers again: then the same lines are written once more, and
@@ -102,17 +105,13 @@ class SessionFile:
         if self._disk is None:
             self._disk = _Disk()
         taken, lines, doubt = self._taken, len(self._unsynced), self._doubt
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def over(error: OSError | None) -> None:
-            self._flushing = None
+            self._flushing = False
             if error is not None:
                 self._doubt = True
                 self._sync_problem = self._said(error)
-                done.set_exception(self._error())
-                done.exception()  # every waiter may have been cancelled: retrieved here
-                return
-            if doubt:
+            elif doubt:
                 self._unwritten.extendleft(reversed(self._unsynced))
                 self._unsynced.clear()
                 self._doubt = False
@@ -122,10 +121,17 @@ class SessionFile:
                 self._synced = taken
                 for _ in range(lines):
                     self._unsynced.popleft()
-            done.set_result(None)
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if waiter.done():  # cancelled
+                    continue
+                if error is None:
+                    waiter.set_result(None)
+                else:
+                    waiter.set_exception(self._error())
 
+        self._flushing = True
         self._disk.sync(self._file, self.path.parent if self._unnamed else None, over)
-        return done
 
     def _write(self) -> None:
         """Write what is waiting, line by line, until something fails."""

@@ -2,7 +2,7 @@
 
     blocks   one content block by itself         pairs   calls and their results
     order    roles, thinking, how it may end     media   images
-    request  everything beside the messages                  sound   what JSON can carry
+    request  everything beside the messages      sound   what JSON can carry
 
 Codes are the B-numbers of the damage that each rule is about. B27 also stands for a field of a
 wrong type that has no number of its own, B56 for a message that is none, R6 for an unknown type

@@ -218,7 +218,8 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
         if item.seconds is not None and item.seconds >= 0.1
         else None
     )
-    summary: Span | None = (f"  {clip(item.summary, 40)}", detail) if item.summary else None
+    space = "  " if words or seconds else " "
+    summary: Span | None = (space + clip(item.summary, 40), detail) if item.summary else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
     for parts in (
         [state, words, seconds, summary, cut],

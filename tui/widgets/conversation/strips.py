@@ -57,7 +57,8 @@ def overlaid(
 
 
 def with_pill(strip: Strip, text: str, width: int, styles: Mapping[str, Style]) -> Strip:
-    """A strip with `text` on its right end, one cell from the edge."""
-    room = max(0, width - cell_len(text) - 1)
-    pill = Strip([Segment(text, styles["c-pill"]), Segment(" ", styles["text"])])
+    """A strip with `text` on its right end, a cell of space on both sides."""
+    room = max(0, width - cell_len(text) - 2)
+    space = Segment(" ", styles["text"])
+    pill = Strip([space, Segment(text, styles["c-pill"]), space])
     return Strip.join([strip.crop(0, room), pill]).crop(0, width)

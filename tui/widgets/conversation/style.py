@@ -39,7 +39,11 @@ COMPONENTS = {f"conversation--{name}" for name in RULES} | markdown.COMPONENTS
 def css(selector: str) -> str:
     """The rules as nested CSS for the widget `selector`."""
     rules = "\n".join(f"    & > .conversation--{name} {{ {rule} }}" for name, rule in RULES.items())
-    return f"{selector} {{\n{rules}\n}}\n" + markdown.css(selector)
+    plain = "\n".join(  # a terminal's sixteen colours have no tints
+        f"    &:ansi > .conversation--{name} {{ background: transparent; }}"
+        for name in ("added", "removed")
+    )
+    return f"{selector} {{\n{rules}\n{plain}\n}}\n" + markdown.css(selector)
 
 
 def styles(widget: Widget) -> dict[str, Style]:
