@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from textual.screen import Screen
 from tui import commands, themes
 from tui.bridge import AppServices, Bridge, SessionChoice
 from tui.commands import COMMANDS, Desk
+from tui.early import Typed
 from tui.errors import ConfigError, CredentialsError, HoldfastError
 from tui.paths import shorten, workspace_slug
 from tui.screens.chat import MODES, ChatScreen
@@ -37,7 +38,7 @@ class HoldfastApp(App[None]):
     """The program on the full screen.
 
     `choice` is the session to begin with, None shows the browser first; `prompt` is sent as if
-    it had been typed.
+    it had been typed. `early` ends the first frame and says what was typed there.
     """
 
     TITLE = "holdfast"
@@ -51,8 +52,10 @@ class HoldfastApp(App[None]):
         choice: SessionChoice | None = _NEW,
         prompt: str | None = None,
         theme: str = themes.DEFAULT_DARK,
+        early: Callable[[], Typed] | None = None,
     ) -> None:
         super().__init__()
+        self._early = early
         self._services = services
         self._choice = choice
         self._first_prompt = prompt
@@ -78,6 +81,13 @@ class HoldfastApp(App[None]):
         for command in COMMANDS:
             run = partial(self.action_command, command.name)
             yield SystemCommand(f"/{command.name}", command.help, run)
+
+    def on_load(self) -> None:
+        """Take over from the first frame, right before the driver takes the terminal."""
+        typed = self._early() if self._early else Typed()
+        self.chat.prompt.text = typed.draft
+        for text in typed.sent:
+            self.bridge.submit(text)
 
     def on_mount(self) -> None:
         folder = shorten(self._services.workspace)

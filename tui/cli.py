@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
+from tui import early
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.arguments import Options
+    from tui.early import EarlyPrompt
     from tui.errors import HoldfastError
 
 EXIT_FAILED, EXIT_USAGE, EXIT_CREDENTIALS, EXIT_SESSION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
@@ -21,12 +26,12 @@ def main(argv: list[str] | None = None) -> int:
 
     No traceback reaches the terminal: it goes to the log file, and a line says where.
     """
+    words = sys.argv[1:] if argv is None else argv
+    first = early.open_prompt(words)
     from tui.errors import HoldfastError  # noqa: PLC0415
 
     try:
-        from tui.arguments import parse  # noqa: PLC0415
-
-        return _run(parse(sys.argv[1:] if argv is None else argv))
+        return _run(words, first)
     except HoldfastError as error:
         print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
         if error.hint:
@@ -64,7 +69,18 @@ def exit_code(error: HoldfastError) -> int:
             return EXIT_FAILED
 
 
-def _run(options: Options) -> int:
+def _run(words: Sequence[str], first: EarlyPrompt | None) -> int:
+    """Carry out the words. The terminal is as it was when this returns or raises."""
+    try:
+        from tui.arguments import parse  # noqa: PLC0415
+
+        return _dispatch(parse(words), first)
+    finally:
+        if first is not None:
+            first.finish(leave=True)
+
+
+def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     match options.command:
         case "completion":
             from tui.completion import script  # noqa: PLC0415
@@ -82,7 +98,7 @@ def _run(options: Options) -> int:
         case "chat":
             from tui.fullscreen import open_screen  # noqa: PLC0415
 
-            return open_screen(options)
+            return open_screen(options, first)
         case command:
             from tui.errors import UsageError  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""The first frame, painted before anything heavy is loaded; its prompt already takes what is typed.
+"""The first frame, before anything heavy is loaded: a prompt that already takes what is typed.
 
-Imports the standard library only, and little of it. The real screen takes over where this one
-stops: what was typed is handed over as text, and keys that were not read yet stay in the
-terminal's buffer for the real prompt.
+Imports little of the standard library and nothing else (no dataclasses, no typing). The real
+screen takes over where this one stops: what was typed is handed over as text, and keys that were
+not read yet stay in the terminal's buffer for the real prompt.
 """
 
 from __future__ import annotations
@@ -10,32 +10,46 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import signal
 import termios
 import threading
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
 
 _ALT_SCREEN, _MAIN_SCREEN = b"\x1b[?1049h\x1b[?2004h", b"\x1b[?2004l\x1b[?1049l\x1b[?25h"
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _NOT_THE_SCREEN = ("-p", "--print", "-h", "--help", "--version")
 
+SUBCOMMANDS = ("run", "sessions", "doctor", "drill", "completion")
+"""First words that do not open the full screen, as `tui.flags` has them."""
 
-@dataclass(frozen=True, slots=True)
+
 class Typed:
     """What was typed before the real screen stood: prompts that were sent, and one begun."""
 
-    sent: tuple[str, ...] = ()
-    draft: str = ""
+    def __init__(self, sent: Sequence[str] = (), draft: str = "") -> None:
+        self.sent = tuple(sent)
+        self.draft = draft
 
 
-def wanted(argv: Sequence[str], subcommands: frozenset[str]) -> bool:
-    """Whether these words open the full screen, as far as a glance can tell."""
-    if not (os.isatty(0) and os.isatty(1)):
-        return False
-    if argv and argv[0] in subcommands:
-        return False
-    return not any(word in _NOT_THE_SCREEN or word.startswith("--print=") for word in argv)
+def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
+    """A first frame for these words, if they open the full screen as far as a glance can tell."""
+    if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    if argv and argv[0] in SUBCOMMANDS:
+        return None
+    if any(word in _NOT_THE_SCREEN or word.startswith("--print=") for word in argv):
+        return None
+    try:
+        prompt = EarlyPrompt()
+        prompt.start()
+    except (OSError, termios.error):
+        return None
+    return prompt
 
 
 class EarlyPrompt:
@@ -58,9 +72,12 @@ class EarlyPrompt:
     def start(self) -> None:
         """Paint, and take keys from here on."""
         atexit.register(self._restore)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
         raw = termios.tcgetattr(0)
         raw[0] &= ~(termios.IXON | termios.ICRNL | termios.INLCR)
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+        raw[6][termios.VSUSP] = b"\0"
         termios.tcsetattr(0, termios.TCSANOW, raw)
         self._columns, self._rows = os.get_terminal_size(1)
         self._paint()
@@ -75,10 +92,12 @@ class EarlyPrompt:
             os.close(self._wake_read)
             os.close(self._wake_write)
             atexit.unregister(self._restore)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             termios.tcsetattr(0, termios.TCSANOW, self._before)
             if leave:
                 os.write(1, _MAIN_SCREEN)
-        return Typed(tuple(self._sent), self._line)
+        return Typed(self._sent, self._line)
 
     def _restore(self) -> None:
         self.finish(leave=True)
@@ -149,6 +168,10 @@ class EarlyPrompt:
         row = self._rows - 2
         mark = f"\x1b[{row};2H\x1b[1m❯\x1b[0m "
         os.write(1, f"{mark}\x1b[K{shown}".encode("utf-8", "replace"))
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def _cells(char: str) -> int:

@@ -17,6 +17,7 @@ from tui.app import HoldfastApp
 from tui.arguments import Options
 from tui.bridge import AppServices, SessionChoice
 from tui.clock import SystemClock
+from tui.early import EarlyPrompt
 from tui.errors import CredentialsError, UsageError
 from tui.paths import shorten
 from tui.permissions.base import Approver
@@ -28,8 +29,11 @@ from tui.session import catalog
 from tui.session.session import Session
 
 
-def open_screen(options: Options) -> int:
-    """Plain `holdfast`. Returns the exit code; raises UsageError without a terminal."""
+def open_screen(options: Options, first: EarlyPrompt | None) -> int:
+    """Plain `holdfast`. Returns the exit code; raises UsageError without a terminal.
+
+    What was typed at the `first` frame is taken over when the real one stands.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
@@ -42,6 +46,7 @@ def open_screen(options: Options) -> int:
         choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
         prompt=options.prompt,
         theme=wiring.launch.config.theme,
+        early=first.finish if first else None,
     )
     app.run()
     if wiring.session and wiring.session.path and wiring.session.path.exists():

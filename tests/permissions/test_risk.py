@@ -727,6 +727,17 @@ def test_monstrous_lines_are_judged_in_bounded_time(command: str) -> None:
     assert time.monotonic() - started < 10
 
 
+def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:
+    wild = (
+        "\U000a6720{\U000c47d2\U000ecdda\x97\xae\xee\U0006e646\x9f v\xff\xbe\U0004f22el\xb0P\xc0 "
+    )
+    for _ in range(300):
+        assert judge(wild).risk in ORDER
+    assert judge("cat 'naïve 文件.txt'").parts[0].text == "cat 'naïve 文件.txt'"
+    assert judge("echo 文件 && rm -rf ~").risk == "blocked"
+    assert judge("rm -rf 文件").risk == "high-risk"
+
+
 def test_parts_say_what_a_line_does() -> None:
     verdict = judge("cd src && timeout 9 pytest -q > out.txt; sudo git -C x push")
     assert [(part.text, part.risk) for part in verdict.parts] == [

@@ -31,11 +31,13 @@ DIFF = """\
 +        store.append({"n": 1})
      assert store.read() == [{"n": 1}]
 """
-WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF)
-ASKED = Decision("ask", "no rule allows this write", "default", "standard")
+EDITS = "edits of files in ~/proj"
+WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
+ASKED = Decision("ask", "It writes a file.", "default", "standard")
 COMMAND = "rm -rf build && pip install -e ."
-RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND)
-RISKY = Decision("ask", "rm -r removes files for good", "tiers", "high-risk")
+ONLY = "exactly this command"
+RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)
+RISKY = Decision("ask", "`rm -r` removes files for good.", "tiers", "high-risk")
 METER = events.ContextMeasured(
     82_100,
     81_400,

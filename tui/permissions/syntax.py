@@ -22,6 +22,7 @@ _PREFIXED = re.compile(
 
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _MOST_PREFIXES = 20
+_ASCII = bytes(range(128)) + b"a" * 128
 
 
 def parse(command: str) -> tuple[bytes, Node]:
@@ -32,13 +33,21 @@ def parse(command: str) -> tuple[bytes, Node]:
         if not count:
             break
     source = text.encode("utf-8", "replace")
-    root = _parser().parse(source).root_node
+    root = _tree(source)
     if root.has_error and b"$((" in source:  # perhaps no arithmetic, but a subshell in `$(…)`
         other = source.replace(b"$((", b"$( (")
-        again = _parser().parse(other).root_node
+        again = _tree(other)
         if not again.has_error:
             return other, again
     return source, root
+
+
+def _tree(source: bytes) -> Node:
+    """The grammar reads beyond its tables for characters above 255 and may crash the process.
+
+    So it sees a letter for every byte that is not ASCII; places in the text stay the same.
+    """
+    return _parser().parse(source.translate(_ASCII)).root_node
 
 
 @cache

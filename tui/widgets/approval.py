@@ -84,7 +84,7 @@ class ApprovalModal(ModalScreen[Answer]):
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield Static(self._preview(), markup=False)
-            yield Static(f"Asked because {self.decision.reason}", id="why", markup=False)
+            yield Static(self.decision.reason, id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
@@ -152,6 +152,5 @@ class ApprovalModal(ModalScreen[Answer]):
         return Content.styled(text, "$foreground")
 
     def _covers(self) -> str:
-        what = Content(" ".join(self.call.subject.split())).truncate(60, ellipsis=True).plain
-        rule = f"{self.call.tool}({what})" if what else self.call.tool
-        return f"2 and 3 also allow later calls of {rule}"
+        what = self.call.scope or f"later calls of {self.call.tool} just like this one"
+        return f"2 and 3 cover {what}."

@@ -111,9 +111,10 @@ def fill(
 ) -> None:
     """Put a finished call's result on its card. A mark that the card bears stays in front."""
     if item.state != "denied":
-        item.state = "error" if is_error else "ok"
+        item.state = "interrupted" if summary == "interrupted" else "error" if is_error else "ok"
     item.seconds, item.receipt, item.diff = seconds, receipt, diff
-    item.summary = " · ".join(filter(None, (item.summary, summary)))
+    said = "" if item.state == "interrupted" else summary
+    item.summary = " · ".join(filter(None, (item.summary, said)))
     lines = text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:

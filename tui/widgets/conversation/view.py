@@ -280,6 +280,8 @@ class Conversation(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if round(new_value) != self._viewport.y:
+            # A widget that grows is scrolled back first and told of its new size afterwards.
+            self._viewport.height = self.scrollable_content_region.height or self._viewport.height
             self._viewport.scroll(round(new_value))
             self._apply()
 
