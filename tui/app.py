@@ -56,6 +56,7 @@ class HoldfastApp(App[None]):
     ) -> None:
         super().__init__()
         self._early = early
+        self._typed = Typed()
         self._services = services
         self._choice = choice
         self._first_prompt = prompt
@@ -84,10 +85,7 @@ class HoldfastApp(App[None]):
 
     def on_load(self) -> None:
         """Take over from the first frame, right before the driver takes the terminal."""
-        typed = self._early() if self._early else Typed()
-        self.chat.prompt.text = typed.draft
-        for text in typed.sent:
-            self.bridge.submit(text)
+        self._typed = self._early() if self._early else Typed()
 
     def on_mount(self) -> None:
         folder = shorten(self._services.workspace)
@@ -99,6 +97,10 @@ class HoldfastApp(App[None]):
                 asyncio.get_running_loop().add_signal_handler(number, self._leave)
         if self._first_prompt:
             self.bridge.submit(self._first_prompt)
+        if self._typed.draft:
+            self.chat.prompt.put(self._typed.draft)
+        for text in self._typed.sent:
+            self.call_later(commands.route, self.desk, text)
         self.call_after_refresh(self.begin)
 
     async def on_unmount(self) -> None:
@@ -121,12 +123,12 @@ class HoldfastApp(App[None]):
             choice = SessionChoice(row.path if row else None)
         await self._open(choice)
 
-    @work(group="session", exclusive=True)
+    @work(group="session")
     async def open_session(self, choice: SessionChoice) -> None:
         """Leave the session that is shown for another one."""
         if self.bridge.busy:
             self.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
-        else:
+        elif not self.bridge.opening:
             await self._open(choice)
 
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
@@ -226,6 +228,11 @@ class HoldfastApp(App[None]):
                 if self.bridge.agent or choice == _NEW:
                     return
                 choice = _NEW
+            except Exception as error:
+                log.exception("the session could not be opened")
+                what = f"The session could not be opened ({type(error).__name__})."
+                self.chat.notice.say(what, "error", hint="The details are in the log file.")
+                return
             else:
                 return
 
@@ -249,6 +256,14 @@ class HoldfastApp(App[None]):
             if said:
                 self.chat.notice.say(said, "success")
             return True
+
+    def _fatal_error(self) -> None:
+        """A mistake of the program itself: the details go to the log, not to the terminal."""
+        log.critical("the screen failed", exc_info=True)
+        self.panic(
+            "holdfast: stopped by a mistake of its own. "
+            "What was recorded is safe; the details are in the log file."
+        )
 
     def _leave(self) -> None:
         self.run_worker(self.action_quit(), group="leave")

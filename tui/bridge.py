@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,6 +35,8 @@ from tui.workspace import branch_of
 log = logging.getLogger(__name__)
 
 SHELL_TICK_S = 0.1
+
+_shell_numbers = itertools.count(1)
 
 
 class Session(Protocol):
@@ -142,6 +145,7 @@ class Bridge:
     services: AppServices
     agent: Agent | None = None
     presenter: Presenter = field(init=False)
+    opening: bool = False
     _worker: Worker[None] | None = None
     _early: list[str] = field(default_factory=list[str])
 
@@ -158,10 +162,12 @@ class Bridge:
 
         Raises what `make_agent` raises; the session that was open stays then.
         """
+        self.opening = True
         self.chat.work("opening the session")
         try:
             agent = await self.services.make_agent(choice, ModalApprover(self.app, self.chat))
         finally:
+            self.opening = False
             self.chat.idle()
         await self.close()
         self.agent = agent
@@ -177,6 +183,7 @@ class Bridge:
 
     def submit(self, text: str) -> None:
         """Send a prompt, or queue it while something runs or no session stands yet."""
+        self.chat.follow()
         if self.agent is None:
             self._early.append(text)
             self.chat.queued.texts = tuple(self._early)
@@ -184,14 +191,14 @@ class Bridge:
             self.agent.steer(text)
             self.chat.queued.texts = self.agent.queue
         else:
-            self._run(self._turn(self.agent, text))
+            self._run("turn", self._turn(self.agent, text))
 
     def run_shell(self, command: str) -> None:
         """Run the person's own command. Its output is shown; the model does not see it."""
         if self.busy:
             self.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
         else:
-            self._run(self._shell(command))
+            self._run("shell", self._shell(command))
 
     def cancel(self) -> bool:
         """Stop what runs. False when nothing did."""
@@ -217,19 +224,19 @@ class Bridge:
             agent.cancel()
             await agent.close()
 
-    def _run(self, work: Any) -> None:
-        name = "turn" if work.__name__ == "_turn" else "shell"
+    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._worker = self.app.run_worker(work, name=name, group="work", exit_on_error=False)
 
     async def _turn(self, agent: Agent, text: str) -> None:
         """One turn. The boundary: whatever fails inside, the screen stays and says so."""
+        presenter = self.presenter
         self.chat.work("starting")
         recorded, outcome = False, "failed"
         try:
             async for event in agent.send(text):
                 recorded |= isinstance(event, events.UserMessage | events.DirectivesChanged)
                 outcome = event.outcome if isinstance(event, events.TurnFinished) else outcome
-                self.presenter.show(event)
+                presenter.show(event)
         except Exception as error:
             log.exception("the turn failed")
             self._explain(error)
@@ -238,7 +245,7 @@ class Bridge:
         if agent is not self.agent:
             return
         if self.chat.busy:
-            self.presenter.show(events.TurnFinished("failed"))
+            presenter.show(events.TurnFinished("failed"))
         self._retitle()
         left = agent.unqueue() if agent.queue else ()
         self.chat.queued.texts = ()
@@ -260,8 +267,8 @@ class Bridge:
     async def _shell(self, command: str) -> None:
         from tui.tools.process import Process, outcome  # noqa: PLC0415 - not for the first frame
 
-        clock, id_ = self.services.clock, f"shell-{self.services.clock.monotonic()}"
-        show, started = self.presenter.show, self.services.clock.monotonic()
+        clock, id_ = self.services.clock, f"shell-{next(_shell_numbers)}"
+        show, started = self.presenter.show, clock.monotonic()
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         heard: list[bytes] = []
         show(events.ToolStarted(id_, "shell", {"command": command}, command))

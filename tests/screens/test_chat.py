@@ -558,6 +558,32 @@ async def test_keys_of_the_pane_stay_with_the_pane() -> None:
         assert app.chat.prompt.text == ""
 
 
+async def test_the_end_stays_in_sight_when_rows_around_it_come_and_go() -> None:
+    async with running(World()) as (app, pilot):
+        for n in range(60):
+            app.chat.add(NoticeItem(f"line {n}"))
+        await until(pilot, lambda: app.chat.conversation.max_scroll_y > 0)
+        for texts in (("a", "b"), (), ("c",), ()):
+            app.chat.queued.texts = texts
+            await pilot.pause()
+            await pilot.pause()
+            assert app.chat.conversation.following
+        await pilot.resize_terminal(*NARROW)
+        await pilot.pause()
+        assert app.chat.conversation.following
+
+
+async def test_sending_goes_to_the_end() -> None:
+    async with running(World()) as (app, pilot):
+        for n in range(60):
+            app.chat.add(NoticeItem(f"line {n}"))
+        await until(pilot, lambda: app.chat.conversation.max_scroll_y > 0)
+        await pilot.press("pageup")
+        await until(pilot, lambda: not app.chat.conversation.following)
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.conversation.following)
+
+
 async def test_what_is_typed_before_the_session_stands_is_sent_then() -> None:
     world = World()
     async with running(world, prompt="first") as (_, pilot):

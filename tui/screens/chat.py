@@ -24,6 +24,7 @@ from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
 from tui.widgets.notice import NoticeLine
 from tui.widgets.output_view import OutputView
+from tui.widgets.plain import one_line
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 from tui.widgets.queued import Queued
@@ -183,10 +184,14 @@ class ChatScreen(Screen[None]):
         self.remove_class("-fresh")
         self.conversation.append(item)
 
+    def follow(self) -> None:
+        """To the end of the conversation, and along with it."""
+        self.conversation.action_edge(1)
+
     def show_output(self, title: str, text: str) -> None:
         self.remove_class("-no-output")
         self.output_rule.title = Content.assemble(
-            ("output · ", "$text-muted"), (title, "$foreground")
+            ("output · ", "$text-muted"), (one_line(title), "$foreground")
         )
         self.output.show(title, text)
 

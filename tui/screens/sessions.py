@@ -20,6 +20,7 @@ from tui.clock import Clock
 from tui.errors import HoldfastError
 from tui.screens.choices import SessionRow
 from tui.widgets.figures import age, plural, size
+from tui.widgets.plain import one_line
 from tui.widgets.rule import PaneRule
 
 _STATES = {
@@ -51,7 +52,7 @@ def row_line(row: SessionRow, now: datetime, width: int, *, current: bool = Fals
             ("  ", ""),
             (f"{state:<12}", style),
         ]
-    title = Content.styled(" ".join(row.title.split()) or "(no title)", "$foreground")
+    title = Content.styled(one_line(row.title) or "(no title)", "$foreground")
     return Content.assemble(title.truncate(room, ellipsis=True, pad=True), *parts)
 
 

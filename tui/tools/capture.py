@@ -26,13 +26,18 @@ MIN_FREE = 1024**3
 _CHECK_FREE_EVERY = 64 * 1024**2
 
 _ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
-    r"|[PX^_][^\x1b]*\x1b\\"  # DCS and other strings
-    r"|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
+    r"\x1b(?:\[[0-?]{0,999}[ -/]{0,99}[@-~]"  # CSI: colours, cursor
+    r"|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|[PX^_][^\x1b]{0,4096}\x1b\\"  # DCS and other strings
+    r"|[ -/]{1,99}[0-~]|[0-OQ-WYZ\\`-~])"
 )
+_UNFINISHED = re.compile(
+    r"\x1b(?:\[[0-?]{0,999}[ -/]{0,99}|\][^\x07\x1b]{0,4096}\x1b?|[PX^_][^\x1b]{0,4096}\x1b?"
+    r"|[ -/]{0,99})"
+)
+"""The start of an escape sequence that more bytes may complete."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_LONGEST_ESCAPE = 4096
 
 
 class Cleaner:
@@ -41,6 +46,7 @@ class Cleaner:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
+        self._return = ""
         self.changed = False
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
@@ -48,8 +54,12 @@ class Cleaner:
         decoded = self._held + self._decoder.decode(data, final)
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        text = _ESCAPE.sub("", ready).replace("\r\n", "\n").replace("\r", "\n")
-        text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+        plain = self._return + _ESCAPE.sub("", ready)
+        self._return = "\r" if plain.endswith("\r") and not final else ""
+        plain = plain.removesuffix(self._return)
+        text = _CONTROL.sub(
+            "\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n").replace("\r", "\n")
+        )
         if text != ready or "\N{REPLACEMENT CHARACTER}" in text:
             self.changed = True
         return text
@@ -57,13 +67,13 @@ class Cleaner:
 
 def _certain(text: str) -> int:
     """Up to where no later piece can change what `text` means."""
-    end = len(text) - 1 if text.endswith("\r") else len(text)
-    escape = text.rfind("\x1b", max(0, end - _LONGEST_ESCAPE))
-    if escape > 0 and text[escape : escape + 2] == "\x1b\\":
-        escape = text.rfind("\x1b", max(0, end - _LONGEST_ESCAPE), escape)
-    if escape < 0 or _ESCAPE.match(text, escape):
-        return end
-    return min(escape, end)
+    at = text.find("\x1b")
+    while at >= 0:
+        whole = _ESCAPE.match(text, at)
+        if whole is None and _UNFINISHED.fullmatch(text, at):
+            return at
+        at = text.find("\x1b", whole.end() if whole else at + 1)
+    return len(text)
 
 
 class Spill:

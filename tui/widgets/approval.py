@@ -21,6 +21,7 @@ from tui.permissions.base import Answer, Call, Decision
 from tui.widgets.choice import Choice
 from tui.widgets.diff import counts, diff_content
 from tui.widgets.keys import APPROVAL_KEYS, bindings
+from tui.widgets.plain import visible
 
 GRACE_S = 0.5
 
@@ -78,13 +79,13 @@ class ApprovalModal(ModalScreen[Answer]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
-            box.border_title = Content(self.call.tool)
+            box.border_title = Content(visible(self.call.tool))
             if risk := self.decision.risk:
                 box.border_subtitle = Content.styled(risk, _RISKS.get(risk, ""))
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield Static(self._preview(), markup=False)
-            yield Static(self.decision.reason, id="why", markup=False)
+            yield Static(visible(self.decision.reason), id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
@@ -139,7 +140,7 @@ class ApprovalModal(ModalScreen[Answer]):
     def _question(self) -> Content:
         question = Content.styled(_VERBS[self.call.preview_kind], "bold $foreground")
         if self.call.preview_kind == "diff":
-            changes = f"  {self.call.subject}  {counts(self.call.preview)}"
+            changes = f"  {visible(self.call.subject)}  {counts(self.call.preview)}"
             return Content.assemble(question, (changes, "$text-muted"))
         return question
 
@@ -147,10 +148,11 @@ class ApprovalModal(ModalScreen[Answer]):
         text = self.call.preview or self.call.subject or "(nothing to show)"
         if self.call.preview_kind == "diff":
             return diff_content(text)
+        text = visible(text)
         if self.call.preview_kind == "command":
             return Content.assemble(("$ ", "$text-primary"), (text, "bold $foreground"))
         return Content.styled(text, "$foreground")
 
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
-        return f"2 and 3 cover {what}."
+        return f"2 and 3 cover {visible(what)}."

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.widgets.choice import Choice
+from tui.widgets.plain import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Confirmation(ModalScreen[bool]):
             yield Static(self.question.text, classes="text", markup=False)
             if self.question.details:
                 with VerticalScroll(id="details", can_focus=False):
-                    yield Static("\n".join(self.question.details), markup=False)
+                    yield Static("\n".join(map(visible, self.question.details)), markup=False)
             with Horizontal(id="answers"):
                 yield Choice("y", self.question.yes, "yes")
                 yield Choice("n", self.question.no, "no")

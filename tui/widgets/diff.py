@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual.content import Content
 
+from tui.widgets.plain import visible
+
 LINES = 2000
 """Lines that are drawn; the rest is counted."""
 
@@ -13,7 +15,7 @@ _STYLES = {"+": "$text-success on $success-muted", "-": "$text-error on $error-m
 
 def diff_content(diff: str) -> Content:
     """One content line per diff line, all equally wide: changes tinted, hunk marks coloured."""
-    lines = diff.expandtabs(4).splitlines()
+    lines = visible(diff).removesuffix("\n").split("\n")
     width = max((cell_len(line) for line in lines[:LINES]), default=0)
     shown = [
         Content.styled(line + " " * (width - cell_len(line)), _style(line))
@@ -34,6 +36,6 @@ def _style(line: str) -> str:
 
 def counts(diff: str) -> str:
     """+3 −1: added and removed lines."""
-    body = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
+    body = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     added = sum(line.startswith("+") for line in body)
     return f"+{added} −{sum(line.startswith('-') for line in body)}"

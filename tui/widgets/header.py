@@ -8,6 +8,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.widgets.plain import one_line
+
 GAP = 3
 
 
@@ -26,6 +28,8 @@ class HeaderState:
 
 def header_line(state: HeaderState, width: int) -> Content:
     """The header in `width` cells. What matters least gives way first: title, name, branch."""
+    texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
+    folder, branch, model_name, title_text = texts
     lights = Content("  ").join(
         [
             *([Content.styled("think", "$text-secondary")] if state.think else []),
@@ -39,9 +43,9 @@ def header_line(state: HeaderState, width: int) -> Content:
     )
     name = Content.styled("holdfast", "bold $text-primary")
     place = Content.assemble(
-        (state.folder, "$foreground"), (f" ({state.branch})" if state.branch else "", "$text-muted")
+        (folder, "$foreground"), (f" ({branch})" if branch else "", "$text-muted")
     )
-    model = Content.styled(state.model, "$text-muted")
+    model = Content.styled(model_name, "$text-muted")
     room = width - 2 - (lights.cell_length + GAP if lights else 0)
 
     def total(*parts: Content) -> int:
@@ -51,16 +55,16 @@ def header_line(state: HeaderState, width: int) -> Content:
     parts = [name, place, model]
     if total(*parts) > room:
         parts = [place, model]
-    if total(*parts) > room and state.branch:
+    if total(*parts) > room and branch:
         return header_line(replace(state, branch=""), width)
     if (over := total(*parts) - room) > 0:
-        keep = max(8, len(state.folder) - over)
-        parts[-2] = Content.styled(_tail(state.folder, keep), "$foreground")
+        keep = max(8, len(folder) - over)
+        parts[-2] = Content.styled(_tail(folder, keep), "$foreground")
     if total(*parts) > room:
         parts = [model.truncate(max(0, room), ellipsis=True)]
     spare = room - total(*parts) - GAP
-    if state.title and spare >= 12:
-        title = Content.styled(f"“{state.title}”", "italic $foreground")
+    if title_text and spare >= 12:
+        title = Content.styled(f"“{title_text}”", "italic $foreground")
         parts.append(title.truncate(spare, ellipsis=True))
     left = Content(" " * GAP).join([p for p in parts if p])
     fill = max(0, width - 2 - left.cell_length - lights.cell_length)

@@ -8,6 +8,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.widgets.plain import one_line
+
 Kind: TypeAlias = Literal["info", "warning", "error", "success"]
 
 _MARKS: dict[Kind, tuple[str, str]] = {
@@ -33,8 +35,8 @@ class NoticeLine(Widget):
         glyph, style = _MARKS[kind]
         self.content = Content.assemble(
             (f"{glyph} ", f"bold {style}"),
-            (text, style if kind in {"warning", "error"} else "$foreground"),
-            (f" {hint}" if hint else "", "$text-muted"),
+            (one_line(text), style if kind in {"warning", "error"} else "$foreground"),
+            (f" {one_line(hint)}" if hint else "", "$text-muted"),
         )
         self.add_class("-shown")
 

@@ -6,6 +6,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.widgets.plain import one_line
+
 ROWS = 3
 
 
@@ -27,7 +29,7 @@ class Queued(Widget):
         shown = self.texts if len(self.texts) <= ROWS else self.texts[: ROWS - 1]
         rows = [
             Content.assemble(
-                ("queued ", "$text-secondary"), (" ".join(text.split()), "$text-muted")
+                ("queued ", "$text-secondary"), (one_line(text), "$text-muted")
             ).truncate(width, ellipsis=True)
             for text in shown
         ]

@@ -10,6 +10,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.clock import Clock
+from tui.widgets.plain import one_line
 
 
 class RetryBanner(Widget):
@@ -36,7 +37,7 @@ class RetryBanner(Widget):
     def wait(self, reason: str, *, attempt: int, max_attempts: int, delay_s: float) -> None:
         """Show a retry that comes in `delay_s` seconds."""
         self._due = self._clock.monotonic() + delay_s
-        self._reason, self._which = reason, f"retry {attempt} of {max_attempts}"
+        self._reason, self._which = one_line(reason), f"retry {attempt} of {max_attempts}"
         self.add_class("-waiting")
         self.tick()
         if self._timer:

@@ -12,6 +12,7 @@ from textual.style import Style
 from textual.widget import Widget
 
 from tui.widgets.figures import money, plural
+from tui.widgets.plain import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class StatusState:
 def status_line(state: StatusState, width: int) -> Content:
     """The line in `width` cells. Hints at the end of the list give way first."""
     if state.trouble:
-        saved = Content.styled(f"● not saved: {state.trouble}", "bold $text-error")
+        saved = Content.styled(f"● not saved: {one_line(state.trouble)}", "bold $text-error")
     elif not state.keeping:
         saved = Content.styled("○ kept in memory only", "$text-muted")
     else:

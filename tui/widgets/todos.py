@@ -8,6 +8,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.widgets.plain import one_line
+
 ROWS = 6
 
 _MARKS = {
@@ -26,7 +28,7 @@ def todo_lines(todos: Sequence[dict[str, str]], rows: int = ROWS) -> Content:
     start = max(0, min(current - 1, len(todos) - room))
     for todo in todos[start : start + room]:
         glyph, mark, style = _MARKS.get(todo.get("status", ""), _MARKS["pending"])
-        text = " ".join(todo.get("text", "").split())
+        text = one_line(todo.get("text", ""))
         lines.append(Content.assemble((f"{glyph} ", mark), (text, style)))
     return Content("\n").join(lines)
 

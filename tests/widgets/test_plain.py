@@ -1,0 +1,46 @@
+"""Text from outside can neither steer the terminal nor disguise itself."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.widgets.plain import one_line, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rm -rf x\x1b[2K\rls", "rm -rf x\\x1b[2K\\x0dls"),
+        ("a\u202eb", "a\\u202eb"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("soft\xadhyphen", "soft\\xadhyphen"),
+        ("line one\r\nline two\n", "line one\nline two\n"),
+        ("\tindented", "    indented"),
+        ("naïve 日本語 ✓", "naïve 日本語 ✓"),
+        ("\x07\x08", "\\x07\\x08"),
+    ],
+)
+def test_what_a_person_decides_about_cannot_hide(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.text())
+def test_nothing_invisible_is_left(text: str) -> None:
+    left = {unicodedata.category(c) for c in visible(text) if c != "\n"}
+    assert not left & {"Cc", "Cs", "Zl", "Zp"}
+    assert not {c for c in visible(text) if unicodedata.bidirectional(c) in {"RLO", "LRO", "RLI"}}
+
+
+@given(st.text())
+def test_titles_are_one_line_without_control_characters(text: str) -> None:
+    line = one_line(text)
+    assert "\n" not in line
+    assert not {unicodedata.category(c) for c in line} & {"Cc", "Cs"}
+
+
+def test_a_title_loses_its_escape_sequences() -> None:
+    assert one_line("\x1b[31mred\x1b[0m \n title") == "red title"
