@@ -259,7 +259,7 @@ class HoldfastApp(App[None]):
 
     def _fatal_error(self) -> None:
         """A mistake of the program itself: the details go to the log, not to the terminal."""
-        log.critical("the screen failed", exc_info=True)
+        log.critical("the screen failed", exc_info=self._exception)
         self.panic(
             "holdfast: stopped by a mistake of its own. "
             "What was recorded is safe; the details are in the log file."

@@ -39,6 +39,7 @@ class Launch:
     config: Config
     folders: Folders
     practice: bool = False
+    practice_delay_s: float = 0.0
     script: Path | None = None
     key: str | None = field(default=None, repr=False)
     elevated: bool = False
@@ -62,7 +63,9 @@ def make_provider(launch: Launch, clock: Clock) -> Provider:
         from tui.provider.practice.script import read_script  # noqa: PLC0415
 
         script = read_script(launch.script) if launch.script else None
-        model: Provider = PracticeModel(clock=clock, script=script)
+        model: Provider = PracticeModel(
+            clock=clock, script=script, delay_s=launch.practice_delay_s
+        )
     else:
         from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
 

@@ -124,7 +124,7 @@ def fill(
 
 def title_of(item: ToolItem) -> str:
     """What the output pane calls a tool call."""
-    return f"{item.name}  {item.label}".strip()
+    return f"{item.name} {item.label}".strip()
 
 
 def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
