@@ -12,7 +12,8 @@ _FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
 _COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")
 
 for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
-    del os.environ[_name]
+    if not _name.startswith("TEXTUAL_SNAPSHOT_"):  # the plugin's own, set for its workers
+        del os.environ[_name]
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
     _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]

@@ -92,6 +92,7 @@ class HoldfastApp(App[None]):
         self.chat.header.state = replace(self.chat.header.state, folder=folder)
         for problem in self._theme_problems[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
+        self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().add_signal_handler(number, self._leave)
@@ -264,6 +265,10 @@ class HoldfastApp(App[None]):
             "holdfast: stopped by a mistake of its own. "
             "What was recorded is safe; the details are in the log file."
         )
+
+    def _resumed(self, _: object) -> None:
+        """After fg: the terminal shows nothing of what was drawn before."""
+        self.refresh(layout=True)
 
     def _leave(self) -> None:
         self.run_worker(self.action_quit(), group="leave")

@@ -366,6 +366,49 @@ async def test_an_approval_is_answered_by_the_mouse() -> None:
         assert world.agent.answers == [Answer("always")]
 
 
+@pytest.mark.parametrize("kind", ["command", "diff", "text"])
+async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any) -> None:
+    text = f"--- a\n+++ a\n+{'x' * 200} TAIL\n"
+    if kind != "diff":
+        text = f"echo {'word ' * 60}; rm -rf TAIL"
+    world = World()
+    call = Call("t1", "run_command", "run", text, text, (), kind, text)
+    long = Call("t2", "run_command", "run", text, text, (), kind, text * 40)
+    world.scripts.append(turn(Ask(call, ASKED), Ask(long, ASKED)))
+    async with running(world, NARROW) as (app, pilot):
+        await say(pilot, "go")
+        for asked in (call, long):
+            await until(pilot, lambda asked=asked: getattr(app.screen, "call", None) is asked)
+            preview = app.screen.query_one("#preview")
+            assert preview.children[0].region.right <= app.screen.region.right
+            assert app.screen.query_one("#refuse").region in app.screen.region
+            if asked is call:
+                shown = "".join(
+                    strip.text
+                    for strip in preview.children[0].render_lines(preview.children[0].size.region)
+                )
+                assert "TAIL" in shown
+            else:
+                assert preview.max_scroll_y > 0
+                await pilot.press("end")
+                await until(pilot, lambda p=preview: p.scroll_y == p.max_scroll_y)
+            world.clock.elapsed += 0.6
+            await pilot.press("1")
+        await until(pilot, lambda: not app.bridge.busy)
+
+
+async def test_an_escape_sequence_in_a_question_is_spelt_out() -> None:
+    world = World()
+    evil = "ls\x1b[2K\rrm -rf ~"
+    world.scripts.append(
+        turn(Ask(Call("t1", "run_command", "run", evil, evil, (), "command", evil), ASKED))
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        assert "ls\\x1b[2K\\x0drm -rf ~" in str(app.screen.query_one("#preview Static").render())
+
+
 async def test_stopping_the_turn_takes_the_question_away() -> None:
     world = World()
     world.scripts.append(turn(Ask(WRITE, ASKED)))

@@ -13,8 +13,9 @@ from tui.screens.choices import SessionRow
 from tui.screens.sessions import columns, matches, row_line
 from tui.widgets import figures
 from tui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
-from tui.widgets.diff import counts, diff_content
+from tui.widgets.diff import counts, diff_rows
 from tui.widgets.header import HeaderState, header_line
+from tui.widgets.plain import visible
 from tui.widgets.status_line import Hint, StatusState, status_line
 from tui.widgets.todos import todo_lines
 
@@ -152,17 +153,25 @@ def test_durations_money_and_sizes() -> None:
 def test_a_diff_is_counted_without_its_file_names() -> None:
     diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n same\n"
     assert counts(diff) == "+2 −1"
-    shown = diff_content(diff).plain.splitlines()
-    assert [line.rstrip() for line in shown] == diff.splitlines()
-    assert len({len(line) for line in shown}) == 1
+    shown = [row.plain for row in diff_rows(diff, 40)]
+    assert [row.rstrip() for row in shown] == diff.splitlines()
+    assert {len(row) for row in shown} == {40}
 
 
 def test_a_diff_is_never_markup() -> None:
-    assert diff_content("+[bold red]x[/]").plain == "+[bold red]x[/]"
+    assert diff_rows("+[bold red]x[/]", 20)[0].plain.rstrip() == "+[bold red]x[/]"
 
 
 def test_a_long_diff_is_cut_with_a_count() -> None:
-    assert diff_content("+x\n" * 2500).plain.endswith("… and 500 more lines")
+    assert diff_rows("+x\n" * 2500, 20)[-1].plain == "… and 500 more lines"
+
+
+@given(st.text(), st.integers(2, 40))
+def test_no_character_of_a_diff_is_lost(text: str, width: int) -> None:
+    rows = diff_rows(text, width)
+    assert all(row.cell_length == width for row in rows)
+    drawn = "".join(row.plain for row in rows).replace(" ", "")
+    assert drawn == visible(text).replace("\n", "").replace(" ", "")
 
 
 def _row(title: str, state: str = "ok") -> SessionRow:

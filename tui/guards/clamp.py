@@ -22,6 +22,8 @@ SUFFIX = (
 PLACEHOLDER = "[tool output truncated]"
 
 _SUFFIX_LINES = 2
+_ENDS_LINES = 5
+"""A line of each end, and the notice with the blank lines around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
     """
     if _fits(texts, room):
         return texts
-    if len(texts) == 1 and keep == "ends":
+    if len(texts) == 1 and keep == "ends" and room.lines >= _ENDS_LINES:
         return [_ends(texts[0], room)]
     kept: list[str] = []
     for index, text in enumerate(texts):
@@ -59,7 +61,7 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
         reserved = room.less(
             bytes=len(SUFFIX) + later * len(PLACEHOLDER), lines=_SUFFIX_LINES + later
         )
-        if reserved.bytes < 0 or reserved.lines < 0:
+        if reserved.bytes < 0 or reserved.lines < 1:  # an empty prefix is a line too
             kept.append(f"[tool output truncated: {later + 1} more blocks]")
             return kept
         if later and reserved.holds(text):
@@ -78,9 +80,8 @@ def _fits(texts: Sequence[str], room: Room) -> bool:
 def _ends(text: str, room: Room) -> str:
     """Head and tail with the notice between them; the tail gets what the head leaves free."""
     bytes_free = room.bytes - len(SUFFIX) - 2
-    lines_free = room.lines - _SUFFIX_LINES - 1
+    lines_free = room.lines - _ENDS_LINES + 2
     head = head_bytes(head_lines(text, lines_free // 2), bytes_free // 2)
-    tail = tail_bytes(
-        tail_lines(text, lines_free - line_count(head)), bytes_free - byte_length(head)
-    )
+    tail_room = lines_free - max(1, line_count(head))
+    tail = tail_bytes(tail_lines(text, tail_room), bytes_free - byte_length(head))
     return f"{head}{SUFFIX}\n\n{tail}"

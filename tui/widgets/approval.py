@@ -14,12 +14,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui.clock import Clock
 from tui.permissions.base import Answer, Call, Decision
 from tui.widgets.choice import Choice
-from tui.widgets.diff import counts, diff_content
+from tui.widgets.diff import DiffView, counts
 from tui.widgets.keys import APPROVAL_KEYS, bindings
 from tui.widgets.plain import visible
 
@@ -45,17 +46,16 @@ class ApprovalModal(ModalScreen[Answer]):
     DEFAULT_CSS = """
     ApprovalModal { align: center bottom; background: $background 55%; }
     ApprovalModal #box {
-        width: 100%; max-width: 120; height: auto; max-height: 80%;
+        width: 100%; max-width: 120; height: auto; max-height: 100%; overflow-y: auto;
         background: $surface; border: round $warning; padding: 0 2;
         border-title-color: $text-warning; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     ApprovalModal.-high-risk #box { border: round $error; border-title-color: $text-error; }
     ApprovalModal #preview {
-        height: auto; max-height: 18; margin: 1 0; background: $background; padding: 0 1;
+        height: auto; max-height: 40vh; margin: 1 0; background: $background; padding: 0 1;
         scrollbar-size-vertical: 1;
     }
-    ApprovalModal #preview Static { width: auto; min-width: 100%; }
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
     ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
     ApprovalModal Input { display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1; }
@@ -84,7 +84,7 @@ class ApprovalModal(ModalScreen[Answer]):
                 box.border_subtitle = Content.styled(risk, _RISKS.get(risk, ""))
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
-                yield Static(self._preview(), markup=False)
+                yield self._preview()
             yield Static(visible(self.decision.reason), id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
@@ -144,14 +144,14 @@ class ApprovalModal(ModalScreen[Answer]):
             return Content.assemble(question, (changes, "$text-muted"))
         return question
 
-    def _preview(self) -> Content:
+    def _preview(self) -> Widget:
         text = self.call.preview or self.call.subject or "(nothing to show)"
         if self.call.preview_kind == "diff":
-            return diff_content(text)
-        text = visible(text)
+            return DiffView(text)
         if self.call.preview_kind == "command":
-            return Content.assemble(("$ ", "$text-primary"), (text, "bold $foreground"))
-        return Content.styled(text, "$foreground")
+            command = ("$ ", "$text-primary"), (visible(text), "bold $foreground")
+            return Static(Content.assemble(*command), markup=False)
+        return Static(visible(text), markup=False)
 
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"

@@ -1,9 +1,11 @@
-"""A unified diff in colour. The text is shown as it is, never as markup."""
+"""A unified diff in colour. The text is shown as it is, never as markup, and never cut off."""
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
 
 from tui.widgets.plain import visible
 
@@ -13,17 +15,17 @@ LINES = 2000
 _STYLES = {"+": "$text-success on $success-muted", "-": "$text-error on $error-muted"}
 
 
-def diff_content(diff: str) -> Content:
-    """One content line per diff line, all equally wide: changes tinted, hunk marks coloured."""
+def diff_rows(diff: str, width: int) -> list[Content]:
+    """The rows of a diff, each exactly `width` cells: long lines go on in the next row."""
     lines = visible(diff).removesuffix("\n").split("\n")
-    width = max((cell_len(line) for line in lines[:LINES]), default=0)
-    shown = [
-        Content.styled(line + " " * (width - cell_len(line)), _style(line))
-        for line in lines[:LINES]
-    ]
-    if more := len(lines) - len(shown):
-        shown.append(Content.styled(f"… and {more:,} more lines", "$text-muted"))
-    return Content("\n").join(shown)
+    rows: list[Content] = []
+    for line in lines[:LINES]:
+        style = _style(line)
+        for piece in chop_cells(line, width) or [""]:
+            rows.append(Content.styled(piece + " " * (width - cell_len(piece)), style))
+    if len(lines) > LINES:
+        rows.append(Content.styled(f"… and {len(lines) - LINES:,} more lines", "$text-muted"))
+    return rows
 
 
 def _style(line: str) -> str:
@@ -39,3 +41,21 @@ def counts(diff: str) -> str:
     body = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     added = sum(line.startswith("+") for line in body)
     return f"+{added} −{sum(line.startswith('-') for line in body)}"
+
+
+class DiffView(Widget):
+    """As high as its diff is at its width."""
+
+    DEFAULT_CSS = """
+    DiffView { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, diff: str) -> None:
+        super().__init__()
+        self._diff = diff
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(diff_rows(self._diff, max(1, width)))
+
+    def render(self) -> Content:
+        return Content("\n").join(diff_rows(self._diff, max(1, self.content_size.width)))
