@@ -35,6 +35,8 @@ from tui.workspace import branch_of
 log = logging.getLogger(__name__)
 
 SHELL_TICK_S = 0.1
+BURST = 64
+"""So many events are drawn before the loop gets a turn."""
 
 _shell_numbers = itertools.count(1)
 
@@ -231,9 +233,12 @@ class Bridge:
         """One turn. The boundary: whatever fails inside, the screen stays and says so."""
         presenter = self.presenter
         self.chat.work("starting")
-        recorded, outcome = False, "failed"
+        recorded, outcome, seen = False, "failed", 0
         try:
             async for event in agent.send(text):
+                seen += 1
+                if seen % BURST == 0:
+                    await asyncio.sleep(0)
                 recorded |= isinstance(event, events.UserMessage | events.DirectivesChanged)
                 outcome = event.outcome if isinstance(event, events.TurnFinished) else outcome
                 presenter.show(event)

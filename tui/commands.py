@@ -229,7 +229,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("theme", "list the themes, or switch", _theme, argument="[NAME]"),
     Command("think", "reason step by step before acting", argument="[on|off]"),
     Command("verbose", "show every decision", argument="[on|off]"),
-    Command("elevated", "ask for nothing; blocked commands stay blocked", argument="[on|off]"),
+    Command("elevated", "nothing is asked any more", argument="[on|off]"),
     Command("quit", "save and leave", _quit, ("exit",)),
 )
 """In the order of the help screen."""

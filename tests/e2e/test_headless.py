@@ -5,64 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-HOLDFAST = [sys.executable, "-m", "tui"]
+from tests.support.program import Program, until
 
 
-class Runner:
-    def __init__(self, work: Path, env: dict[str, str]) -> None:
-        self.work, self.env = work, env
-
-    def __call__(
-        self, *argv: str, stdin: str | None = None, code: int = 0
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*HOLDFAST, *argv],
-            cwd=self.work,
-            env=self.env,
-            input=stdin if stdin is not None else "",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr + done.stdout
-        return done
-
-    def lines(self, *argv: str, code: int = 0) -> list[dict[str, Any]]:
-        done = self(*argv, "--output-format", "stream-json", code=code)
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.fixture
-def holdfast(work: Path, env: dict[str, str]) -> Runner:
-    return Runner(work, env)
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Callable[[str], str]:
-    def write(text: str) -> str:
-        path = tmp_path / "script.toml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def test_text_is_the_answer_alone(holdfast: Runner) -> None:
+def test_text_is_the_answer_alone(holdfast: Program) -> None:
     done = holdfast("--practice", "-p", "read README.md")
     assert "The demo project." in done.stdout
 
 
-def test_json_is_one_object(holdfast: Runner) -> None:
+def test_json_is_one_object(holdfast: Program) -> None:
     done = holdfast("--practice", "-p", "read README.md", "--output-format", "json")
     found = json.loads(done.stdout)
     assert set(found) == {
@@ -89,7 +43,7 @@ def test_json_is_one_object(holdfast: Runner) -> None:
     }
 
 
-def test_stream_json_tells_everything_in_order(holdfast: Runner) -> None:
+def test_stream_json_tells_everything_in_order(holdfast: Program) -> None:
     lines = holdfast.lines("--practice", "-p", "read README.md")
     types = [line["type"] for line in lines if not line["type"].endswith("_delta")]
     assert types == [
@@ -112,7 +66,7 @@ def test_stream_json_tells_everything_in_order(holdfast: Runner) -> None:
     assert lines[-1]["outcome"] == "done"
 
 
-def test_only_directives_give_three_events(holdfast: Runner) -> None:
+def test_only_directives_give_three_events(holdfast: Program) -> None:
     types = [line["type"] for line in holdfast.lines("--practice", "-p", "/think")]
     assert [t for t in types if t not in {"context_measured", "notice"}] == [
         "session_started",
@@ -121,7 +75,7 @@ def test_only_directives_give_three_events(holdfast: Runner) -> None:
     ]
 
 
-def test_writes_need_a_rule(holdfast: Runner) -> None:
+def test_writes_need_a_rule(holdfast: Program) -> None:
     ask = ("--practice", "-p", "create notes.txt with hello")
     done = holdfast(*ask)
     assert "--allow" in done.stderr
@@ -130,18 +84,18 @@ def test_writes_need_a_rule(holdfast: Runner) -> None:
     assert (holdfast.work / "notes.txt").read_text().strip() == "hello"
 
 
-def test_deny_beats_allow_and_yolo(holdfast: Runner) -> None:
+def test_deny_beats_allow_and_yolo(holdfast: Program) -> None:
     ask = ("--practice", "-p", "create notes.txt with hello", "--deny", "write_file")
     holdfast(*ask, "--allow", "write_file")
     assert not (holdfast.work / "notes.txt").exists()
 
 
-def test_yolo_asks_nothing(holdfast: Runner) -> None:
+def test_yolo_asks_nothing(holdfast: Program) -> None:
     holdfast("--practice", "-y", "-p", "change demo to sample in README.md")
     assert "sample project" in (holdfast.work / "README.md").read_text()
 
 
-def test_stdin_is_added_and_sets_no_directive(holdfast: Runner) -> None:
+def test_stdin_is_added_and_sets_no_directive(holdfast: Program) -> None:
     done = holdfast(
         "--practice", "-p", "--output-format", "stream-json", stdin="/think read README.md"
     )
@@ -149,7 +103,7 @@ def test_stdin_is_added_and_sets_no_directive(holdfast: Runner) -> None:
     assert "directives_changed" not in {line["type"] for line in lines}
 
 
-def test_continue_goes_on_with_the_newest_session(holdfast: Runner) -> None:
+def test_continue_goes_on_with_the_newest_session(holdfast: Program) -> None:
     first = holdfast.lines("--practice", "-p", "read README.md")
     again = holdfast.lines("--practice", "-c", "-p", "list")
     assert again[0]["session_id"] == first[0]["session_id"]
@@ -158,19 +112,19 @@ def test_continue_goes_on_with_the_newest_session(holdfast: Runner) -> None:
     assert sent["messages"] == 5
 
 
-def test_no_session_leaves_nothing(holdfast: Runner, home: Path) -> None:
+def test_no_session_leaves_nothing(holdfast: Program, home: Path) -> None:
     lines = holdfast.lines("--practice", "--no-session", "-p", "read README.md")
     assert lines[0]["path"] is None
     assert not list(home.rglob("*.jsonl"))
 
 
-def test_exit_2_usage(holdfast: Runner) -> None:
+def test_exit_2_usage(holdfast: Program) -> None:
     assert "--frobnicate" in holdfast("-p", "x", "--frobnicate", code=2).stderr
     assert "prompt" in holdfast("--practice", "-p", code=2).stderr
     assert "not a folder" in holdfast("-C", "nowhere", "-p", "x", code=2).stderr
 
 
-def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Runner, home: Path) -> None:
+def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Program, home: Path) -> None:
     (home / "config").mkdir(parents=True)
     (home / "config" / "config.toml").write_text("[retry]\nmax_delay_ms = 999999\n")
     err = holdfast("--practice", "-p", "x", code=2).stderr
@@ -178,20 +132,20 @@ def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Runner, home
     assert "retry.max_delay_ms" in err
 
 
-def test_exit_2_without_a_terminal(holdfast: Runner) -> None:
+def test_exit_2_without_a_terminal(holdfast: Program) -> None:
     assert "-p" in holdfast("--practice", code=2).stderr
 
 
-def test_exit_3_without_a_key(holdfast: Runner) -> None:
+def test_exit_3_without_a_key(holdfast: Program) -> None:
     assert "ANTHROPIC_API_KEY" in holdfast("-p", "x", code=3).stderr
 
 
-def test_exit_4_unknown_session(holdfast: Runner) -> None:
+def test_exit_4_unknown_session(holdfast: Program) -> None:
     assert "nothere" in holdfast("--practice", "-r", "nothere", "-p", "x", code=4).stderr
 
 
 def test_exit_1_a_failed_turn_still_gives_its_object(
-    holdfast: Runner, script: Callable[[str], str]
+    holdfast: Program, script: Callable[[str], str]
 ) -> None:
     path = script('[[turn]]\nfaults = [{status = 400}]\ntext = "x"\n')
     done = holdfast("--practice-script", path, "-p", "x", "--output-format", "json", code=1)
@@ -201,55 +155,35 @@ def test_exit_1_a_failed_turn_still_gives_its_object(
     assert "invalid_request" in done.stderr
 
 
-def test_exit_1_a_limit(holdfast: Runner) -> None:
+def test_exit_1_a_limit(holdfast: Program) -> None:
     done = holdfast("--practice", "-p", "read README.md", "--max-turns", "1", code=1)
     assert "--max-turns" in done.stderr
 
 
-def test_exit_130_interrupted(
-    work: Path, env: dict[str, str], script: Callable[[str], str]
-) -> None:
+def test_exit_130_interrupted(holdfast: Program, script: Callable[[str], str]) -> None:
     path = script('[[turn]]\ntext = "slow"\ndelay_s = 600\n')
-    with subprocess.Popen(
-        [*HOLDFAST, "--practice-script", path, "-p", "x", "--output-format", "stream-json"],
-        cwd=work,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    ask = ("--practice-script", path, "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if json.loads(line)["type"] == "request_sent":
-                process.send_signal(signal.SIGINT)
-                break
+        until(process, "request_sent")
+        process.send_signal(signal.SIGINT)
         rest = [json.loads(line) for line in process.stdout]
         assert process.wait(20) == 130
     assert rest[-1] == {**rest[-1], "type": "turn_finished", "outcome": "interrupted"}
 
 
 def test_kill_9_in_a_command_then_continue(
-    holdfast: Runner, work: Path, env: dict[str, str], script: Callable[[str], str]
+    holdfast: Program, work: Path, script: Callable[[str], str]
 ) -> None:
     path = script(
         '[[turn]]\ntext = "Running."\n'
         'tools = [{name = "run_command", input = '
         '{command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
     )
-    with subprocess.Popen(
-        [*HOLDFAST, "--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json"],
-        cwd=work,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["type"] == "tool_output" and "begun" in event["text"]:
-                process.kill()
-                break
+    ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
+        until(process, "tool_output", "begun")
+        process.kill()
     os.kill(int((work / "pid").read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
     lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
     repaired = next(line for line in lines if line["type"] == "repair_applied")
@@ -257,7 +191,7 @@ def test_kill_9_in_a_command_then_continue(
     assert lines[-1]["outcome"] == "done"
 
 
-def test_version_help_and_completion(holdfast: Runner) -> None:
+def test_version_help_and_completion(holdfast: Program) -> None:
     assert holdfast("--version").stdout.startswith("holdfast ")
     assert "--practice" in holdfast("--help").stdout
     assert "holdfast" in holdfast("completion", "bash").stdout

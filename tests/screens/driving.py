@@ -13,6 +13,7 @@ from tests.support.fake_agent import MODEL, Step, World
 from tui.agent import events
 from tui.app import HoldfastApp
 from tui.messages import Usage
+from tui.widgets.conversation.items import Item
 
 WIDE, NARROW = (120, 40), (80, 24)
 
@@ -53,3 +54,8 @@ def turn(*steps: Step, text: str = "go") -> list[Step]:
 def answer(text: str) -> list[Step]:
     """An answer, streamed in one piece."""
     return [events.TextDelta(text), events.AssistantMessage(text, "end_turn", Usage(1000, 50))]
+
+
+def items(app: HoldfastApp, kind: type[Item]) -> list[Any]:
+    """The items of one kind that the conversation holds, in order."""
+    return [item for item in app.chat.conversation.items if isinstance(item, kind)]

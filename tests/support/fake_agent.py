@@ -45,7 +45,14 @@ class Hold:
         await self._released.wait()
 
 
-Step = Event | Ask | Hold | Exception
+class Burst:
+    """A step of a script: so many pieces of text, all at once."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+Step = Event | Ask | Hold | Burst | Exception
 Script = Sequence[Step]
 
 
@@ -105,6 +112,9 @@ class FakeAgent:
                     self.answers.append(await self.approver.ask(step.call, step.decision))
                 elif isinstance(step, Hold):
                     await step.wait()
+                elif isinstance(step, Burst):
+                    for number in range(step.count):
+                        out.put_nowait(events.TextDelta(f"{number} "))
                 else:
                     ended = ended or isinstance(step, events.TurnFinished)
                     out.put_nowait(step)

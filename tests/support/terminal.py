@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -100,6 +100,16 @@ class Terminal:
                 missing = [word for word in words if word not in self.text]
                 raise AssertionError(f"never saw {missing} in: …{self.text[-3000:]}")
             self.read(min(left, 0.1))
+
+    def press(self, key: str, done: Callable[[], bool], *, seconds: float = 20) -> None:
+        """Press a key until it counts: a question takes none within half a second of another."""
+        until = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < until, f"{key!r} did nothing: …{self.text[-2000:]}"
+            quiet = time.monotonic() + 0.8
+            while time.monotonic() < quiet:
+                self.read(0.1)
+            self.type(key)
 
     def kill(self) -> None:
         """kill -9 of the program alone, as a crash would."""

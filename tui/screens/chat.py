@@ -156,6 +156,8 @@ class ChatScreen(Screen[None]):
 
     def work(self, phase: str) -> None:
         """Something is going on: say what, and since when."""
+        if phase == self._phase:
+            return
         if not self._phase:
             self._since = self.clock.monotonic()
             self._hints(BUSY_HINTS, "Type ahead: it is sent when the agent can take it")

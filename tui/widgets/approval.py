@@ -155,4 +155,7 @@ class ApprovalModal(ModalScreen[Answer]):
 
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
-        return f"2 and 3 cover {visible(what)}."
+        covers = f"2 and 3 cover {visible(what)}."
+        if self.call.effect == "run":
+            covers += " A command that runs can reach beyond this folder."
+        return covers

@@ -20,9 +20,9 @@ def diff_rows(diff: str, width: int) -> list[Content]:
     lines = visible(diff).removesuffix("\n").split("\n")
     rows: list[Content] = []
     for line in lines[:LINES]:
-        style = _style(line)
-        for piece in chop_cells(line, width) or [""]:
-            rows.append(Content.styled(piece + " " * (width - cell_len(piece)), style))
+        pieces = chop_cells(line, width) or [""]
+        padded = (piece + " " * (width - cell_len(piece)) for piece in pieces)
+        rows += [Content.styled(piece, _style(line)) for piece in padded]
     if len(lines) > LINES:
         rows.append(Content.styled(f"… and {len(lines) - LINES:,} more lines", "$text-muted"))
     return rows
@@ -54,7 +54,7 @@ class DiffView(Widget):
         super().__init__()
         self._diff = diff
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         return len(diff_rows(self._diff, max(1, width)))
 
     def render(self) -> Content:

@@ -1,0 +1,127 @@
+"""What is typed with a slash or an exclamation mark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.screens.driving import answer, items, running, say, turn, until
+from tests.support.fake_agent import MODEL, World
+from tui.agent import events
+from tui.commands import COMMANDS
+from tui.screens.help import HelpScreen
+from tui.widgets.conversation.items import (
+    NoticeItem,
+    ToolItem,
+)
+from tui.widgets.keys import HELP
+
+
+async def test_an_unknown_command_keeps_what_was_typed() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/modle x")
+        assert app.chat.prompt.text == "/modle x"
+        assert "There is no /modle. Did you mean /model?" in app.chat.notice.text
+        assert world.agent.sent == []
+        await pilot.press("y")
+        assert app.chat.notice.text == ""
+
+
+@pytest.mark.parametrize("text", ["/usr/bin/x is broken", " /modle x", "/", "//"])
+async def test_what_is_no_command_is_sent(text: str) -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await say(pilot, text)
+        await until(pilot, lambda: world.agent.sent == [text])
+
+
+@pytest.mark.parametrize("text", ["/think", "/think /verbose look at it", "/elevated off"])
+async def test_directives_go_to_the_agent_as_typed(text: str) -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await say(pilot, text)
+        await until(pilot, lambda: world.agent.sent == [text])
+
+
+async def test_f12_switches_verbose_on_and_off() -> None:
+    world = World()
+    world.scripts.append([events.DirectivesChanged(think=False, verbose=True, elevated=False)])
+    async with running(world) as (app, pilot):
+        await pilot.press("f12")
+        await until(pilot, lambda: app.chat.header.state.verbose)
+        await until(pilot, lambda: not app.bridge.busy)
+        await pilot.press("f12")
+        await until(pilot, lambda: world.agent.sent == ["/verbose on", "/verbose off"])
+
+
+async def test_model_shows_and_switches() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/model")
+        assert MODEL in app.chat.notice.text
+        await say(pilot, "/model claude-opus-5-5")
+        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        assert app.chat.header.state.model == "claude-opus-5-5"
+
+
+async def test_theme_switches_and_is_kept() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/theme daylight")
+        await until(pilot, lambda: app.theme == "daylight")
+        assert world.themes_saved == ["daylight"]
+        await say(pilot, "/theme mauve")
+        await until(pilot, lambda: "no such theme" in app.chat.notice.text)
+        assert app.theme == "daylight"
+
+
+async def test_copy_takes_the_last_answer() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("**the** answer")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "/copy")
+        assert "no answer" in app.chat.notice.text
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        await say(pilot, "/copy")
+        assert app.clipboard == "**the** answer"
+
+
+@pytest.mark.parametrize("text", ["/status", "/usage"])
+async def test_reports_stand_in_the_conversation(text: str) -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, text)
+        report = items(app, NoticeItem)[-1]
+        assert len(report.detail.splitlines()) >= 5
+        assert not report.folded
+
+
+async def test_the_shell_runs_what_follows_an_exclamation_mark(tmp_path: Any) -> None:
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        await say(pilot, "!printf 'one two'")
+        await until(pilot, lambda: bool(items(app, ToolItem)))
+        (item,) = items(app, ToolItem)
+        for _ in range(100):
+            if item.state != "running":
+                break
+            await pilot.pause(0.02)
+        assert item.state == "ok"
+        assert app.chat.output.text == "one two"
+        assert "not shown to the model" in item.summary
+        assert world.agent.sent == []
+
+
+async def test_help_is_made_from_the_tables() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        text = str(app.screen.query_one("Static").render())
+        for command in COMMANDS:
+            assert f"/{command.name}" in text
+        for _, table in HELP:
+            assert all(key.shown in text for key in table)
+        await pilot.press("escape")
+        assert app.screen is app.chat

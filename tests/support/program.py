@@ -1,0 +1,111 @@
+"""The program as a process without a terminal: what it writes, where, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from tests.support.terminal import HOLDFAST
+
+
+@dataclass(frozen=True)
+class Done:
+    """A process that ended. What it wrote is UTF-8, or reading it fails the test."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def stdout(self) -> str:
+        return self.out.decode()
+
+    @property
+    def stderr(self) -> str:
+        return self.err.decode()
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """What `--output-format json` gave: one object on one line, nothing else."""
+        (line,) = self.stdout.splitlines()
+        return json.loads(line)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What `--output-format stream-json` gave."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Starts `holdfast` in a folder with an environment."""
+
+    work: Path
+    env: Mapping[str, str]
+
+    def __call__(
+        self,
+        *argv: str,
+        stdin: str | bytes = b"",
+        code: int = 0,
+        cwd: Path | None = None,
+        **env: str,
+    ) -> Done:
+        """Run it to its end. Fails on another exit code, and on a traceback anywhere."""
+        done = subprocess.run(
+            [*HOLDFAST, *argv],
+            cwd=cwd or self.work,
+            env={**self.env, **env},
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert b"Traceback" not in done.stdout + done.stderr, done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def lines(self, *argv: str, code: int = 0, **env: str) -> list[dict[str, Any]]:
+        """The events of a run."""
+        return self(*argv, "--output-format", "stream-json", code=code, **env).events
+
+    @contextmanager
+    def started(self, *argv: str, **env: str) -> Generator[subprocess.Popen[str]]:
+        """Start it, to read its stdout line by line. Killed at the end, or after a minute."""
+        with subprocess.Popen(
+            [*HOLDFAST, *argv],
+            cwd=self.work,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            watchdog = Timer(60, process.kill)
+            watchdog.start()
+            try:
+                yield process
+            finally:
+                watchdog.cancel()
+                process.kill()
+
+
+def until(process: subprocess.Popen[str], kind: str, text: str = "") -> dict[str, Any]:
+    """The next event of a type on a started program's stdout whose text holds `text`."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["type"] == kind and text in event.get("text", ""):
+            return event
+    raise AssertionError(f"it ended without {kind} {text!r}")
+
+
+def of_type(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """The events of one type, in order."""
+    return [event for event in events if event["type"] == kind]
