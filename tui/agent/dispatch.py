@@ -1,7 +1,8 @@
 """From a tool call to its one result: parse, decide, ask, record the intent, run, guard, record.
 
 Every call of an answer leaves exactly one result in the record, whatever happens: a failure is a
-result with is_error, a refusal too, and an interrupt closes what is still open.
+result with is_error, a refusal too, and an interrupt closes what is still open. What a tool did
+is recorded as done, even when the interrupt comes between its end and its record.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, cast
 
 from tui import tokens
@@ -24,11 +26,12 @@ from tui.agent.events import (
     ToolOutputChunk,
     ToolStarted,
 )
-from tui.agent.recorder import Recorder
+from tui.agent.recorder import Recorder, to_the_end
 from tui.clock import Clock
 from tui.context.repair import INTERRUPTED
 from tui.errors import ToolError
-from tui.guards.pipeline import Guarded, GuardLimits, guard
+from tui.guards.pipeline import GuardLimits, guard
+from tui.guards.receipt import Keep
 from tui.messages import Block, ToolOutput, text_block, text_of
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
 from tui.permissions.gate import Gate
@@ -42,7 +45,10 @@ from tui.workspace import Workspace
 log = logging.getLogger(__name__)
 
 SHOWN_CHARS = 8000
-"""O19: text in events, per result."""
+"""O19: text in events, per block."""
+
+ERROR_CHARS = 400
+"""O19: the preview of an error."""
 
 PARTIAL_CHARS = 2000
 """How much of an interrupted call's output its record keeps."""
@@ -76,15 +82,20 @@ class Dispatcher:
 
     async def run_all(self, calls: Sequence[Block]) -> None:
         """Run the calls of one answer: reads side by side, everything else alone and in order."""
-        open_calls = {str(call["id"]): _Open(call, self.clock.monotonic()) for call in calls}
+        open_calls = {str(call["id"]): _Open(call) for call in calls}
         try:
             for group in self._groups(calls):
                 async with asyncio.TaskGroup() as side_by_side:
                     for call in group:
-                        side_by_side.create_task(self._run(call, open_calls))
+                        side_by_side.create_task(self._run(open_calls, str(call["id"])))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
         finally:
-            for call in open_calls.values():
-                self._close(call)
+            await self._close(open_calls.values())
+
+    async def close(self, calls: Iterable[Block]) -> None:
+        """Give calls that will not be run their result."""
+        await self._close(map(_Open, calls))
 
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
@@ -100,31 +111,26 @@ class Dispatcher:
         if together:
             yield together
 
-    async def _run(self, call: Block, open_calls: dict[str, _Open]) -> None:
-        """One call, from start to recorded result. Only cancellation passes."""
-        state = open_calls[str(call["id"])]
+    async def _run(self, open_calls: dict[str, _Open], id_: str) -> None:
+        """One call, from start to recorded result; then it is not open any more."""
+        state = open_calls[id_]
         state.started = self.clock.monotonic()
         keep = "head"
         try:
-            tool, params = self._parse(call)
+            tool, params = self._parse(state.call)
             keep = tool.keep
             output = await self._permitted(state, tool, params)
         except ToolError as error:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
         except Exception as error:
             log.exception("tool %s failed", state.name)
-            output = ToolOutput.text(
-                f"{state.name} failed: {type(error).__name__}: {error}", is_error=True
-            )
-        guarded = await guard(
-            output, tool=state.name, keep=keep, spill=self._spill_path(state), limits=self.limits()
-        )
-        await self._finish(state, output, guarded)
-        del open_calls[state.id]
+            said = f"{type(error).__name__}: {error}"
+            output = ToolOutput.text(f"{state.name} failed: {said}", is_error=True, summary=said)
+        await to_the_end(self._finish(open_calls, state, output, keep))
 
     def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
         """The tool and its checked arguments; publishes ToolStarted either way."""
-        name = str(call["name"])
+        name = str(call.get("name"))
         arguments: object = call.get("input")
         shown = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
         started = ToolStarted(str(call["id"]), name, shown)
@@ -173,10 +179,13 @@ class Dispatcher:
             return _refused(decision.reason, by_person=False)
         elif tool.effect in {"write", "run"}:
             self._record_permission(call, "allow", decision.by, decision.reason)
+        else:
+            self._debug_decision(tool.name, "allow", decision.by, decision.reason)
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
-        await self.recorder.commit(
+        self.recorder.append(
             "intent", call_id=state.id, tool=tool.name, effect=tool.effect, args_sha256=arguments
         )
+        await self.recorder.sync()
         return await tool.run(params, ctx)
 
     def _decide(self, call: Call) -> Decision:
@@ -206,11 +215,17 @@ class Dispatcher:
             reason=reason,
         )
         self.publish(PermissionAnswered(call.id, call.tool, answer, by, reason))
+        self._debug_decision(call.tool, answer, by, reason)
+
+    def _debug_decision(self, tool: str, answer: str, by: str, reason: str) -> None:
+        if self.settings.verbose:
+            self.publish(Debug(f"[DEBUG] Decision: {tool}: {answer} (by {by}): {reason}"))
 
     def _context(self, state: _Open) -> ToolContext:
         def emit(text: str) -> None:
             state.hear(text)
-            self.publish(ToolOutputChunk(state.id, text))
+            for start in range(0, len(text), SHOWN_CHARS):
+                self.publish(ToolOutputChunk(state.id, text[start : start + SHOWN_CHARS]))
 
         def set_todos(todos: Sequence[Todo]) -> None:
             self.publish(TodosChanged(tuple({"text": t.text, "status": t.status} for t in todos)))
@@ -229,13 +244,21 @@ class Dispatcher:
             read_page_lines=limits.clamp_lines,
         )
 
-    def _spill_path(self, state: _Open) -> Any:
+    def _spill_path(self, state: _Open) -> Path:
         return self.settings.workspace.tool_results / f"{safe_name(state.id)}.txt"
 
-    async def _finish(self, state: _Open, output: ToolOutput, guarded: Guarded) -> None:
-        seconds = round(self.clock.monotonic() - state.started, 3)
+    async def _finish(
+        self, open_calls: dict[str, _Open], state: _Open, output: ToolOutput, keep: Keep
+    ) -> None:
+        """Cut, record and show what a call came to."""
+        seconds = self._seconds(state)
+        guarded = await guard(
+            output, tool=state.name, keep=keep, spill=self._spill_path(state), limits=self.limits()
+        )
         receipt = guarded.receipt.to_json() if guarded.receipt else None
-        await self.recorder.commit(
+        summary = _preview(output.summary) if output.is_error else output.summary
+        display = output.display[:SHOWN_CHARS]
+        self.recorder.append(
             "tool_result",
             call_id=state.id,
             name=state.name,
@@ -243,52 +266,65 @@ class Dispatcher:
             is_error=output.is_error,
             seconds=seconds,
             receipt=receipt,
-            summary=output.summary,
-            display=output.display[:SHOWN_CHARS],
+            summary=summary,
+            display=display,
             details=output.details,
         )
-        self.publish(
-            ToolFinished(
-                state.id,
-                state.name,
-                output.is_error,
-                seconds,
-                receipt,
-                output.summary,
-                text_of(guarded.content)[:SHOWN_CHARS],
-                output.display[:SHOWN_CHARS],
-            )
+        del open_calls[state.id]
+        text = text_of(guarded.content)
+        finished = ToolFinished(
+            state.id,
+            state.name,
+            output.is_error,
+            seconds,
+            receipt,
+            summary,
+            text[:SHOWN_CHARS],
+            display,
+            tuple(_without_data(b) for b in guarded.content if b.get("type") == "image"),
         )
+        await self.recorder.show(finished)
         if self.settings.verbose:
-            self.publish(Debug(_debug_block(state.name, text_of(guarded.content))))
+            self.publish(Debug(await asyncio.to_thread(_debug_block, state.name, text)))
 
-    def _close(self, state: _Open) -> None:
-        """Give an interrupted call its result (R2), with what was heard of it for the person."""
-        seconds = round(self.clock.monotonic() - state.started, 3)
-        partial = state.partial()
-        self.recorder.append(
-            "tool_result",
-            call_id=state.id,
-            name=state.name,
-            content=[text_block(INTERRUPTED)],
-            is_error=True,
-            seconds=seconds,
-            receipt=None,
-            summary="interrupted",
-            display="",
-            details={"interrupted": True, "partial": partial},
-        )
-        self.publish(
-            ToolFinished(state.id, state.name, True, seconds, None, "interrupted", partial)
-        )
+    async def _close(self, calls: Iterable[_Open]) -> None:
+        """Give calls that were interrupted their result (R2): the literal text for the model.
+
+        What was heard of them is kept for the person. A call that never began is not shown as
+        finished either.
+        """
+        finished: list[Event] = []
+        for state in calls:
+            seconds, partial = self._seconds(state), state.partial()
+            self.recorder.append(
+                "tool_result",
+                call_id=state.id,
+                name=state.name,
+                content=[text_block(INTERRUPTED)],
+                is_error=True,
+                seconds=seconds,
+                receipt=None,
+                summary="interrupted",
+                display="",
+                details={"interrupted": True, "partial": partial},
+            )
+            if state.started is not None:
+                finished.append(
+                    ToolFinished(state.id, state.name, True, seconds, None, "interrupted", partial)
+                )
+        await self.recorder.show(*finished)
+
+    def _seconds(self, state: _Open) -> float:
+        started = state.started
+        return 0.0 if started is None else round(self.clock.monotonic() - started, 3)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A call without a result yet, and the end of what it printed."""
+    """A call without a result yet, when it began, and the end of what it printed."""
 
     call: Block
-    started: float
+    started: float | None = None
     _heard: list[str] = field(default_factory=list[str])
     _chars: int = 0
 
@@ -298,7 +334,7 @@ class _Open:
 
     @property
     def name(self) -> str:
-        return str(self.call["name"])
+        return str(self.call.get("name"))
 
     def hear(self, text: str) -> None:
         self._heard.append(text[-PARTIAL_CHARS:])
@@ -314,6 +350,20 @@ def _debug_block(name: str, result: str) -> str:
     """K39's literal block: the text that the model received, and its tokens (K41)."""
     size = tokens.count_fast(result)
     return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
+
+
+def _preview(error: str) -> str:
+    """The first line of an error, for its card (O19)."""
+    return error.split("\n", 1)[0][:ERROR_CHARS]
+
+
+def _without_data(image: Block) -> dict[str, Any]:
+    """An image as events carry it (O20): its size in the place of its data."""
+    given: object = image.get("source")
+    source = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    data = str(source.get("data") or "")
+    size = len(data) * 3 // 4 - data.count("=", -2)
+    return {"type": "image", "media_type": source.get("media_type"), "bytes": size, "omitted": True}
 
 
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:

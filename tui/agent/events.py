@@ -2,9 +2,10 @@
 
 The contract of a turn: `UserMessage`; then per request one `RequestSent` per attempt, deltas,
 and one `AssistantMessage` (deltas since the last `RequestSent` are void when another follows);
-then per call `ToolStarted`, any number of `ToolOutputChunk`, one `ToolFinished`; at the end one
-`TurnFinished`, always, whatever happened. A fact that stands in the record is synced before its
-event is published. `to_json` gives the line that `-p --output-format stream-json` prints.
+then per call `ToolStarted`, any number of `ToolOutputChunk`, one `ToolFinished` (neither for a
+call that an interrupt kept from beginning); at the end one `TurnFinished`, always, whatever
+happened. A fact that stands in the record is synced before its event is published. `to_json`
+gives the line that `-p --output-format stream-json` prints.
 """
 
 from __future__ import annotations
@@ -121,7 +122,10 @@ class ToolOutputChunk:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """`text` is what the model gets, at most 8,000 characters of it (O19); `display` a diff."""
+    """`text` is what the model gets, at most 8,000 characters of it (O19); `display` a diff.
+
+    `images` are `{"type", "media_type", "bytes", "omitted": true}` without their data (O20).
+    """
 
     type: ClassVar[str] = "tool_finished"
     id: str
@@ -132,6 +136,7 @@ class ToolFinished:
     summary: str = ""
     text: str = ""
     display: str = ""
+    images: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

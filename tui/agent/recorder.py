@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from tui.agent.events import Event, StorageChanged
 from tui.errors import StorageError
 from tui.session.records import Record
 from tui.session.session import Session
+
+T = TypeVar("T")
 
 
 class Recorder:
@@ -37,13 +41,8 @@ class Recorder:
         self._report()
         return record
 
-    async def commit(self, type_: str, **data: Any) -> Record:
-        """Append and wait until the record is on the disk, or is known not to be."""
-        record = self.append(type_, **data)
-        await self.sync()
-        return record
-
     async def sync(self) -> None:
+        """Wait until everything appended is on the disk, or is known not to be."""
         try:
             await self.session.sync()
         except StorageError:
@@ -51,7 +50,29 @@ class Recorder:
         finally:
             self._report()
 
+    async def show(self, *facts: Event) -> None:
+        """Sync, then publish what was appended. Cancelled, it does so first (`to_the_end`)."""
+        await to_the_end(self._show(facts))
+
+    async def _show(self, facts: tuple[Event, ...]) -> None:
+        await self.sync()
+        for fact in facts:
+            self.publish(fact)
+
     def _report(self) -> None:
         if self.session.saved != self._saved:
             self._saved = self.session.saved
             self.publish(StorageChanged(self._saved, self.session.problem))
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`, which goes on to its end even when cancelled; the cancellation comes then."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        task.result()
+        raise

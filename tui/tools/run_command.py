@@ -178,7 +178,7 @@ def _result(
     return ToolOutput(
         [text_block(text)],
         is_error=ended.timed_out or code != 0,
-        summary=f"{short} · {seconds:.1f} s",
+        summary=short,
         details={
             "exit_code": code,
             "seconds": round(seconds, 3),
