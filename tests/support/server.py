@@ -174,9 +174,11 @@ class _Answer:
             await self._error(Rejection(400, "invalid_request_error", text))
         elif self.seen.body.get("stream"):
             model = self.seen.body["model"]
-            await self._stream(
-                list(events_of(turn, number, model)), fault, burst=bool(turn.get("burst"))
-            )
+            events = list(events_of(turn, number, model))
+            if pace := turn.get("every_s"):
+                await self._paced(events, pace)
+            else:
+                await self._stream(events, fault, burst=bool(turn.get("burst")))
         else:
             await self._json(200, message_of(turn, number, self.seen.body["model"]))
 
@@ -205,6 +207,16 @@ class _Answer:
         if fault and "eof_after" not in fault:
             for event in events[after:]:
                 await self._write(encoded(event))
+        await self.connection.send(h11.EndOfMessage())
+
+    async def _paced(self, events: list[Event], seconds: float) -> None:
+        """One event every so many seconds, by the clock: a late one does not delay the rest."""
+        await self._head(200, "text/event-stream; charset=utf-8")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number, event in enumerate(events):
+            await self._pause(max(0.0, began + number * seconds - loop.time()))
+            await self._write(encoded(event))
         await self.connection.send(h11.EndOfMessage())
 
     async def _stall(self, fault: Json) -> None:

@@ -22,6 +22,7 @@ A turn:
     stop_reason, model
     piece      characters per delta (default 16)
     delay_s    silence before the first byte
+    every_s    seconds between two deltas
     burst      true = write all events at once (for measuring)
     faults     one per request; when they are used up, the turn itself is answered
 
@@ -56,7 +57,7 @@ DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
 
 _TURN = {
     "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "usage",
-    "stop_reason", "model", "piece", "delay_s", "burst", "faults",
+    "stop_reason", "model", "piece", "delay_s", "every_s", "burst", "faults",
 }  # fmt: skip
 _FAULT = {
     "status", "type", "message", "headers", "retry_after", "body", "html", "overflow",

@@ -1,0 +1,96 @@
+"""The whole program in a pty with the real SDK: CPU while an answer streams, CPU and memory idle.
+
+The figures are CPU seconds and MB of the one process, so each row is a figure over its limit:
+3,000 tokens at 100 a second may cost 4 CPU seconds, ten idle seconds 0.5 %, and with the SDK
+loaded the program holds at most 100 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.support.terminal import HOLDFAST, Terminal
+
+TOKENS, PER_SECOND, PIECE = 3000, 100, 4
+IDLE_S = 10.0
+_TICK = os.sysconf("SC_CLK_TCK")
+
+_SECTION = """\
+## Part {n}
+
+The reader **streams** its input and keeps what it cannot parse, with `offset` and length:
+
+- one bad line costs one line
+- the rest of the file is *still read*
+
+```python
+def read(path, limit={n}):
+    for line in path.open("rb"):
+        yield parse(line, limit)
+```
+
+"""
+
+
+def run() -> list[tuple[str, float, float]]:
+    text = "".join(_SECTION.format(n=n) for n in range(200))[: TOKENS * PIECE]
+    turns = [{"text": "ready"}, {"text": text, "piece": PIECE, "every_s": 1 / PER_SECOND}]
+    with tempfile.TemporaryDirectory() as home:
+        script = Path(home) / "script.json"
+        script.write_text(json.dumps({"turns": turns}))
+        server = [sys.executable, "-m", "tests.support.server", "--script", str(script)]
+        with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                return _measure(process.stdout.readline().strip(), Path(home))
+            finally:
+                process.terminate()
+
+
+def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
+    work = home / "work"
+    work.mkdir()
+    env = {k: v for k, v in os.environ.items() if not k.startswith("ANTHROPIC")}
+    env |= {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
+    with Terminal(HOLDFAST, cwd=work, env=env, columns=120, rows=40) as screen:
+        screen.wait_for("What shall be done?")
+        screen.type("hello\r")
+        screen.wait_for("1 turn")
+        pid = screen.process.pid
+        _drain(screen, 3.0)
+        before = _cpu(pid)
+        _drain(screen, IDLE_S)
+        idle = (_cpu(pid) - before) / IDLE_S * 100
+        memory = _rss_mb(pid)
+        before = _cpu(pid)
+        screen.forget()
+        screen.type("go\r")
+        screen.wait_for("2 turns", seconds=TOKENS / PER_SECOND + 30)
+        streaming = _cpu(pid) - before
+    return [
+        (f"{TOKENS:,} tokens at {PER_SECOND}/s, {streaming:.2f} CPU s of 4", streaming / 4, 1),
+        (f"idle, {idle:.2f} % CPU of 0.5", idle / 0.5, 1),
+        (f"memory with the SDK loaded, {memory:.0f} MB of 100", memory / 100, 1),
+    ]
+
+
+def _drain(screen: Terminal, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        screen.read(left)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def _rss_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
