@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from textual.app import App
 from textual.worker import Worker
 
+from tui import themes
 from tui.agent import events
 from tui.agent.events import Event
 from tui.clock import Clock
@@ -107,6 +108,17 @@ class AppServices:
     decide_trust: Callable[[bool], Awaitable[None]]
     untrusted: tuple[str, ...] = ()
     version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What the screen opens with: `choice` is the session, None shows the browser first;
+    `prompt` is sent as if it had been typed."""
+
+    services: AppServices
+    choice: SessionChoice | None = SessionChoice()
+    prompt: str | None = None
+    theme: str = themes.DEFAULT_DARK
 
 
 class ModalApprover:

@@ -27,11 +27,14 @@ def main(argv: list[str] | None = None) -> int:
     No traceback reaches the terminal: it goes to the log file, and a line says where.
     """
     words = sys.argv[1:] if argv is None else argv
+    _sound_streams()
     first = early.open_prompt(words)
     from tui.errors import HoldfastError  # noqa: PLC0415
 
     try:
-        return _run(words, first)
+        code = _run(words, first)
+        sys.stdout.flush()
+        return code  # noqa: TRY300 - flushing belongs to what may fail
     except HoldfastError as error:
         print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
         if error.hint:
@@ -40,16 +43,54 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output went away; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED  # whoever read our output went away
+    except Exception as error:  # noqa: BLE001 - the last boundary there is
+        where = _to_log(error)
+        what = error if isinstance(error, OSError) else f"a mistake of its own: {error!r}"
+        print(f"holdfast: stopped by {what}", file=sys.stderr)  # noqa: T201
+        print(f"Nothing recorded is lost; details are in {where}.", file=sys.stderr)  # noqa: T201
         return EXIT_FAILED
-    except Exception as error:
-        import logging  # noqa: PLC0415
+    finally:
+        _give_up_stdout()
 
-        logging.getLogger(__name__).exception("holdfast stopped")
-        print(f"holdfast: stopped by a mistake of its own: {error!r}", file=sys.stderr)  # noqa: T201
-        print("Nothing recorded is lost; details are in the log file.", file=sys.stderr)  # noqa: T201
-        return EXIT_FAILED
+
+def _sound_streams() -> None:
+    """Make the standard streams fit for use, however the process was started.
+
+    A closed one becomes the null device: otherwise the next file that is opened, a session
+    perhaps, would get its number. What the locale cannot show is replaced.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free: this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")
+
+
+def _give_up_stdout() -> None:
+    """Let go of a stdout that cannot be written: the interpreter must not complain at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _to_log(error: Exception) -> str:
+    """Log an exception with its traceback. Returns where."""
+    import logging  # noqa: PLC0415 - as below: only when something went wrong
+
+    from tui import log  # noqa: PLC0415
+    from tui.paths import folders, shorten  # noqa: PLC0415
+
+    folder = folders().log
+    if not logging.getLogger().handlers:
+        log.to_file(folder)
+    logging.getLogger(__name__).error("holdfast stopped", exc_info=error)
+    return shorten(folder / log.NAME)
 
 
 def exit_code(error: HoldfastError) -> int:

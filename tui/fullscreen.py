@@ -12,7 +12,7 @@ from pathlib import Path
 import tui
 from tui import credentials, launch, settings_edit, trust
 from tui.agent.agent import Agent
-from tui.agent.assemble import Launch, known_model, make_agent
+from tui.agent.assemble import known_model, make_agent
 from tui.app import HoldfastApp
 from tui.arguments import Options
 from tui.bridge import AppServices, SessionChoice
@@ -40,15 +40,16 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
         )
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
-    wiring = _Wiring(options)
-    app = HoldfastApp(
-        wiring.services(),
-        choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
-        prompt=options.prompt,
-        theme=wiring.launch.config.theme,
-        early=first.finish if first else None,
-    )
-    app.run()
+    with launch.scratch_of(options) as scratch:
+        wiring = _Wiring(options, scratch)
+        app = HoldfastApp(
+            wiring.services(),
+            choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
+            prompt=options.prompt,
+            theme=wiring.launch.config.theme,
+            early=first.finish if first else None,
+        )
+        app.run()
     if wiring.session and wiring.session.path and wiring.session.path.exists():
         print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
     return app.return_code or 0
@@ -57,9 +58,10 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
 class _Wiring:
     """Holds what may change while the screen is open: the key, the trust, the session."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, scratch: Path | None) -> None:
         self.options = options
-        self.launch: Launch = launch.prepare(options).launch
+        self.scratch = scratch
+        self.launch = launch.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
 
@@ -85,13 +87,15 @@ class _Wiring:
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         await asyncio.to_thread(self._find_key)
         session = await asyncio.to_thread(self._open, choice)
-        agent = make_agent(
+        agent = await asyncio.to_thread(  # it counts the tokens of a whole session
+            make_agent,
             self.launch,
             session,
             approver,
             clock=self.clock,
             remember_always=self._remember_always,
         )
+        self.launch = replace(self.launch, notices=())
         self.session = session
         return agent
 
@@ -108,14 +112,18 @@ class _Wiring:
         await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
 
     async def decide_trust(self, trusted: bool) -> None:
+        """The answer holds for this run even where it cannot be kept (StorageError)."""
         root = self.launch.workspace.root
-        await asyncio.to_thread(trust.decide, self.launch.folders, root, trusted=trusted)
-        self._reload()
+        self.options = replace(self.options, trust=trusted)
+        try:
+            await asyncio.to_thread(trust.decide, self.launch.folders, root, trusted=trusted)
+        finally:
+            self._reload()
 
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
-        fresh = launch.prepare(self.options).launch
+        fresh = launch.prepare(self.options, self.scratch)
         self.launch = replace(fresh, key=now.key, practice=now.practice)
 
     def _find_key(self) -> None:

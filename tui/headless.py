@@ -10,8 +10,8 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -19,10 +19,16 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event, to_json
 from tui.clock import Clock
+from tui.errors import StorageError
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
 EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+NOT_SAVED_HINT = (
+    "The session is not kept. Make its folder writable, name another one with HOLDFAST_HOME, or "
+    "use --no-session."
+)
 
 
 @dataclass(slots=True)
@@ -37,6 +43,7 @@ class Outcome:
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
     cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    unsaved: bool = False
 
     def see(self, event: Event) -> None:
         match event:
@@ -50,6 +57,8 @@ class Outcome:
                 self.cuts.append(receipt)
             case events.ErrorRaised():
                 self.error_class = event.error_class
+            case events.StorageChanged():
+                self.unsaved = not event.saved
             case events.TurnFinished():
                 self.outcome = event.outcome
                 self.usage = event.usage.to_json()
@@ -91,26 +100,39 @@ async def run(
 ) -> int:
     """Send one prompt, with `attached` (standard input) behind it, and write what comes of it.
 
-    Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP interrupt the turn, which
-    is then recorded as interrupted.
+    Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (where they are not
+    ignored, as under nohup) interrupt the turn, which is then recorded as interrupted; before
+    the turn they keep it from beginning. Closing is not interrupted. A session that cannot be
+    saved costs the session, not the answer. Raises BrokenPipeError or StorageError when stdout
+    cannot be written.
     """
     out, err = sys.stdout, sys.stderr
     outcome, started = Outcome(), clock.monotonic()
-    try:
-        with _interrupted_by_signals(agent):
+
+    def tell(event: Event) -> None:
+        outcome.see(event)
+        _write(event, format_, out, err)
+
+    with _signals(agent) as asked_to_stop:
+        try:
             for event in await agent.start():
-                outcome.see(event)
-                _write(event, format_, out, err)
-            async for event in agent.send(prompt, attached=attached):
-                outcome.see(event)
-                _write(event, format_, out, err)
-    finally:
-        await agent.close()
+                tell(event)
+            if asked_to_stop():
+                tell(events.TurnFinished("interrupted"))
+            else:
+                async with aclosing(agent.send(prompt, attached=attached)) as turn:
+                    async for event in turn:
+                        tell(event)
+        finally:
+            try:
+                await agent.close()
+            except StorageError as error:
+                _told(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
     if format_ == "text" and outcome.result and outcome.outcome == "done":
         _line(out, outcome.result)
     elif format_ == "json":
         elapsed = round((clock.monotonic() - started) * 1000)
-        _line(out, _dump(outcome.to_json(turns=agent.requests, duration_ms=elapsed)))
+        _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
     return outcome.exit_code
 
 
@@ -119,23 +141,24 @@ def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
         _line(out, _dump(to_json(event)))
     match event:
         case events.ErrorRaised():
-            _line(err, f"{event.error_class}: {event.message} {event.hint}".rstrip())
+            _told(err, f"{event.error_class}: {event.message}", event.hint)
         case events.RetryScheduled():
-            _line(
+            _told(
                 err,
                 f"{event.reason} Retry {event.attempt} of {event.max_attempts} "
                 f"in {event.delay_s:.0f} s.",
             )
         case events.Notice():
-            _line(err, event.text)
+            _told(err, event.text)
         case events.StorageChanged(saved=False):
-            _line(err, f"Not saved: {event.detail}")
+            _told(err, f"Not saved: {event.detail}")
         case events.RepairApplied():
-            _line(err, f"The session was damaged: {len(event.findings)} repairs in memory.")
+            count = len(event.findings)
+            _told(err, f"The session was damaged: {count} repair{'s' * (count != 1)} in memory.")
         case events.PermissionAnswered(answer="no" | "deny"):
-            _line(err, f"{event.name} was not allowed: {event.reason}")
+            _told(err, f"{event.name} was not allowed: {event.reason}")
         case events.Debug() if format_ == "text":
-            _line(err, event.text)
+            _told(err, event.text)
         case _:
             pass
 
@@ -145,19 +168,42 @@ def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
-def _line(stream: TextIO, text: str) -> None:
-    stream.write(text.encode("utf-8", "replace").decode() + "\n")
-    stream.flush()
+def _line(out: TextIO, text: str) -> None:
+    """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
+    try:
+        out.write(text + "\n")
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"Standard output cannot be written: {error.strerror or error}.",
+            hint="What was recorded is kept: `holdfast sessions list` shows the session.",
+        ) from error
+
+
+def _told(err: TextIO, *lines: str) -> None:
+    """Write for the person. That nobody can read it must not end the turn."""
+    with suppress(OSError):
+        err.write("".join(f"{line}\n" for line in lines if line))
+        err.flush()
 
 
 @contextmanager
-def _interrupted_by_signals(agent: Agent) -> Generator[None]:
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in signals:
-        loop.add_signal_handler(number, agent.cancel)
+def _signals(agent: Agent) -> Generator[Callable[[], bool]]:
+    """Signals cancel the agent's turn. What is yielded says whether one came."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop() -> None:
+        came.set()
+        agent.cancel()
+
+    every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [number for number in every if signal.getsignal(number) != signal.SIG_IGN]
+    for number in heeded:
+        loop.add_signal_handler(number, stop)
     try:
-        yield
+        yield came.is_set
     finally:
-        for number in signals:
+        for number in heeded:
             loop.remove_signal_handler(number)

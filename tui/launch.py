@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tui import credentials, log, settings, trust
@@ -14,7 +15,7 @@ from tui.agent.limits import Limits
 from tui.arguments import Options
 from tui.clock import Clock, SystemClock
 from tui.errors import CredentialsError, UsageError
-from tui.paths import folders
+from tui.paths import Folders, folders, shorten
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import Ignored
@@ -24,22 +25,24 @@ MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the program works, and with which settings. `ignored` is what did not count."""
-
-    launch: Launch
-    ignored: tuple[Ignored, ...]
+MAX_WAIT_S = 600.0
+"""How long `-p` waits for a server's limits, when --max-wait does not say (R15)."""
 
 
-def prepare(options: Options) -> Place:
+def prepare(options: Options, scratch: Path | None = None) -> Launch:
     """Read everything that decides how to run. Blocks; raises ConfigError or UsageError.
 
-    The key is not looked for here: a keyring may take seconds, and a screen must not wait.
+    `scratch` takes the full tool results of a run that keeps nothing. The key is not looked for
+    here: a keyring may take seconds, and a screen must not wait.
     """
-    home = folders()
+    if options.fallback_models:
+        raise UsageError(
+            "--fallback-model is not part of this version.",
+            hint="Name one model with -m; /model changes it while the program runs.",
+        )
+    home = _home()
     log.to_file(home.log, debug=options.verbose)
-    root = _folder(options.cwd or Path.cwd(), "-C")
+    root = workspace_of(options)
     trusted = options.trust or trust.is_trusted(home, root)
     loaded = settings.load(
         folders=home,
@@ -48,17 +51,40 @@ def prepare(options: Options) -> Place:
         env=os.environ,
         overrides=options.overrides,
     )
+    wait = options.max_wait
     extra = tuple(_folder(folder, "--add-dir") for folder in options.add_dirs)
+    ceiling = loaded.config.permissions.ceiling
     launch = Launch(
-        workspace=Workspace.at(root, extra=extra, ceiling=loaded.config.permissions.ceiling),
+        workspace=Workspace.at(root, extra=extra, ceiling=ceiling, scratch=scratch),
         config=loaded.config,
         folders=home,
         practice=options.practice,
         script=options.practice_script,
         elevated=options.yolo,
+        verbose=options.verbose,
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
+        max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
+        notices=_ignored(loaded.ignored),
     )
-    return Place(launch, loaded.ignored)
+    if options.max_cost is not None and launch.model not in loaded.config.prices:
+        raise UsageError(
+            f"--max-cost needs a price for {launch.model}, and none is configured.",
+            hint=f'Put one under [prices."{launch.model}"] in {shorten(home.config_file)}, or use '
+            "--max-tokens.",
+        )
+    return launch
+
+
+@contextmanager
+def scratch_of(options: Options) -> Generator[Path | None]:
+    """A private folder, removed at the end, for a run that keeps nothing; None for others."""
+    if not options.no_session:
+        yield None
+        return
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - seldom needed, slow to load
+
+    with TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def find_key(launch: Launch) -> str | None:
@@ -79,9 +105,11 @@ def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
     home = folders()
     if options.resume:
-        return catalog.resolve(options.resume, home)
+        path = catalog.resolve(options.resume, home)
+        catalog.check_ours(path, home)
+        return path
     if options.newest:
-        return catalog.newest(home, _folder(options.cwd or Path.cwd(), "-C"))
+        return catalog.newest(home, workspace_of(options))
     return None
 
 
@@ -97,11 +125,15 @@ def open_session(options: Options, launch: Launch, clock: Clock) -> Session:
 
 def print_answer(options: Options) -> int:
     """`holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
+    with scratch_of(options) as scratch:
+        return _print_answer(options, prepare(options, scratch))
+
+
+def _print_answer(options: Options, launch: Launch) -> int:
     from tui import headless  # noqa: PLC0415
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
-    place = prepare(options)
-    launch, clock = place.launch, SystemClock()
+    clock = SystemClock()
     typed, attached = options.prompt or "", _standard_input()
     if not (typed.strip() or attached):
         raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
@@ -111,10 +143,10 @@ def print_answer(options: Options) -> int:
             "There is no API key.",
             hint="Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice.",
         )
-    for ignored in place.ignored:
-        print(f"ignored: {ignored.key} ({ignored.reason})", file=sys.stderr)  # noqa: T201
     launch = launch.with_key(key)
     session = open_session(options, launch, clock)
+    if options.newest and not session.resumed:
+        print("There is no session of this folder yet: a new one begins.", file=sys.stderr)  # noqa: T201
 
     async def run() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
@@ -123,6 +155,38 @@ def print_answer(options: Options) -> int:
         )
 
     return asyncio.run(run())
+
+
+def workspace_of(options: Options) -> Path:
+    """The real path of the folder to work in. Raises UsageError where it cannot be used."""
+    if options.cwd is not None:
+        return _folder(options.cwd, "-C")
+    try:
+        return _folder(Path.cwd(), "-C")
+    except FileNotFoundError:
+        raise UsageError(
+            "The current folder does not exist any more.",
+            hint="Change to another folder, or name one with -C.",
+        ) from None
+
+
+def _ignored(settings: Sequence[Ignored]) -> tuple[str, ...]:
+    """What the person is told of a project's settings that do not count (decision 30)."""
+    if not settings:
+        return ()
+    keys = ", ".join(ignored.key for ignored in settings)
+    one = settings[0]
+    return (f"{shorten(one.file)}: not in force, since {one.reason}: {keys}.",)
+
+
+def _home() -> Folders:
+    named = os.environ.get("HOLDFAST_HOME")
+    if named and (place := Path(named).expanduser()).exists() and not place.is_dir():
+        raise UsageError(
+            f"HOLDFAST_HOME ({named}) is not a folder.",
+            hint="Set it to a folder; one that does not exist is made.",
+        )
+    return folders()
 
 
 def _folder(path: Path, flag: str) -> Path:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tui.secrets import mask
 
+NAME = "holdfast.log"
+
 
 class _Masking(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -15,13 +17,13 @@ class _Masking(logging.Formatter):
 
 
 def to_file(folder: Path, *, debug: bool = False) -> Path | None:
-    """Send all logging to `holdfast.log` in `folder` (1 MB, three old ones kept).
+    """Send all logging to the file NAME in `folder` (1 MB, three old ones kept).
 
     Returns the file, or None where it cannot be written: a full or read-only disk must not keep
     anyone from working. Nothing ever goes to stderr.
     """
     root = logging.getLogger()
-    path = folder / "holdfast.log"
+    path = folder / NAME
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler: logging.Handler = RotatingFileHandler(

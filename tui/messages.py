@@ -58,13 +58,27 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class RawOutput:
+    """What a tool really put out, where the content it hands back is not all of it.
+
+    `partial`: the content lacks a part, it is not just a cleaner rendition. `lost` says why a
+    part is in no file either; "" where nothing is lost.
+    """
+
+    bytes: int
+    lines: int
+    partial: bool = False
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a tool hands back.
 
     `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
     as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full`
-    is a file that already holds the whole raw output, where `content` is only a part of it;
-    its bytes are the tool's promise.
+    is a file that already holds the raw output, where `content` is not all of it; its bytes are
+    the tool's promise. `raw` says what that output was.
     """
 
     content: list[Block]
@@ -73,6 +87,7 @@ class ToolOutput:
     display: str = ""
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     full: Path | None = None
+    raw: RawOutput | None = None
 
     @classmethod
     def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tui import launch
@@ -41,7 +40,7 @@ def run(options: Options) -> int:
 
 
 def _list(options: Options) -> int:
-    where = None if options.all else (options.cwd or Path.cwd()).resolve()
+    where = None if options.all else launch.workspace_of(options)
     entries = catalog.entries(folders(), where)
     if options.json:
         return _print_json([entry.to_json() for entry in entries])
@@ -89,7 +88,7 @@ def _check(options: Options) -> int:
 def _view(options: Options) -> int:
     """The exact request that the next prompt would send, less the prompt."""
     session = _open(options)
-    agent = make_agent(launch.prepare(options).launch, session, RulesOnly())
+    agent = make_agent(launch.prepare(options), session, RulesOnly())
     sent = agent.next_request(prompt_follows=True)
     return _print_json(
         {

@@ -88,7 +88,7 @@ def read(path: Path) -> Table:
     """A TOML file as plain data; {} where there is none. Raises ConfigError."""
     try:
         data, _ = read_small(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(

@@ -20,21 +20,29 @@ class Workspace:
     """`root` and `extra` are real, absolute folders. `ceiling` bounds a widened workspace.
 
     `widened` is what /elevated does: the file tools may then leave the workspace, but never the
-    ceiling (decision 13). A ceiling of `/` is no ceiling.
+    ceiling (decision 13). A ceiling of `/` is no ceiling. `scratch` is a real folder that takes
+    the full tool results where nothing may stay in the workspace (`--no-session`).
     """
 
     root: Path
     extra: tuple[Path, ...] = ()
     ceiling: Path = Path("/")
     widened: bool = False
+    scratch: Path | None = None
 
     @classmethod
     def at(
-        cls, root: Path | str, *, extra: tuple[Path | str, ...] = (), ceiling: Path | str = "~"
+        cls,
+        root: Path | str,
+        *,
+        extra: tuple[Path | str, ...] = (),
+        ceiling: Path | str = "~",
+        scratch: Path | str | None = None,
     ) -> Workspace:
         """A workspace of real paths. A root outside the ceiling becomes part of what is allowed."""
         real = tuple(Path(os.path.realpath(Path(p).expanduser())) for p in (root, *extra, ceiling))
-        return cls(root=real[0], extra=real[1:-1], ceiling=real[-1])
+        own = Path(os.path.realpath(scratch)) if scratch else None
+        return cls(root=real[0], extra=real[1:-1], ceiling=real[-1], scratch=own)
 
     def widen(self, widened: bool) -> Workspace:
         return self if widened == self.widened else replace(self, widened=widened)
@@ -62,6 +70,8 @@ class Workspace:
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
+        if self.scratch is not None:
+            allowed = (*allowed, self.scratch)
         return any(real == folder or folder in real.parents for folder in allowed)
 
     def show(self, path: Path) -> str:
@@ -69,13 +79,9 @@ class Workspace:
         return str(path.relative_to(self.root)) if self.root in path.parents else str(path)
 
     @property
-    def private(self) -> Path:
-        """`.holdfast/` of this workspace. Not created by asking."""
-        return self.root / PRIVATE_DIR
-
-    @property
     def tool_results(self) -> Path:
-        return self.private / "tool-results"
+        """Where full tool results go. Not created by asking."""
+        return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
 
 
 def branch_of(root: Path) -> str:

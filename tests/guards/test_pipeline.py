@@ -70,6 +70,7 @@ async def test_L7_L8_full_copy_and_literal_text(spill: Path) -> None:
         "kept": "head",
         "path": str(spill),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "bytes_kept": 65_000,
     }
 
 

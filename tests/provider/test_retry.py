@@ -52,6 +52,9 @@ class _Flaky:
         finally:
             self.closed += 1
 
+    async def load(self) -> None:
+        pass
+
     async def model_info(self, model: str) -> ModelInfo:
         return ModelInfo(model, 1000, 100, "assumed")
 
@@ -154,6 +157,23 @@ async def test_R15_a_longer_retry_after_is_not_waited_for(seconds: float, when: 
     assert caught.value.retry_after == seconds
     assert caught.value.hint.startswith(f"It can be tried again in {when}, ")
     assert (flaky.attempts, clock.slept) == (1, [])
+
+
+async def test_R15_with_a_bound_of_ones_own_the_server_is_waited_for_up_to_it() -> None:
+    clock, flaky = FakeClock(), _Flaky(_error(retry_after=120.0), _error(), _error(retry_after=400))
+    retrying = Retrying(flaky, retry=Retry(), clock=clock, max_wait_s=520.0, rng=_Middle())
+    parts = await parts_of(retrying.stream(a_request()))
+    assert _waits(parts) == clock.slept == [120.0, 2.0, 400.0]
+
+
+@pytest.mark.parametrize(("bound", "waits"), [(519.0, [120.0]), (119.0, []), (0.0, [])])
+async def test_R15_waits_of_one_request_are_added_up(bound: float, waits: list[float]) -> None:
+    clock, flaky = FakeClock(), _Flaky(_error(retry_after=120.0), _error(retry_after=400.0))
+    retrying = Retrying(flaky, retry=Retry(), clock=clock, max_wait_s=bound)
+    with pytest.raises(ProviderError, match="Busy") as caught:
+        await parts_of(retrying.stream(a_request()))
+    assert caught.value.hint.startswith("It can be tried again in ")
+    assert clock.slept == waits
 
 
 @given(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.support.provider import ScriptedProvider
 from tui.agent.agent import Agent, Parts
@@ -16,6 +18,7 @@ from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo
 from tui.session.session import Session
+from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace
@@ -35,22 +38,27 @@ def make_agent(
     approver: Approver | None = None,
     session: Session | None = None,
     limits: Limits | None = None,
+    config: Config | None = None,
+    tools: Mapping[str, Tool[Any]] | None = None,
+    **parts: Any,
 ) -> Agent:
+    """An agent in the folder `root`; `parts` are further fields of `Parts`."""
     clock, workspace = SystemClock(), Workspace.at(root, ceiling="/")
     return Agent(
         Parts(
             session=session or Session.in_memory(root, clock=clock),
             provider=provider,
             model=ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True),
-            tools=builtin_tools(),
+            tools=tools if tools is not None else builtin_tools(),
             gate=Gate(Policy()),
             approver=approver or RulesOnly(),
             workspace=workspace,
             system=[text_block("You are a test.")],
-            config=Config(),
+            config=config or Config(),
             clock=clock,
             jobs=Jobs(clock),
             limits=limits or Limits(),
+            **parts,
         )
     )
 

@@ -107,9 +107,10 @@ class Terminal:
         while not done():
             assert time.monotonic() < until, f"{key!r} did nothing: …{self.text[-2000:]}"
             quiet = time.monotonic() + 0.8
-            while time.monotonic() < quiet:
+            while time.monotonic() < quiet and not done():
                 self.read(0.1)
-            self.type(key)
+            if not done():
+                self.type(key)
 
     def kill(self) -> None:
         """kill -9 of the program alone, as a crash would."""

@@ -11,7 +11,7 @@ from rich.style import Style
 from tui.widgets.markdown import Document, Line, render
 from tui.widgets.markdown.parse import parse
 from tui.widgets.markdown.styles import RULES
-from tui.widgets.markdown.text import clean
+from tui.widgets.plain import clean
 
 STYLES = {name: Style(color=f"color({index + 16})") for index, name in enumerate(RULES)}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +18,7 @@ from tui.agent import events
 from tui.agent.directives import Directives
 from tui.agent.dispatch import Dispatcher, Settings
 from tui.agent.events import Event
-from tui.agent.limits import Limits, cost
+from tui.agent.limits import Limits, Spent
 from tui.agent.loop import Turn, measured
 from tui.agent.recorder import Recorder
 from tui.clock import Clock
@@ -28,7 +28,7 @@ from tui.context.meter import Meter
 from tui.context.view import Viewer
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.guards.pipeline import GuardLimits
-from tui.messages import Block, Usage, text_block, tool_calls
+from tui.messages import Block, blocks_of, text_block, tool_calls
 from tui.permissions.base import Approver, Mode
 from tui.permissions.gate import Gate
 from tui.provider.base import ModelInfo, Provider, Request
@@ -44,7 +44,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an agent is made of. The agent owns the session, the provider and the jobs."""
+    """What an agent is made of. The agent owns the session, the provider and the jobs.
+
+    `switches` are directives to begin with (-y, --verbose), `notices` what the person should
+    know before the first turn.
+    """
 
     session: Session
     provider: Provider
@@ -58,7 +62,8 @@ class Parts:
     clock: Clock
     jobs: Jobs
     limits: Limits = field(default_factory=Limits)
-    elevated: bool = False
+    switches: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    notices: Sequence[str] = ()
 
 
 class Agent:
@@ -69,16 +74,18 @@ class Agent:
         self.session = parts.session
         self.queue: tuple[str, ...] = ()
         self.model_info = parts.model
-        self.requests = 0
-        self.usage = Usage()
-        self.directives = directive_words.from_json(parts.session.directives)
-        self._was_elevated = self.directives.elevated
-        self.directives = replace(self.directives, elevated=False)
+        self.spent = Spent()
+        kept = Directives()
+        if "directives" in parts.session.metadata:
+            kept = directive_words.from_json(parts.session.directives)
+        self._was_elevated = kept.elevated
+        self.directives = replace(kept, elevated=False)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
         self._cancelled = False
+        self._interruptible = False
         self._meter = Meter()
         self._viewer = Viewer()
         self._tools = [tool.schema() for tool in parts.tools.values()]
@@ -121,11 +128,6 @@ class Agent:
     def busy(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    @property
-    def cost_usd(self) -> float | None:
-        """What this agent has spent; None where no price is configured."""
-        return cost(self.usage, self._parts.config.prices.get(self.model))
-
     async def start(self) -> list[Event]:
         """The events that stand before the first turn.
 
@@ -143,16 +145,17 @@ class Agent:
         findings = (*session.findings, *seen.findings)
         if findings:
             found.append(events.RepairApplied(tuple(f.to_json() for f in findings)))
-        if self._parts.elevated:
-            self._apply({"elevated": True}, quiet=True)
+        self._settings.verbose = self.directives.verbose
+        if self._parts.switches:
+            self._apply(self._parts.switches)
+            await self._recorder.sync()
+        if self.directives != Directives():
             found.append(events.DirectivesChanged(**self.directives.to_json()))
-        elif self.directives != Directives():
-            self._settings.verbose = self.directives.verbose
-            found.append(events.DirectivesChanged(**self.directives.to_json()))
-        if self._was_elevated and not self._parts.elevated:
+        if self._was_elevated and not self.directives.elevated:
             found.append(
                 events.Notice("This session was elevated. Send /elevated to switch it on again.")
             )
+        found.extend(map(events.Notice, self._parts.notices))
         found.append(measured(self._meter, self.model_info))
         return found
 
@@ -179,20 +182,23 @@ class Agent:
 
     def steer(self, text: str) -> None:
         """Queue a text for the running turn; it is sent once the running tools are done."""
-        self.queue = (*self.queue, text)
-        self._publish(events.QueueChanged(self.queue))
+        self._set_queue((*self.queue, text))
 
     def unqueue(self) -> tuple[str, ...]:
         """Take back what is queued, for instance to edit it."""
-        texts, self.queue = self.queue, ()
-        self._publish(events.QueueChanged(()))
+        texts = self.queue
+        self._set_queue(())
         return texts
 
     def cancel(self) -> None:
-        """Interrupt the running turn, if any. It still ends with TurnFinished."""
+        """Interrupt the running turn, if any. It still ends with TurnFinished.
+
+        A turn that is closing its books already ends as it would have.
+        """
         if self._task is not None and self.busy and not self._cancelled:
             self._cancelled = True
-            self._task.cancel()
+            if self._interruptible:
+                self._task.cancel()
 
     @property
     def parts(self) -> dict[str, int]:
@@ -202,27 +208,45 @@ class Agent:
     def use_model(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
         self.model_info = info
+        if self._learning is not None:
+            self._learning.cancel()
+            self._learning = None
 
     async def close(self) -> None:
-        """Interrupt, stop background commands, sync and let go of everything."""
+        """Interrupt, stop background commands, sync and let go of everything.
+
+        Raises StorageError when something recorded could not be saved to the end.
+        """
         self.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
         for task in (self._learning, self._loading):
             if task is not None:
                 task.cancel()
-        await self._parts.jobs.close()
-        await self._recorder.sync()
-        await self.session.close()
-        await self._parts.provider.aclose()
+        try:
+            await self._parts.jobs.close()
+        finally:
+            try:
+                await self.session.close()
+            finally:
+                await self._parts.provider.aclose()
 
     def _publish(self, event: Event) -> None:
         self._events.put_nowait(event)
 
+    def _set_queue(self, texts: tuple[str, ...]) -> None:
+        self.queue = texts
+        if self.busy:
+            self._publish(events.QueueChanged(texts))
+
+    def _debug(self, text: str) -> None:
+        if self._settings.verbose:
+            self._publish(events.Debug(text))
+
     def _remember(self, record: Record) -> None:
         self._meter.add(record)
         if record.type == "assistant":
-            calls = tool_calls(record.data.get("content") or [])
+            calls = tool_calls(blocks_of(record.data.get("content")))
             self._call_ids.update(str(call.get("id")) for call in calls)
 
     async def _turn(self, text: str, attached: str) -> None:
@@ -237,9 +261,14 @@ class Agent:
             prepare=lambda: self._prepare(turn),
             take_queued=self._take_queued,
             publish=self._publish,
+            debug=self._debug,
+            prices=self._parts.config.prices,
         )
         outcome = "done"
         try:
+            self._interruptible = True
+            if self._cancelled:
+                raise asyncio.CancelledError  # noqa: TRY301 - it came before this task had begun
             if await self._take(text, attached):
                 await turn.run()
         except asyncio.CancelledError:
@@ -262,53 +291,49 @@ class Agent:
                 ),
                 turn,
             )
-        self.usage += turn.usage
-        self.requests += turn.requests
-        await self._recorder.sync()
-        price = self._parts.config.prices.get(self.model)
-        self._publish(events.TurnFinished(outcome, turn.usage, cost(turn.usage, price)))
+        finally:
+            self._interruptible = False
+        self.spent += turn.spent
+        known = turn.spent.requests or self.model in self._parts.config.prices
+        usd = turn.spent.usd if known else None
+        await self._recorder.show(events.TurnFinished(outcome, turn.spent.usage, usd))
 
     async def _take(self, typed: str, attached: str = "") -> bool:
         """Take over typed text: switch its directives, record the rest. False if none is left."""
         parsed = directive_words.parse(typed)
+        facts: list[Event] = []
         if parsed.changes:
             self._apply(parsed.changes)
+            facts.append(events.DirectivesChanged(**self.directives.to_json()))
+            facts.append(events.Notice(directive_words.acknowledgement(parsed.changes)))
         text = "\n\n".join(part for part in (parsed.text, attached) if part.strip())
-        if not text:
-            return False
-        await self._recorder.commit("user", content=[text_block(text)], text=text)
-        self._publish(events.UserMessage(text))
-        return True
+        if text:
+            self._recorder.append("user", content=[text_block(text)], text=text)
+            facts.append(events.UserMessage(text))
+        await self._recorder.show(*facts)
+        return bool(text)
 
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
         taken = False
         while self.queue:
             text, *rest = self.queue
-            self.queue = tuple(rest)
+            self._set_queue(tuple(rest))
             taken |= await self._take(text)
-            self._publish(events.QueueChanged(self.queue))
         return taken
 
-    def _apply(self, changes: dict[str, bool], *, quiet: bool = False) -> None:
+    def _apply(self, changes: Mapping[str, bool]) -> None:
         self.directives = self.directives.with_changes(changes)
         now = self.directives
         self._settings.elevated = now.elevated
         self._settings.verbose = now.verbose
         self._settings.workspace = self._settings.workspace.widen(now.elevated)
         self._recorder.append("directive", **now.to_json())
-        if not quiet:
-            self._publish(events.DirectivesChanged(**now.to_json()))
-            self._publish(events.Notice(directive_words.acknowledgement(changes)))
 
     def _prepare(self, turn: Turn) -> Request:
         """The next request, checked: no record can make one that the API rejects."""
-        spent = self.usage + turn.usage
-        self._parts.limits.check(
-            turns=self.requests + turn.requests,
-            usage=spent,
-            cost_usd=cost(spent, self._parts.config.prices.get(self.model)),
-        )
+        priced = self.model in self._parts.config.prices
+        self._parts.limits.check(self.spent + turn.spent, priced=priced)
         if self._learning is None:
             self._learning = asyncio.create_task(self._learn(), name="model info")
         return self.next_request()

@@ -33,7 +33,11 @@ PRACTICE = "practice"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything that decides what an agent is made of. `key` never shows in a repr."""
+    """Everything that decides what an agent is made of. `key` never shows in a repr.
+
+    `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
+    what the person should be told first.
+    """
 
     workspace: Workspace
     config: Config
@@ -43,7 +47,10 @@ class Launch:
     script: Path | None = None
     key: str | None = field(default=None, repr=False)
     elevated: bool = False
+    verbose: bool = False
     limits: Limits = field(default_factory=Limits)
+    max_wait_s: float | None = None
+    notices: tuple[str, ...] = ()
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -77,7 +84,9 @@ def make_provider(launch: Launch, clock: Clock) -> Provider:
             stall_timeout_s=launch.config.retry.stall_timeout_s,
             context_window=launch.config.context_window,
         )
-    return Retrying(model, retry=launch.config.retry, clock=clock)
+    return Retrying(
+        model, retry=launch.config.retry, clock=clock, max_wait_s=launch.max_wait_s
+    )
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
@@ -132,6 +141,7 @@ def make_agent(
             clock=clock,
             jobs=Jobs(clock),
             limits=launch.limits,
-            elevated=launch.elevated,
+            switches={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
+            notices=launch.notices,
         )
     )

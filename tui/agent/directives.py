@@ -6,9 +6,13 @@ it was, byte for byte.
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
+
+log = logging.getLogger(__name__)
 
 _LEADING = re.compile(
     r"\s*/(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?", re.IGNORECASE
@@ -33,7 +37,7 @@ class Directives:
     def to_json(self) -> dict[str, bool]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def with_changes(self, changes: dict[str, bool]) -> Directives:
+    def with_changes(self, changes: Mapping[str, bool]) -> Directives:
         return replace(self, **changes)
 
 
@@ -81,7 +85,9 @@ def acknowledgement(changes: dict[str, bool]) -> str:
 
 
 def from_json(value: Any) -> Directives:
-    """Directives from a record. Anything odd counts as off (K44)."""
-    if not isinstance(value, dict):
-        return Directives()
-    return Directives(**{f.name: value.get(f.name) is True for f in fields(Directives)})  # pyright: ignore[reportUnknownMemberType]
+    """Directives from a record. Anything odd counts as off, and is logged (K44)."""
+    known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    found = {f.name: known.get(f.name) for f in fields(Directives)}
+    if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
+        log.warning("the record's directives are damaged (%s); they count as off", ", ".join(odd))
+    return Directives(**{name: on is True for name, on in found.items()})

@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from tui.agent import events
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Event
+from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
+from tui.config import Price
 from tui.context.meter import Meter
 from tui.errors import ProviderError
-from tui.messages import Block, Usage, text_of, tool_calls
+from tui.messages import Block, text_of, tool_calls
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -35,8 +38,8 @@ class Turn:
 
     `prepare` makes the next request or raises LimitReachedError; `take_queued` records what was
     typed meanwhile and says whether there was any; `call_ids` are the ids of all calls of the
-    session. After an interruption `partial_text` and `partial_thinking` hold what the model had
-    said of the answer that never came.
+    session; `debug` shows a line while verbose is on. After an interruption `partial_text` and
+    `partial_thinking` hold what the model had said of the answer that never came.
     """
 
     provider: Provider
@@ -48,15 +51,18 @@ class Turn:
     prepare: Callable[[], Request]
     take_queued: Callable[[], Awaitable[bool]]
     publish: Callable[[Event], None]
-    usage: Usage = field(default_factory=Usage)
-    requests: int = 0
+    debug: Callable[[str], None]
+    prices: Mapping[str, Price]
+    spent: Spent = field(default_factory=Spent)
     partial_text: list[str] = field(default_factory=list[str])
     partial_thinking: list[str] = field(default_factory=list[str])
 
     async def run(self) -> None:
         """Go on until the model is done and nothing is queued."""
         while True:
-            answer = await self._ask(self.prepare())
+            request = self.prepare()
+            answer = await self._ask(request)
+            self.spent += Spent.on(answer.usage, self.prices.get(request.model))
             content = await self._record(answer)
             calls = tool_calls(content)
             if calls:
@@ -122,11 +128,12 @@ class Turn:
         )
 
     async def _record(self, answer: Completed) -> list[Block]:
-        """Record the answer, then show it. Returns its content as recorded."""
-        self.requests += 1
-        self.usage += answer.usage
+        """Record the answer, then show it. Returns its content as recorded.
+
+        Cancelled meanwhile, it closes the calls of the answer, which stand in the record now.
+        """
         content = unique_ids(answer.content, self.call_ids)
-        await self.recorder.commit(
+        self.recorder.append(
             "assistant",
             content=content,
             model=answer.model,
@@ -134,8 +141,13 @@ class Turn:
             stop_reason=answer.stop_reason,
             request_id=answer.request_id,
         )
-        self.publish(events.AssistantMessage(text_of(content), answer.stop_reason, answer.usage))
-        self.publish(measured(self.meter, self.model()))
+        said = events.AssistantMessage(text_of(content), answer.stop_reason, answer.usage)
+        try:
+            await self.recorder.show(said, measured(self.meter, self.model()))
+        except asyncio.CancelledError:
+            await self.dispatcher.close(tool_calls(content))
+            raise
+        self.debug(_described(answer))
         return content
 
     def _stop_if_cut(self, answer: Completed, *, has_calls: bool) -> None:
@@ -163,6 +175,15 @@ class Turn:
     def _forget_partial(self) -> None:
         self.partial_text.clear()
         self.partial_thinking.clear()
+
+
+def _described(answer: Completed) -> str:
+    """What an answer cost, for the verbose view."""
+    figures = ", ".join(f"{name} {count:,}" for name, count in answer.usage.to_json().items())
+    return (
+        f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
+        f"request {answer.request_id or '—'}"
+    )
 
 
 def measured(meter: Meter, model: ModelInfo) -> events.ContextMeasured:

@@ -6,10 +6,10 @@ Incremental: one new record costs its own size, whatever the length of the sessi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from tui import tokens
-from tui.messages import Block, Usage
+from tui.messages import Block, Usage, blocks_of
 from tui.session.records import Record
 
 Part: TypeAlias = Literal["system", "tools", "messages", "results"]
@@ -49,10 +49,10 @@ class Meter:
 
         An answer with usage is a measurement: it replaces every estimate so far.
         """
-        if record.type not in {"user", "assistant", "tool_result"}:
+        if record.type not in {"user", "assistant", "tool_result", "interrupt"}:
             return
-        content = cast("list[Block]", record.data.get("content") or [])
-        size = sum(tokens.estimate_block(block) for block in content)
+        said = "text" if record.type == "interrupt" else "content"
+        size = tokens.estimate_content(blocks_of(record.data.get(said)))
         self.parts["results" if record.type == "tool_result" else "messages"] += size
         usage = Usage.from_json(record.data.get("usage"))
         if record.type == "assistant" and usage.prompt_tokens:

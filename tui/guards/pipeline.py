@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from tui.guards import spill as spilling
 from tui.guards.clamp import Room, clamp
 from tui.guards.receipt import Keep, Receipt, Size, Stage
 from tui.guards.share import share, threshold
+from tui.guards.spill import Copy
 from tui.guards.text import byte_length, line_count
-from tui.messages import Block, ToolOutput, text_block
+from tui.messages import Block, RawOutput, ToolOutput, text_block
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,
@@ -73,12 +74,12 @@ async def guard(
     """Bring one result within all limits. Off the event loop where there is work to do.
 
     `spill` is where the full copy goes when something is cut; a copy that the tool has written
-    itself (`output.full`) is used as it is. Content under every limit is returned as it is.
+    itself (`output.full`) is used as it is. What is measured is the raw output. Content under every limit is returned as it is.
     """
     texts = [str(b.get("text", "")) for b in output.content if b.get("type") == "text"]
     size = sum(map(byte_length, texts))
     small = size <= min(limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens)
-    if output.full is None and small and sum(map(line_count, texts)) <= limits.clamp_lines:
+    if output.raw is None and output.full is None and small and sum(map(line_count, texts)) <= limits.clamp_lines:
         return Guarded(output.content, None)
     cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits)
     return await asyncio.to_thread(cut, spill_over=limits.bytes_of(tool))
@@ -95,15 +96,19 @@ def _cut(
 ) -> Guarded:
     size = sum(map(byte_length, texts))
     stages: list[Stage] = []
-    copy = spilling.measure_copy(output.full) if output.full else None
+    copy = _copy_of(output)
+    raw = output.raw or RawOutput(size, sum(map(line_count, texts)))
+    if output.raw is None and copy is not None:
+        raw = RawOutput(copy.bytes, copy.lines, partial=True)
     shown = texts
-    if texts and (copy is not None or size > spill_over):
+    if texts and (raw.partial or raw.bytes > spill_over):
         copy = copy or spilling.write_copy(texts, spill)
         stages.append("spill")
         code = output.details.get("exit_code")
         shown = [
             spilling.notice(
                 copy,
+                raw.bytes,
                 texts[0],
                 texts[-1],
                 preview_bytes=limits.preview_bytes,
@@ -122,7 +127,7 @@ def _cut(
     copy = copy or spilling.write_copy(texts, spill)
     receipt = Receipt(
         stages=tuple(stages),
-        total=Size(copy.bytes, copy.lines, _tokens(texts, copy.bytes, size)),
+        total=Size(raw.bytes, raw.lines, _tokens(texts, raw.bytes, size)),
         shown=Size(
             sum(map(byte_length, shared)),
             sum(map(line_count, shared)),
@@ -131,8 +136,22 @@ def _cut(
         kept=keep,
         path=copy.path,
         sha256=copy.sha256,
+        bytes_kept=copy.bytes,
     )
     return Guarded(_replaced(output.content, shared), receipt)
+
+
+def _copy_of(output: ToolOutput) -> Copy | None:
+    """The full copy that the tool has made, or could not make; None where it left that to us."""
+    raw = output.raw
+    lost = raw.lost if raw else ""
+    if output.full is None:
+        return Copy(error=lost or "no reason is known") if raw and raw.partial else None
+    copy = spilling.measure_copy(output.full)
+    if lost and copy.path:
+        kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
+        return replace(copy, error=f"{kept}: {lost}")
+    return copy
 
 
 def _tokens(texts: Sequence[str], total_bytes: int, held_bytes: int) -> int:

@@ -23,8 +23,10 @@ class Size:
 class Receipt:
     """What was cut, by which stages, and where the whole is.
 
-    `total` is the tool's raw output, `shown` what the model gets, notices included. `path` and
-    `sha256` are of the full copy, None where there is none.
+    `total` is the tool's raw output, `shown` what the model gets, notices included. `path`,
+    `sha256` and `bytes_kept` are of the full copy: None, None and 0 where there is none. Fewer
+    bytes than the total are kept where the disk did not take more (L29); more, where the file
+    has lines that tell several blocks apart.
     """
 
     stages: tuple[Stage, ...]
@@ -33,6 +35,7 @@ class Receipt:
     kept: Keep
     path: Path | None
     sha256: str | None
+    bytes_kept: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """INTERFACE's shape."""
@@ -47,4 +50,5 @@ class Receipt:
             "kept": self.kept,
             "path": str(self.path) if self.path else None,
             "sha256": self.sha256,
+            "bytes_kept": self.bytes_kept,
         }

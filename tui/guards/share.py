@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 
 from tui import tokens
 from tui.guards.clamp import PLACEHOLDER
 from tui.guards.receipt import Keep
 from tui.guards.text import byte_length
+
+log = logging.getLogger(__name__)
+
+_KEPT = 0.8
+"""How much of the limit a cut result fills; the rest is for the warning."""
 
 
 def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
@@ -22,33 +28,103 @@ def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
 def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str]:
     """The text blocks of one result within `limit` tokens; `texts` itself when they fit.
 
-    A result of at most `limit` bytes is never tokenised (K19). The warning is K6's literal text;
-    for `ends` it stands between head and tail.
+    A result of at most `limit` bytes is never tokenised (K19). The block that is cut ends with
+    K6's literal warning (for `ends` it stands between head and tail), later blocks become
+    PLACEHOLDER, or one line where they are too many. Never raises: where counting fails, the
+    characters are counted (K9), and where that fails too, nothing is cut (K10).
     """
     if sum(map(byte_length, texts)) <= limit:
         return texts
-    counts = [tokens.count(text) for text in texts]
-    total = sum(counts)
+    try:
+        return _by_tokens(texts, limit, keep)
+    except tokens.TokenizerError as error:
+        log.warning("a result is cut by characters: %s", error)
+    try:
+        return _by_characters(texts, limit * 4, keep)
+    except Exception as error:  # noqa: BLE001 - K10: whatever it is, the result goes on
+        log.exception("a result could not be cut")
+        return [*texts[:-1], f"{texts[-1]}\n\n⚠️ [Truncation failed: {error}]"]
+
+
+def _by_tokens(texts: Sequence[str], limit: int, keep: Keep) -> Sequence[str]:
+    def count(text: str) -> int:
+        return tokens.default.count(text, strict=True)
+
+    def head(text: str, room: int) -> str:
+        return tokens.default.prefix_within(text, room, strict=True)
+
+    def tail(text: str, room: int) -> str:
+        """The longest suffix. A token has at most four bytes by the measure of `tokens`."""
+        low, high = max(0, len(text) - room * 4 - 3), len(text)
+        while low < high:
+            middle = (low + high) // 2
+            if count(text[middle:]) <= room:
+                high = middle
+            else:
+                low = middle + 1
+        return text[low:]
+
+    total = sum(map(count, texts))
     if total <= limit:
         return texts
-    room = int(limit * 0.8)
+    room = int(limit * _KEPT)
     warning = (
         f"\n\n⚠️ [Output truncated: {total} tokens exceeds limit of {limit}. "
         f"Showing first {room} tokens. Use pagination or filters to get specific data.]"
     )
     if len(texts) == 1 and keep == "ends":
-        text = texts[0]
-        head = tokens.prefix_within(text, room // 2)
-        tail = tokens.prefix_within(text[::-1], room - room // 2)[::-1]
-        return [f"{head}{warning}\n\n{tail}"]
+        return [_both(texts[0], warning, head, tail, room)]
+    spare = limit - room - count(warning)
+    return _first(texts, count, head, room, warning, placeholders=spare // count(PLACEHOLDER))
+
+
+def _by_characters(texts: Sequence[str], limit: int, keep: Keep) -> Sequence[str]:
+    total = sum(map(len, texts))
+    if total <= limit:
+        return texts
+    room = int(limit * _KEPT)
+    warning = f"\n\n⚠️ [Output truncated: ~{total} chars exceeds limit.]"
+    if len(texts) == 1 and keep == "ends":
+        return [_both(texts[0], warning, _head_chars, _tail_chars, room)]
+    spare = limit - room - len(warning)
+    placeholders = spare // len(PLACEHOLDER)
+    return _first(texts, len, _head_chars, room, warning, placeholders=placeholders)
+
+
+_Cut = Callable[[str, int], str]
+
+
+def _both(text: str, warning: str, head: _Cut, tail: _Cut, room: int) -> str:
+    return f"{head(text, room // 2)}{warning}\n\n{tail(text, room - room // 2)}"
+
+
+def _first(
+    texts: Sequence[str],
+    count: Callable[[str], int],
+    head: _Cut,
+    room: int,
+    warning: str,
+    *,
+    placeholders: int,
+) -> list[str]:
+    """The first blocks that fit, the next one cut, and what stands for the others."""
     kept: list[str] = []
-    for text, size in zip(texts, counts, strict=True):
-        if room <= 0:
-            kept.append(PLACEHOLDER)
-        elif size <= room:
-            kept.append(text)
-            room -= size
-        else:
-            kept.append(tokens.prefix_within(text, room) + warning)
-            room = 0
-    return kept
+    for text in texts:
+        size = count(text)
+        if size > room:
+            break
+        kept.append(text)
+        room -= size
+    later = len(texts) - len(kept) - 1
+    kept.append(head(texts[len(kept)], room) + warning)
+    if not later or later <= placeholders:
+        return kept + [PLACEHOLDER] * later
+    return [*kept, f"[tool output truncated: {later} more blocks]"]
+
+
+def _head_chars(text: str, room: int) -> str:
+    return text[:room]
+
+
+def _tail_chars(text: str, room: int) -> str:
+    return text[-room:] if room else ""

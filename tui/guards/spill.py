@@ -20,12 +20,12 @@ TAIL_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The full copy of an output, or why there is none."""
+    """The full copy of an output: its file, and how much is in it. `error`: why not all is."""
 
-    path: Path | None
-    sha256: str | None
-    bytes: int
-    lines: int
+    path: Path | None = None
+    sha256: str | None = None
+    bytes: int = 0
+    lines: int = 0
     error: str = ""
 
 
@@ -49,7 +49,7 @@ def write_copy(texts: Sequence[str], path: Path) -> Copy:
             file.flush()
             os.fdatasync(file.fileno())
     except (OSError, StorageError) as error:
-        return Copy(None, None, len(data), lines, str(error))
+        return Copy(error=str(error))
     path = Path(str(file.name))
     return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines)
 
@@ -65,22 +65,29 @@ def measure_copy(path: Path) -> Copy:
                 lines += chunk.count(b"\n")
                 last = chunk[-1:]
     except OSError as error:
-        return Copy(None, None, size, lines, error.strerror or str(error))
+        return Copy(error=error.strerror or str(error))
     return Copy(path, digest.hexdigest(), size, lines + (last != b"\n"))
 
 
 def notice(
-    copy: Copy, head: str, tail: str, *, preview_bytes: int, exit_code: int | None, ends: bool
+    copy: Copy,
+    total: int,
+    head: str,
+    tail: str,
+    *,
+    preview_bytes: int,
+    exit_code: int | None,
+    ends: bool,
 ) -> str:
-    """L8's literal text; L12's where the copy could not be written."""
-    if copy.path is not None:
+    """L8's literal text for an output of `total` bytes; L12's where it is not all kept."""
+    if not copy.error:
         text = (
-            f"Output too large ({human_size(copy.bytes)}). Full output saved to: {copy.path}\n\n"
+            f"Output too large ({human_size(total)}). Full output saved to: {copy.path}\n\n"
             "Use read_file to view specific sections with offset and limit parameters.\n\n"
         )
     else:
         text = (
-            f"Output too large ({human_size(copy.bytes)}). "
+            f"Output too large ({human_size(total)}). "
             f"Failed to save full output: {copy.error}\n\n"
         )
     if ends:

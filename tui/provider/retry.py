@@ -26,22 +26,31 @@ class Retrying:
     """A provider whose failed requests are sent again. Implements `Provider`.
 
     Retried is what the error itself calls retryable, `retry.max_attempts` times at most; then
-    the last error is raised as it came. A request that the server wants to see again only after
-    `retry.max_delay_ms` is not waited for: its error, with `retry_after` and a hint that says
-    when, is raised at once. What was streamed before a failure is void; the parts say so by a
-    `RetryScheduled` and the next `AttemptStarted`.
+    the last error is raised as it came. A server that says when it wants to see the request
+    again is obeyed as long as its waits for one request add up to `max_wait_s` seconds at most,
+    without that as long as none is above `retry.max_delay_ms`. Longer ones are not waited for:
+    the error, with `retry_after` and a hint that says when, is raised at once. What was streamed
+    before a failure is void; the parts say so by a `RetryScheduled` and the next
+    `AttemptStarted`.
     """
 
     def __init__(
-        self, provider: Provider, *, retry: Retry, clock: Clock, rng: random.Random | None = None
+        self,
+        provider: Provider,
+        *,
+        retry: Retry,
+        clock: Clock,
+        max_wait_s: float | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._provider = provider
         self._retry = retry
         self._clock = clock
+        self._max_wait_s = max_wait_s
         self._rng = rng or random.Random()  # noqa: S311 (spreads load, guards nothing)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        failures = 0
+        failures, waited = 0, 0.0
         while True:
             try:
                 async with aclosing(self._provider.stream(request)) as parts:
@@ -54,7 +63,8 @@ class Retrying:
             except ProviderError as error:
                 if not error.retryable or failures >= self._retry.max_attempts:
                     raise
-                wait = self._wait(error, failures)
+                wait = self._wait(error, failures, waited)
+                waited += wait if error.retry_after is not None else 0.0
                 failures += 1
                 coming = RetryScheduled(
                     attempt=failures,
@@ -76,13 +86,23 @@ class Retrying:
     async def aclose(self) -> None:
         await self._provider.aclose()
 
-    def _wait(self, error: ProviderError, failures: int) -> float:
-        """Seconds until the next attempt. Raises `error` when the server asks for too many."""
+    def _wait(self, error: ProviderError, failures: int, waited: float) -> float:
+        """Seconds until the next attempt. Raises `error` when the server asks for too many.
+
+        `waited` is what the server has asked for before.
+        """
         if error.retry_after is None:
             return backoff_s(self._retry, failures, self._rng)
-        if error.retry_after > self._retry.max_delay_ms / 1000:
+        if self._max_wait_s is None:
+            left = self._retry.max_delay_ms / 1000
+        else:
+            left = self._max_wait_s - waited
+        if error.retry_after > left:
             wait = _duration(error.retry_after)
-            error.hint = f"It can be tried again in {wait}, or now with another model (/model)."
+            other = "now with another model (/model)"
+            if self._max_wait_s is not None:
+                other = "waited for with a larger --max-wait"
+            error.hint = f"It can be tried again in {wait}, or {other}."
             raise error
         return error.retry_after
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -15,15 +15,11 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.clock import Clock
-from tui.permissions.base import Mode
 from tui.widgets.context_meter import ContextMeter, MeterState
-from tui.widgets.conversation.items import Item
-from tui.widgets.conversation.view import Conversation
 from tui.widgets.figures import duration
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
 from tui.widgets.notice import NoticeLine
-from tui.widgets.output_view import OutputView
 from tui.widgets.plain import one_line
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
@@ -32,6 +28,12 @@ from tui.widgets.retry_banner import RetryBanner
 from tui.widgets.rule import PaneRule
 from tui.widgets.status_line import Hint, StatusLine
 from tui.widgets.todos import TodoList
+
+if TYPE_CHECKING:
+    from tui.permissions.base import Mode
+    from tui.widgets.conversation.items import Item
+    from tui.widgets.conversation.view import Conversation
+    from tui.widgets.output_view import OutputView
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
@@ -83,7 +85,13 @@ def _intro(version: str) -> Content:
 
 
 class ChatScreen(Screen[None]):
-    """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app."""
+    """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
+
+    `conversation` and `output` exist after `furnish`: the first frame does without them.
+    """
+
+    conversation: Conversation
+    output: OutputView
 
     class StopAsked(Message):
         """Esc, with nothing open that it could close."""
@@ -100,13 +108,11 @@ class ChatScreen(Screen[None]):
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (22, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.conversation = Conversation(id="conversation")
         self.todos = TodoList(id="todos")
         self.queued = Queued(id="queued")
         self.retry = RetryBanner(clock, id="retry")
         self.notice = NoticeLine(id="notice")
         self.output_rule = PaneRule("output", start="┬", id="output-rule")
-        self.output = OutputView(id="output")
         self.meter_rule = PaneRule("context", start="├", id="meter-rule")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
@@ -123,7 +129,6 @@ class ChatScreen(Screen[None]):
             with Vertical(id="left"):
                 yield PaneRule("conversation", id="conversation-rule")
                 yield Static(_intro(self._version), id="intro", markup=False)
-                yield self.conversation
                 yield self.todos
                 yield self.queued
                 yield self.retry
@@ -132,7 +137,6 @@ class ChatScreen(Screen[None]):
             with Vertical(id="side"):
                 yield self.output_rule
                 yield Static(_NO_OUTPUT, id="no-output", markup=False)
-                yield self.output
                 yield self.meter_rule
                 yield meter
         yield self.prompt_rule
@@ -146,6 +150,17 @@ class ChatScreen(Screen[None]):
         self._spin = self.set_interval(1 / FRAMES_PER_S, self._draw_phase, pause=True)
         self.idle()
         self.show_mode("ask")
+
+    async def furnish(self) -> None:
+        """Add what the first frame does without. Called once, before a session is shown."""
+        from tui.widgets.conversation.view import Conversation  # noqa: PLC0415
+        from tui.widgets.output_view import OutputView  # noqa: PLC0415
+
+        self.conversation = Conversation(id="conversation")
+        self.output = OutputView(id="output")
+        with self.app.batch_update():
+            await self.query_one("#left").mount(self.conversation, after="#intro")
+            await self.query_one("#side").mount(self.output, after="#no-output")
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._join_rules)

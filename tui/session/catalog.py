@@ -15,8 +15,8 @@ from tui.errors import SessionError
 from tui.messages import Usage, blocks_of, tool_calls
 from tui.paths import Folders
 from tui.session.lines import Findings, Line, parse, split
-from tui.session.reader import Loaded, assemble, read
-from tui.session.records import Record
+from tui.session.reader import Loaded, assemble, open_session, read
+from tui.session.records import Record, is_ours
 from tui.session.session import title_of
 
 State: TypeAlias = Literal["ok", "interrupted", "parked", "needs_repair", "unreadable"]
@@ -90,6 +90,26 @@ def resolve(reference: str, folders: Folders) -> Path:
     raise SessionError(
         f"There is no session {reference}.{known}", hint="`holdfast sessions list` shows them."
     )
+
+
+def check_ours(path: Path, folders: Folders) -> None:
+    """Raise SessionError for a file that is not to be gone on with: nothing in it is ours.
+
+    Whatever lies in the folder of the sessions is a session, however damaged; so is an empty
+    file. Nothing is ever appended to anything else.
+    """
+    if folders.sessions.resolve() in path.resolve().parents:
+        return
+    found = False
+    with open_session(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return
+        found = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
+    if not found:
+        raise SessionError(
+            f"{path} is not a session: there is no record of Holdfast's in it.",
+            hint="It is left as it is. `holdfast sessions list --all` shows the sessions.",
+        )
 
 
 def id_of(path: Path) -> str:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,9 +41,9 @@ def read(path: Path) -> Loaded:
 
     Raises SessionError only where the file itself cannot be read.
     """
-    file, state = _open(path)
     findings = Findings()
-    with os.fdopen(file, "rb", buffering=0) as stream:
+    with open_session(path) as stream:
+        state = os.fstat(stream.fileno())
         try:
             objects = list(parse(split(stream.read), findings))
         except OSError as error:
@@ -72,14 +73,14 @@ def active_branch(records: Sequence[Record]) -> list[Record]:
     return branch
 
 
-def _open(path: Path) -> tuple[int, os.stat_result]:
+def open_session(path: Path) -> FileIO:
+    """A regular file, open for reading. Raises SessionError for anything else; waits for none."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _unreadable(path, error) from error
-    state = os.fstat(file)
-    if stat.S_ISREG(state.st_mode):
-        return file, state
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return FileIO(file)
     os.close(file)
     raise SessionError(f"{path} is not a session: not a regular file.", hint="Name a .jsonl file.")
 

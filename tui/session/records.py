@@ -83,6 +83,13 @@ class Finding:
         return {"code": self.code, "where": self.where, "action": self.action}
 
 
+def is_ours(value: dict[str, Any]) -> bool:
+    """Whether an object is a line of a session file of ours, and not of another program's."""
+    if value.get("type") == "session":
+        return "created" in value and "cwd" in value
+    return value.keys() >= {"type", "id", "parent", "time"}
+
+
 def encode(value: dict[str, Any]) -> bytes:
     """One JSON line with its newline. Lone surrogates survive as escapes."""
     try:

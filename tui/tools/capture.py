@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tui.errors import StorageError
+from tui.messages import RawOutput
 from tui.private import private_file
 from tui.tools.text import size_text
 
@@ -136,6 +137,8 @@ class Capture:
     def __init__(self, path: Path, *, memory_chars: int = MEMORY_CHARS) -> None:
         self.bytes = 0
         self.truncated = False
+        self._newlines = 0
+        self._open_end = False
         self._cleaner = Cleaner()
         self._first: list[bytes] = []
         self._spill = Spill(path)
@@ -147,6 +150,8 @@ class Capture:
 
     def feed(self, data: bytes) -> str:
         self.bytes += len(data)
+        self._newlines += data.count(b"\n")
+        self._open_end = not data.endswith(b"\n") if data else self._open_end
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         else:
@@ -168,6 +173,15 @@ class Capture:
     def full(self) -> Path | None:
         partly = self.truncated or self._cleaner.changed
         return self._spill.path if self._spill.written and partly else None
+
+    @property
+    def raw(self) -> RawOutput | None:
+        """What there was, where the text is not all of it."""
+        if self.full is None and not self.truncated:
+            return None
+        return RawOutput(
+            self.bytes, self._newlines + self._open_end, self.truncated, self._spill.stopped
+        )
 
     @property
     def text(self) -> str:

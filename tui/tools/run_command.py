@@ -188,4 +188,5 @@ def _result(
             "job": None,
         },
         full=capture.full,
+        raw=capture.raw,
     )

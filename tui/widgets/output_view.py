@@ -19,7 +19,7 @@ from textual.timer import Timer
 
 from tui.widgets import ansi, scrolling
 from tui.widgets.conversation.strips import paint
-from tui.widgets.markdown.text import clean
+from tui.widgets.plain import clean
 from tui.widgets.output_lines import OutputLines
 
 CELLS_MAX = 4_000

@@ -28,10 +28,13 @@ import msgspec
 from tui import tokens
 from tui.clock import Clock
 from tui.errors import ProviderError, UsageError
+from tui.files import read_small
 from tui.messages import Usage
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.provider.practice.answer import WINDOW, Answer, Call, model_info, stream
 from tui.provider.practice.faults import Fault, Seconds, inject
+
+_LIMIT = 10_000_000
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -87,11 +90,14 @@ class Script(_Part, frozen=True, kw_only=True):
 def read_script(path: Path) -> Script:
     """Read a script. Raises UsageError that names the file, the turn and the key."""
     try:
-        source = tomllib.loads(path.read_text(encoding="utf-8"))
+        data, _ = read_small(path, limit=_LIMIT)
+        source = tomllib.loads(data.decode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}.") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: nested too deeply.") from error
     if unknown := sorted(set(source) - {"turn"}):
         raise UsageError(f"{path}: {unknown[0]}: unknown key.", hint="A script is [[turn]] tables.")
     try:

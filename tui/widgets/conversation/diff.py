@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from tui.widgets.markdown.styles import Styles
-from tui.widgets.markdown.text import Line, chop, clean, decoration, prefixed
+from tui.widgets.markdown.text import Line, chop, decoration, prefixed
+from tui.widgets.plain import clean
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 ROWS_MAX = 1_000

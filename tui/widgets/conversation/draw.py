@@ -22,13 +22,13 @@ from tui.widgets.markdown.styles import Styles
 from tui.widgets.markdown.text import (
     Line,
     Span,
-    clean,
     clip,
     decoration,
     line,
     prefixed,
     wrap,
 )
+from tui.widgets.plain import clean
 
 MARGIN = 3
 LONG = 20

@@ -1,4 +1,4 @@
-"""Text made safe for a terminal, lines that know what to copy, and wrapping by cells."""
+"""Lines that know what to copy, and wrapping by cells."""
 
 from __future__ import annotations
 
@@ -10,34 +10,9 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 
+from tui.widgets.plain import clean
+
 Span: TypeAlias = tuple[str, Style]
-
-# Sequences end with their line at the latest, so that lines can be cleaned one by one.
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
-# C0 and C1, what changes the direction of writing, and what is no character at all.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
-)
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
-_SUSPECT = re.compile(r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]")
-
-
-def clean(text: str) -> str:
-    """`text` without escape sequences and control characters; line ends are newlines.
-
-    Tabs stay. Cleaning line by line gives the same as cleaning the whole.
-    """
-    if not _SUSPECT.search(text):
-        return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _CONTROL.sub("", _ESCAPES.sub("", text))
-    text = text.replace("\u2028", " ").replace("\u2029", " ")
-    return _SURROGATES.sub("\ufffd", text)
 
 
 class Line(NamedTuple):
