@@ -5,72 +5,87 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from textual import on, work
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.screen import Screen
 
-from tui import commands, themes
-from tui.bridge import AppServices, Bridge, SessionChoice
-from tui.commands import COMMANDS, Desk
+import tui
+from tui import themes
+from tui.clock import Clock, SystemClock
 from tui.early import Typed
 from tui.errors import ConfigError, CredentialsError, HoldfastError
-from tui.paths import shorten, workspace_slug
+from tui.paths import folders, shorten, workspace_slug
 from tui.screens.chat import MODES, ChatScreen
-from tui.widgets.conversation.view import Conversation
 from tui.widgets.keys import APP_KEYS, bindings
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 
+if TYPE_CHECKING:
+    from tui.bridge import Bridge, Opening, SessionChoice
+    from tui.commands import Desk
+    from tui.widgets.conversation.view import Conversation
+
 log = logging.getLogger(__name__)
 
 QUIT_WITHIN_S = 2.0
+_AFTER_THE_FIRST_FRAME = (
+    "tui.commands",
+    "tui.widgets.conversation.view",
+    "tui.widgets.output_view",
+)
+"""Imported in a thread, so that what imports them later waits for nothing."""
+
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-_NEW = SessionChoice()
 
 
 class HoldfastApp(App[None]):
     """The program on the full screen.
 
-    `choice` is the session to begin with, None shows the browser first; `prompt` is sent as if
-    it had been typed. `early` ends the first frame and says what was typed there.
+    Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
+    works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
+    is `failure` afterwards. `theme` is a guess until then; `early` says what was typed before.
+
+    `bridge` and `desk` exist from then on, when `ready` is true.
     """
 
     TITLE = "holdfast"
     CSS_PATH = ["app.tcss", "screens/chat.tcss"]  # noqa: RUF012 - the default screen loads none
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
 
+    bridge: Bridge
+    desk: Desk
+
     def __init__(
         self,
-        services: AppServices,
+        load: Callable[[], Opening],
         *,
-        choice: SessionChoice | None = _NEW,
-        prompt: str | None = None,
         theme: str = themes.DEFAULT_DARK,
-        early: Callable[[], Typed] | None = None,
+        clock: Clock | None = None,
+        version: str = tui.__version__,
+        early: Callable[[], Typed] = Typed,
+        driver: type[Driver] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=driver)
+        self.failure: Exception | None = None
+        self.ready = False
+        self._load = load
         self._early = early
-        self._typed = Typed()
-        self._services = services
-        self._choice = choice
-        self._first_prompt = prompt
+        self._waiting: list[str] = []
+        self._clock = clock or SystemClock()
         self._asked_to_quit = float("-inf")
-        history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
-        self.chat = ChatScreen(services.clock, PromptHistory(history), version=services.version)
-        self.bridge = Bridge(self, self.chat, services)
-        self.desk = Desk(self, self.bridge, self.open_session, self.use_theme)
+        self.chat = ChatScreen(self._clock, version=version)
         try:
-            problems = self.use_theme(theme, now=False)
-        except ConfigError as error:
+            self.use_theme(theme, now=False)
+        except ConfigError:
             self.use_theme(themes.DEFAULT_DARK, now=False)
-            problems = (error,)
-        self._theme_problems = problems
 
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
@@ -79,47 +94,52 @@ class HoldfastApp(App[None]):
         return {"rule": "#808080"}
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
+        from tui.commands import COMMANDS  # noqa: PLC0415 - as all of tui.commands: see `ready`
+
         for command in COMMANDS:
             run = partial(self.action_command, command.name)
             yield SystemCommand(f"/{command.name}", command.help, run)
 
-    def on_load(self) -> None:
-        """Take over from the first frame, right before the driver takes the terminal."""
-        self._typed = self._early() if self._early else Typed()
-
     def on_mount(self) -> None:
-        folder = shorten(self._services.workspace)
-        self.chat.header.state = replace(self.chat.header.state, folder=folder)
-        for problem in self._theme_problems[:1]:
-            self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().add_signal_handler(number, self._leave)
-        if self._first_prompt:
-            self.bridge.submit(self._first_prompt)
-        if self._typed.draft:
-            self.chat.prompt.put(self._typed.draft)
-        for text in self._typed.sent:
-            self.call_later(commands.route, self.desk, text)
+        typed = self._early()
+        if typed.draft:
+            self.chat.prompt.put(typed.draft)
+        for text in typed.sent:
+            self._wait(text)
         self.call_after_refresh(self.begin)
 
     async def on_unmount(self) -> None:
-        await self.bridge.close()
+        if self.ready:
+            await self.bridge.close()
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
     @work(group="session")
     async def begin(self) -> None:
-        """The first session: after the question of trust, and the browser where it was wanted."""
-        if self._services.untrusted:
-            await self._ask_trust()
-        choice = self._choice
+        """What comes after the first frame: the rest of the program, then the first session.
+
+        Questions come before it: whether the folder is trusted, and which session is wanted.
+        """
+        try:
+            opening = await asyncio.to_thread(self._prepare)
+        except Exception as error:  # noqa: BLE001 - for whoever runs the app
+            self.failure = error
+            self.exit()
+            return
+        await self._furnish(opening)
+        if opening.services.untrusted:
+            await self._ask_trust(opening.services.untrusted)
+        choice = opening.choice
         if choice is None:
+            from tui.bridge import SessionChoice  # noqa: PLC0415
             from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
 
-            browser = SessionsScreen(self._services.list_sessions, self._services.clock)
+            browser = SessionsScreen(opening.services.list_sessions, self._clock)
             row = await self.push_screen_wait(browser)
             choice = SessionChoice(row.path if row else None)
         await self._open(choice)
@@ -134,7 +154,7 @@ class HoldfastApp(App[None]):
 
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
         """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
-        loaded = themes.load(name, self._services.folders.config / "themes")
+        loaded = themes.load(name, folders().config / "themes")
         self.register_theme(loaded.theme)
         if now:
             self.theme = name
@@ -145,30 +165,26 @@ class HoldfastApp(App[None]):
 
     async def action_command(self, name: str) -> None:
         """Run a command by its name, from a key, a click or the palette."""
-        command = commands.find(name)
-        if command and command.run is None:
-            self.bridge.submit(f"/{name}")
-        else:
-            await commands.route(self.desk, f"/{name}")
+        await self._do(f"/{name}")
 
-    def action_toggle_verbose(self) -> None:
+    async def action_toggle_verbose(self) -> None:
         on = self.chat.header.state.verbose
-        self.bridge.submit(f"/verbose {'off' if on else 'on'}")
+        await self._do(f"/verbose {'off' if on else 'on'}")
 
     def action_next_mode(self) -> None:
-        agent, order = self.bridge.agent, tuple(MODES)
+        agent, order = self.bridge.agent if self.ready else None, tuple(MODES)
         if agent is not None:
             agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
             self.chat.show_mode(agent.mode)
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop, else clear, and again quit."""
-        if self.bridge.cancel():
+        if self.ready and self.bridge.cancel():
             return
         if self.chat.prompt.text:
             self.chat.prompt.accept()
             return
-        now = self._services.clock.monotonic()
+        now = self._clock.monotonic()
         if now - self._asked_to_quit <= QUIT_WITHIN_S:
             await self.action_quit()
         self._asked_to_quit = now
@@ -177,14 +193,15 @@ class HoldfastApp(App[None]):
     async def action_quit(self) -> None:
         """Close the session, then leave."""
         try:
-            await self.bridge.close()
+            if self.ready:
+                await self.bridge.close()
         except HoldfastError:
             log.exception("the session could not be closed")
         self.exit()
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
-        if await commands.route(self.desk, event.text):
+        if await self._do(event.text):
             event.prompt.accept()
 
     @on(Prompt.QuitAsked)
@@ -193,13 +210,66 @@ class HoldfastApp(App[None]):
 
     @on(ChatScreen.StopAsked)
     def _stop_asked(self) -> None:
-        self.bridge.cancel()
+        if self.ready:
+            self.bridge.cancel()
 
-    @on(Conversation.ItemSelected)
-    def _item_selected(self, event: Conversation.ItemSelected) -> None:
+    def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
         self.bridge.presenter.open_output(event.item)
 
-    async def _ask_trust(self) -> None:
+    def _prepare(self) -> Opening:
+        """In a thread: import what the rest needs, and load it."""
+        for module in _AFTER_THE_FIRST_FRAME:
+            import_module(module)
+        return self._load()
+
+    async def _furnish(self, opening: Opening) -> None:
+        """Complete the screen, then do what was asked for meanwhile."""
+        from tui.bridge import Bridge  # noqa: PLC0415
+        from tui.commands import Desk  # noqa: PLC0415
+
+        services = opening.services
+        self._correct_theme(opening.theme)
+        await self.chat.furnish()
+        self.bridge = Bridge(self, self.chat, services)
+        self.desk = Desk(self, self.bridge, self.open_session, self.use_theme)
+        self.ready = True
+        self.chat.header.state = replace(self.chat.header.state, folder=shorten(services.workspace))
+        history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
+        self.chat.prompt.past = PromptHistory(history)
+        waiting, self._waiting = self._waiting, []
+        self.chat.queued.texts = ()
+        if opening.prompt:
+            self.bridge.submit(opening.prompt)
+        for text in waiting:
+            self.chat.prompt.past.add(text)
+            if not await self._do(text):
+                self.chat.prompt.put_back(text)
+
+    async def _do(self, text: str) -> bool:
+        """A command, a shell line or a prompt. False when it should stay in the prompt."""
+        if not self.ready:
+            self._wait(text)
+            return True
+        from tui.commands import route  # noqa: PLC0415
+
+        return await route(self.desk, text)
+
+    def _wait(self, text: str) -> None:
+        """Keep a text until `ready`, and show that it waits."""
+        self._waiting.append(text)
+        self.chat.queued.texts = tuple(self._waiting)
+
+    def _correct_theme(self, name: str) -> None:
+        """Change from the guessed theme to the one that the configuration names."""
+        try:
+            problems = self.use_theme(name)
+        except ConfigError as error:
+            self.use_theme(themes.DEFAULT_DARK)
+            problems = (error,)
+        for problem in problems[:1]:
+            self.chat.notice.say(problem.message, "warning", hint=problem.hint)
+
+    async def _ask_trust(self, brought: Sequence[str]) -> None:
         from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415
 
         question = Question(
@@ -208,16 +278,18 @@ class HoldfastApp(App[None]):
             " commands. Until you trust it they can only make things stricter.",
             yes="Trust it",
             no="Not now",
-            details=self._services.untrusted,
+            details=tuple(brought),
         )
         trusted = await self.push_screen_wait(Confirmation(question))
         try:
-            await self._services.decide_trust(trusted)
+            await self.bridge.services.decide_trust(trusted)
         except HoldfastError as error:
             self.chat.notice.say(error.message, "warning", hint=error.hint)
 
     async def _open(self, choice: SessionChoice) -> None:
         """Open a session; without a key over the welcome screen, as often as it takes."""
+        from tui.bridge import SessionChoice  # noqa: PLC0415
+
         while True:
             try:
                 await self.bridge.open(choice)
@@ -226,9 +298,9 @@ class HoldfastApp(App[None]):
                     return
             except HoldfastError as error:
                 self.chat.notice.say(error.message, "error", hint=error.hint)
-                if self.bridge.agent or choice == _NEW:
+                if self.bridge.agent or choice == SessionChoice():
                     return
-                choice = _NEW
+                choice = SessionChoice()
             except Exception as error:
                 log.exception("the session could not be opened")
                 what = f"The session could not be opened ({type(error).__name__})."
@@ -243,14 +315,14 @@ class HoldfastApp(App[None]):
 
         problem = ""
         while True:
-            screen = WelcomeScreen(self._services.probe_servers, why.message, problem)
+            screen = WelcomeScreen(self.bridge.services.probe_servers, why.message, problem)
             setup = await self.push_screen_wait(screen)
             if setup is None:
                 if self.bridge.agent is None:
                     await self.action_quit()
                 return False
             try:
-                said = await self._services.set_up(setup)
+                said = await self.bridge.services.set_up(setup)
             except HoldfastError as error:
                 problem = str(error)
                 continue

@@ -137,7 +137,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return print_answer(options)
         case "chat":
-            from tui.fullscreen import open_screen  # noqa: PLC0415
+            from tui.startup import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)
         case command:

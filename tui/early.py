@@ -1,6 +1,6 @@
 """The first frame, before anything heavy is loaded: a prompt that already takes what is typed.
 
-Imports little of the standard library and nothing else (no dataclasses, no typing). The real
+Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The real
 screen takes over where this one stops: what was typed is handed over as text, and keys that were
 not read yet stay in the terminal's buffer for the real prompt.
 """
@@ -8,6 +8,7 @@ not read yet stay in the terminal's buffer for the real prompt.
 from __future__ import annotations
 
 import atexit
+import codecs
 import os
 import select
 import signal
@@ -15,17 +16,28 @@ import termios
 import threading
 import unicodedata
 
+from tui import look
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
+    from typing import Any
 
-_ALT_SCREEN, _MAIN_SCREEN = b"\x1b[?1049h\x1b[?2004h", b"\x1b[?2004l\x1b[?1049l\x1b[?25h"
+ALT_SCREEN = "\x1b[?1049h"
+_MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _NOT_THE_SCREEN = ("-p", "--print", "-h", "--help", "--version")
 
+_PIECE_S = 0.05
+"""How long the rest of a key or a paste that has begun may take when the real screen comes."""
+_PASTE_S = 1.0
+
 SUBCOMMANDS = ("run", "sessions", "doctor", "drill", "completion")
 """First words that do not open the full screen, as `tui.flags` has them."""
+
+SMALL_ROWS = 22
+"""Below so many rows the real screen has no line under the prompt."""
 
 
 class Typed:
@@ -53,21 +65,27 @@ def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
 
 
 class EarlyPrompt:
-    """A prompt line on the alternate screen. `start`, then `finish` exactly once.
+    """A prompt line on the alternate screen. `start`, then `finish`.
 
-    The terminal is put back by `finish(leave=True)`, or when the process ends without it.
+    `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
+    the end of the process, puts the terminal back. `before` are its modes from before, `over`
+    says that no more keys are taken, `look` is what was remembered.
     """
 
     def __init__(self) -> None:
-        self._before = termios.tcgetattr(0)
+        self.before = termios.tcgetattr(0)
+        self.over = False
+        self.look = look.remembered()
         self._sent: list[str] = []
-        self._line: str = ""
-        self._pending: bytes = b""
+        self._line = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._begun = ""
+        self._pasting = False
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._listen, daemon=True)
-        self._rows = 24
-        self._columns = 80
-        self._over = False
+        self._columns, self._rows = os.get_terminal_size(1)
+        truecolor = os.environ.get("COLORTERM", "") in {"truecolor", "24bit"}
+        self._coloured = bool(self.look) and truecolor and not os.environ.get("NO_COLOR")
 
     def start(self) -> None:
         """Paint, and take keys from here on."""
@@ -79,24 +97,27 @@ class EarlyPrompt:
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
         raw[6][termios.VSUSP] = b"\0"
         termios.tcsetattr(0, termios.TCSANOW, raw)
-        self._columns, self._rows = os.get_terminal_size(1)
+        if self._readable(0):  # typed before: the terminal has made newlines of the Enter keys
+            self._take(os.read(0, 65_536).replace(b"\n", b"\r"))
         self._paint()
         self._thread.start()
 
     def finish(self, *, leave: bool = False) -> Typed:
         """Stop taking keys and say what was typed. With `leave`, put the terminal back as well."""
-        if not self._over:
-            self._over = True
-            os.write(self._wake_write, b"x")
-            self._thread.join()
+        if not self.over:
+            self.over = True
+            if self._thread.is_alive():
+                os.write(self._wake_write, b"x")
+                self._thread.join()
             os.close(self._wake_read)
             os.close(self._wake_write)
+            if leave:
+                _write(_MAIN_SCREEN)
+        if leave:
             atexit.unregister(self._restore)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            termios.tcsetattr(0, termios.TCSANOW, self._before)
-            if leave:
-                os.write(1, _MAIN_SCREEN)
+            _set_modes(self.before)
         return Typed(self._sent, self._line)
 
     def _restore(self) -> None:
@@ -106,29 +127,46 @@ class EarlyPrompt:
         while True:
             ready, _, _ = select.select([0, self._wake_read], [], [])
             if self._wake_read in ready:
-                return
+                break
             data = os.read(0, 65_536)
             if not data:
                 return
             self._take(data)
             self._echo()
+        while self._pasting or self._begun or self._decoder.getstate()[0]:
+            if not self._readable(_PASTE_S if self._pasting else _PIECE_S):
+                return
+            self._take(os.read(0, 1))  # not more: what follows is for the real screen
+
+    def _readable(self, seconds: float) -> bool:
+        return bool(select.select([0], [], [], seconds)[0])
 
     def _take(self, data: bytes) -> None:
         """Keys as they come: printable text, backspace, paste, Enter. Others mean nothing yet."""
-        data = self._pending + data
-        text = data.decode("utf-8", "ignore")
-        self._pending = b"" if text.encode() == data else data[len(text.encode()) :]
+        text = self._begun + self._decoder.decode(data)
+        self._begun = ""
         at = 0
         while at < len(text):
-            if text.startswith(_PASTE, at) and (end := text.find(_PASTE_END, at)) > 0:
-                pasted = text[at + len(_PASTE) : end]
-                self._line += pasted.replace("\r\n", "\n").replace("\r", "\n")
-                at = end + len(_PASTE_END)
+            if self._pasting:
+                end = text.find(_PASTE_END, at)
+                stop = end if end >= 0 else len(text) - _partly(text, _PASTE_END)
+                self._line += text[at:stop]
+                at = stop
+                if end < 0:
+                    break
+                self._pasting = False
+                self._line = self._line.replace("\r\n", "\n").replace("\r", "\n")
+                at += len(_PASTE_END)
             elif text[at] == "\x1b":
-                at = _after_escape(text, at)
+                end = _after_escape(text, at)
+                if end > len(text):
+                    break
+                self._pasting = text[at:end] == _PASTE
+                at = end
             else:
                 self._key(text[at])
                 at += 1
+        self._begun = text[at:]
 
     def _key(self, key: str) -> None:
         if key == "\r":
@@ -147,27 +185,50 @@ class EarlyPrompt:
     def _paint(self) -> None:
         """The frame of the real screen, as far as it is the same for everyone."""
         rule = "─" * self._columns
-        rows = self._rows
+        foot = self._rows - self._prompt_row > 1
         parts = [
-            _ALT_SCREEN.decode(),
-            "\x1b[2J\x1b[1;2H\x1b[1mholdfast\x1b[0m",
-            f"\x1b[{rows - 3};1H\x1b[2m{rule}\x1b[0m",
-            f"\x1b[{rows - 1};1H\x1b[2m{rule}\x1b[0m",
-            f"\x1b[{rows};2H\x1b[2mopening …\x1b[0m",
+            f"{ALT_SCREEN}\x1b[?2004h{self._style()}\x1b[2J",
+            f"\x1b[H{self._style('primary', 'panel')}\x1b[K\x1b[1;2H\x1b[1mholdfast",
+            f"\x1b[{self._prompt_row - 1};1H{self._style('rule')}{rule}",
+            f"\x1b[{self._rows - 1};1H{rule}" if foot else "",
+            f"\x1b[{self._rows};2H{self._style('muted')}opening …",
         ]
-        os.write(1, "".join(parts).encode())
+        _write("".join(parts).encode())
         self._echo()
 
     def _echo(self) -> None:
         """The prompt line: the end of what was typed, as much as fits."""
-        line = self._line.rsplit("\n", 1)[-1]
+        line = self._line.replace("\r", "\n").rsplit("\n", 1)[-1]
         room = max(1, self._columns - 5)
-        shown = line[-room:]
+        shown = "".join(filter(str.isprintable, line[-room:]))
         while sum(map(_cells, shown)) > room:
             shown = shown[1:]
-        row = self._rows - 2
-        mark = f"\x1b[{row};2H\x1b[1m❯\x1b[0m "
-        os.write(1, f"{mark}\x1b[K{shown}".encode("utf-8", "replace"))
+        mark = f"\x1b[{self._prompt_row};2H{self._style('primary')}\x1b[1m❯"
+        _write(f"{mark}{self._style()} \x1b[K{shown}".encode("utf-8", "replace"))
+
+    @property
+    def _prompt_row(self) -> int:
+        """Small terminals have no line below the prompt."""
+        return self._rows - (2 if self._rows >= SMALL_ROWS else 1)
+
+    def _style(self, colour: str = "foreground", back: str = "background") -> str:
+        if not self._coloured:
+            return "\x1b[0;2m" if colour in {"rule", "muted"} else "\x1b[0m"
+        (r, g, b), (r2, g2, b2) = look.rgb(self.look[colour]), look.rgb(self.look[back])
+        return f"\x1b[0;38;2;{r};{g};{b};48;2;{r2};{g2};{b2}m"
+
+
+def _write(data: bytes) -> None:
+    """All of it; a terminal may take it in pieces."""
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _set_modes(modes: list[Any]) -> None:
+    try:
+        termios.tcsetattr(0, termios.TCSANOW, modes)
+    except termios.error:
+        return  # the terminal has gone
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
@@ -180,9 +241,16 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
+def _partly(text: str, whole: str) -> int:
+    """How many characters at the end of a text begin `whole`."""
+    return next((n for n in range(len(whole) - 1, 0, -1) if text.endswith(whole[:n])), 0)
+
+
 def _after_escape(text: str, at: int) -> int:
-    """Where the key goes on after an escape sequence."""
-    if text[at + 1 : at + 2] not in {"[", "O"}:
+    """Where the key after an escape sequence begins; beyond the text when it is not complete."""
+    if at + 1 >= len(text):
+        return at + 2
+    if text[at + 1] not in "[O":
         return at + 1
     end = at + 2
     while end < len(text) and not "@" <= text[end] <= "~":

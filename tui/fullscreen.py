@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import tui
-from tui import credentials, launch, settings_edit, trust
+from tui import credentials, launch, look, settings_edit, themes, trust
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
-from tui.app import HoldfastApp
 from tui.arguments import Options
-from tui.bridge import AppServices, SessionChoice
+from tui.bridge import AppServices, Opening, SessionChoice
 from tui.clock import SystemClock
-from tui.early import EarlyPrompt
-from tui.errors import CredentialsError, UsageError
+from tui.errors import ConfigError, CredentialsError
 from tui.paths import shorten
 from tui.permissions.base import Approver
 from tui.permissions.rules import Rule
@@ -29,33 +27,7 @@ from tui.session import catalog
 from tui.session.session import Session
 
 
-def open_screen(options: Options, first: EarlyPrompt | None) -> int:
-    """Plain `holdfast`. Returns the exit code; raises UsageError without a terminal.
-
-    What was typed at the `first` frame is taken over when the real one stands.
-    """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
-        )
-    if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
-    with launch.scratch_of(options) as scratch:
-        wiring = _Wiring(options, scratch)
-        app = HoldfastApp(
-            wiring.services(),
-            choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
-            prompt=options.prompt,
-            theme=wiring.launch.config.theme,
-            early=first.finish if first else None,
-        )
-        app.run()
-    if wiring.session and wiring.session.path and wiring.session.path.exists():
-        print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
-    return app.return_code or 0
-
-
-class _Wiring:
+class Wiring:
     """Holds what may change while the screen is open: the key, the trust, the session."""
 
     def __init__(self, options: Options, scratch: Path | None) -> None:
@@ -64,6 +36,17 @@ class _Wiring:
         self.launch = launch.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
+
+    def opening(self) -> Opening:
+        """What the screen opens with. Blocks; raises SessionError."""
+        options = self.options
+        self._remember_look(self.launch.config.theme)
+        return Opening(
+            services=self.services(),
+            choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
+            prompt=options.prompt,
+            theme=self.launch.config.theme,
+        )
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
@@ -110,6 +93,7 @@ class _Wiring:
 
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
+        self._remember_look(name)
 
     async def decide_trust(self, trusted: bool) -> None:
         """The answer holds for this run even where it cannot be kept (StorageError)."""
@@ -169,6 +153,12 @@ class _Wiring:
                     return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
         return f"The key is kept in {where}."
+
+    def _remember_look(self, name: str) -> None:
+        """For the first frame of the next run."""
+        with suppress(ConfigError):  # which the app says
+            theme = themes.load(name, self.launch.folders.config / "themes").theme
+            look.remember({"theme": name} | themes.first_colours(theme))
 
     def _remember_always(self, rule: Rule) -> None:
         settings_edit.remember_always(self.launch.folders, str(rule))

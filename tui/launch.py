@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tui import credentials, log, settings, trust
@@ -23,6 +24,9 @@ from tui.workspace import Workspace
 
 MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""
+
+STDIN_PATIENCE_S = 3.0
+"""After how many seconds of silence a person is told that standard input is waited for."""
 
 
 MAX_WAIT_S = 600.0
@@ -134,7 +138,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
-    typed, attached = options.prompt or "", _standard_input()
+    typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
         raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
     key = find_key(launch)
@@ -198,10 +202,17 @@ def _folder(path: Path, flag: str) -> Path:
     return real
 
 
-def _standard_input() -> str:
-    """What was piped in, "" from a terminal. It is data: directives in it do not count."""
+def standard_input(*, patience_s: float = STDIN_PATIENCE_S) -> str:
+    """What was piped in, "" from a terminal. It is data: directives in it do not count.
+
+    Blocks until it ends; says so after a silence. Raises UsageError above MAX_STDIN bytes.
+    """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
+    with suppress(OSError, ValueError):  # not everything can be waited for
+        if not select.select([sys.stdin], [], [], patience_s)[0]:
+            note = "Waiting for standard input; without any, add: < /dev/null"
+            print(note, file=sys.stderr)  # noqa: T201
     data = sys.stdin.buffer.read(MAX_STDIN + 1)
     if len(data) > MAX_STDIN:
         raise UsageError(

@@ -130,6 +130,19 @@ def _problem(role: str, value: object) -> str:
     return ""
 
 
+def first_colours(theme: Theme) -> dict[str, str]:
+    """The colours that the first frame needs, as `tui.look` names them."""
+    variables = theme.variables
+    return {
+        "background": theme.background or "",
+        "panel": theme.panel or "",
+        "foreground": theme.foreground or "",
+        "primary": theme.primary,
+        "muted": variables["text-muted"],
+        "rule": variables["rule"],
+    }
+
+
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
     """A Textual theme in which every text role is exactly a colour of the file."""
     background, foreground = Color.parse(colors["background"]), Color.parse(colors["foreground"])

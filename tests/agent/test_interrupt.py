@@ -129,7 +129,7 @@ async def test_R2_an_interrupt_at_any_moment_leaves_a_sound_record(
         typed = any(isinstance(event, events.RequestSent) for event in seen)
         assert [*took[1:], *agent.queue] == (["and this"] if typed else [])  # nothing is lost
         agent.unqueue()
-        provider.answers = [say("Gone on.")]
+        provider.answers[:] = [say("Gone on.")]
         went_on = [event async for event in agent.send("go on")]
         assert went_on[-1].type == "turn_finished"
         assert isinstance(went_on[0], events.UserMessage)
@@ -175,7 +175,7 @@ async def test_what_a_tool_has_done_is_recorded_as_done(tmp_path: Path) -> None:
 
 async def test_an_interrupt_while_the_books_are_closed_changes_nothing(tmp_path: Path) -> None:
     agent, provider = world(tmp_path)
-    provider.answers = [say("Done.")]
+    provider.answers[:] = [say("Done.")]
     seen: list[Event] = []
     async for event in agent.send("hi"):
         seen.append(event)

@@ -29,6 +29,22 @@ def session_files(home: Path) -> list[Path]:
     return list((home / "data" / "sessions").rglob("*.jsonl"))
 
 
+def shell(holdfast: Program, line: str) -> tuple[str, str]:
+    """What bash writes for a line, `HOLDFAST` in it being the program."""
+    done = subprocess.run(
+        ["/bin/bash", "-c", line.replace("HOLDFAST", f"{sys.executable} -m tui")],
+        cwd=holdfast.work,
+        env=holdfast.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+    return done.stdout.decode(), done.stderr.decode()
+
+
 # Configuration and key
 
 
@@ -53,9 +69,13 @@ def test_a_broken_configuration_is_named_with_what_is_allowed(
     assert file.read_bytes() == text
 
 
-def test_a_broken_configuration_is_told_after_the_screen_is_left(
+def test_what_stops_the_screen_is_told_after_it_is_left(
     work: Path, env: dict[str, str], config: Callable[[str], Path]
 ) -> None:
+    with Terminal([*HOLDFAST, "--practice", "-r", "./README.md"], cwd=work, env=env) as screen:
+        assert screen.exit_code() == 4
+        screen.wait_for("README.md is not a session")
+        assert "Traceback" not in screen.text
     config("modle = 'x'\n")
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         assert screen.exit_code() == 2
@@ -63,15 +83,14 @@ def test_a_broken_configuration_is_told_after_the_screen_is_left(
         assert "Traceback" not in screen.text
 
 
-@pytest.mark.parametrize("key", ["two words", "schlüssel", "sk-\n"])
+@pytest.mark.parametrize("key", ["two words", "schlüssel"])
 def test_what_is_no_key_is_never_sent(holdfast: Program, serve: Serve, key: str) -> None:
     server = serve({"text": "never"})
     more = {"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": server.url}
-    done = holdfast("-p", "x", code=3 if key.strip() == key else 0, **more)
-    if done.code:
-        assert "ANTHROPIC_API_KEY" in done.stderr
-        assert key not in done.stderr
-        assert not server.requests
+    done = holdfast("-p", "x", code=3, env=more)
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert key not in done.stderr
+    assert not server.requests
 
 
 def test_a_damaged_store_of_keys_says_how_to_mend_it(holdfast: Program, home: Path) -> None:
@@ -88,23 +107,13 @@ def test_a_damaged_store_of_keys_says_how_to_mend_it(holdfast: Program, home: Pa
 # Folders
 
 
-def test_a_workspace_that_cannot_be_one(holdfast: Program, work: Path) -> None:
+def test_a_workspace_that_cannot_be_one(holdfast: Program) -> None:
     assert "README.md is not a folder" in holdfast(*LIST, "-C", "README.md", code=2).stderr
     assert "nowhere is not a folder" in holdfast(*LIST, "--add-dir", "nowhere", code=2).stderr
-    gone = work / "gone"
-    gone.mkdir()
-    shell = f"rmdir {gone} && exec {sys.executable} -m tui --practice -p list"
-    done = subprocess.run(
-        ["/bin/sh", "-c", shell], cwd=gone, env=with_checkout(holdfast), capture_output=True
-    )
-    assert done.returncode == 2
-    assert b"does not exist any more" in done.stderr
-    assert b"Traceback" not in done.stderr
-
-
-def with_checkout(holdfast: Program) -> dict[str, str]:
-    """An environment in which `python -m tui` works from any folder."""
-    return {**holdfast.env, "PYTHONPATH": str(Path(__file__).parents[2])}
+    line = "mkdir gone && cd gone && rmdir ../gone && HOLDFAST --practice -p list; echo $?"
+    out, err = shell(holdfast, line)
+    assert out == "2\n"
+    assert "does not exist any more" in err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
@@ -209,7 +218,9 @@ def test_a_session_without_permission(holdfast: Program, home: Path) -> None:
     assert "Permission denied" in holdfast("-c", *LIST, code=4).stderr
 
 
-@pytest.mark.parametrize("data", [b"", b"\0" * 4096, b'{"type":"session","ver'])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 4096, b'{"type":"session","ver'], ids=["empty", "nul", "torn"]
+)
 def test_a_file_of_ours_of_which_nothing_is_left_is_gone_on_with(
     holdfast: Program, home: Path, data: bytes
 ) -> None:
@@ -238,7 +249,7 @@ def test_a_prompt_of_a_megabyte_arrives_whole(holdfast: Program, serve: Serve) -
     )
     text = "every word counts ✓\n" * 46_000
     more = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.url}
-    done = holdfast("-p", "Read this:", stdin=text, **more)
+    done = holdfast("-p", "Read this:", stdin=text, env=more)
     assert done.stdout == "That was long.\n"
     (block,) = server.posts[0].body["messages"][0]["content"]
     assert block["text"] == f"Read this:\n\n{text.strip()}"
@@ -254,9 +265,9 @@ def test_too_much_on_standard_input_is_refused_at_once(holdfast: Program, home: 
 def test_bytes_that_are_no_text(holdfast: Program, serve: Serve) -> None:
     server = serve({"text": "Noise."}, {"text": "Noise again."})
     more = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.url}
-    holdfast("-p", stdin=bytes(range(256)) * 40, **more)
-    done = holdfast("-c", "-p", os.fsdecode(b"caf\xe9"), "--output-format", "stream-json", **more)
-    assert done.events[-1]["outcome"] == "done"
+    holdfast("-p", stdin=bytes(range(256)) * 40, env=more)
+    done = holdfast("-c", "-p", os.fsdecode(b"caf\xe9"), env=more)
+    assert done.stdout == "Noise again.\n"
     assert len(server.posts) == 2, "both were sent, and neither was rejected"
 
 
@@ -310,25 +321,7 @@ def test_an_exhausted_practice_script_is_an_error(
 # What comes out
 
 
-def shell(holdfast: Program, line: str) -> tuple[str, str]:
-    """What bash writes for a line, `HOLDFAST` in it being the program."""
-    done = subprocess.run(
-        ["/bin/bash", "-c", line.replace("HOLDFAST", f"{sys.executable} -m tui")],
-        cwd=holdfast.work,
-        env=holdfast.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert b"Traceback" not in done.stderr
-    assert b"Exception ignored" not in done.stderr
-    return done.stdout.decode(), done.stderr.decode()
-
-
-def test_a_reader_who_leaves_costs_nothing_that_was_recorded(
-    holdfast: Program, home: Path
-) -> None:
+def test_a_reader_who_leaves_costs_nothing_that_was_recorded(holdfast: Program, home: Path) -> None:
     ask = 'HOLDFAST --practice -p "read README.md" --output-format stream-json'
     out, err = shell(holdfast, f"{ask} | grep -m 1 user_message; echo ${{PIPESTATUS[0]}}")
     first, code = out.splitlines()
@@ -372,7 +365,7 @@ def test_a_terminal_that_cannot_show_every_character_gets_the_others(
     holdfast: Program, work: Path, encoding: str
 ) -> None:
     (work / "README.md").write_text("✓ done — ok\n")
-    done = holdfast(*READ, PYTHONIOENCODING=encoding)
+    done = holdfast(*READ, env={"PYTHONIOENCODING": encoding})
     assert "? done ? ok" in done.out.decode(encoding)
 
 
@@ -407,8 +400,8 @@ def test_tools_on_files_of_every_kind(
     script: Callable[[str], str],
 ) -> None:
     wanted: list[tuple[str, dict[str, Any], bool, str]] = [
-        ("read_file", {"path": "huge.txt"}, False, "offset=1829"),
-        ("read_file", {"path": "huge.txt", "offset": 3_700_000}, False, "offset=3701829"),
+        ("read_file", {"path": "huge.txt"}, False, "of 100.0 MB]"),
+        ("read_file", {"path": "huge.txt", "offset": 3_700_000}, False, "[lines 3700000-"),
         ("read_file", {"path": "latin.txt"}, False, "K\ufffdse\nBrot"),
         ("read_file", {"path": "hole.bin"}, False, "binary"),
         ("read_file", {"path": "pipe"}, True, "pipe is a FIFO"),
@@ -416,8 +409,18 @@ def test_tools_on_files_of_every_kind(
         ("read_file", {"path": "zero"}, True, "outside the workspace"),
         ("read_file", {"path": "../home/config/config.toml"}, True, "outside the workspace"),
         ("read_file", {"path": "a\0b"}, True, "NUL"),
-        ("edit_file", {"path": "huge.txt", "old_string": "many", "new_string": "few"}, True, "large"),
-        ("edit_file", {"path": "latin.txt", "old_string": "Brot", "new_string": "Wurst"}, False, ""),
+        (
+            "edit_file",
+            {"path": "huge.txt", "old_string": "many", "new_string": "few"},
+            True,
+            "large",
+        ),
+        (
+            "edit_file",
+            {"path": "latin.txt", "old_string": "Brot", "new_string": "Wurst"},
+            False,
+            "",
+        ),
         ("edit_file", {"path": "pipe", "old_string": "a", "new_string": "b"}, True, "a FIFO"),
         ("write_file", {"path": "socket", "content": "x"}, True, "a socket"),
         ("write_file", {"path": ".", "content": "x"}, True, "a folder"),
@@ -431,8 +434,8 @@ def test_tools_on_files_of_every_kind(
         f"{{name = {json.dumps(name)}, input = {toml(given)}}}" for name, given, _, _ in wanted
     ]
     path = script(f'[[turn]]\ntools = [{", ".join(calls)}]\n[[turn]]\ntext = "All done."\n')
-    rules = [word for _, given, _, _ in wanted[-1:] for word in ("--allow", "run_command(head *)")]
-    rules += ["--allow", "edit_file", "--allow", "write_file"]
+    tools = ("edit_file", "write_file", "run_command(head *)")
+    rules = [word for tool in tools for word in ("--allow", tool)]
     events = holdfast.lines("--practice-script", path, "-p", "go", *rules)
     assert events[-1]["outcome"] == "done"
     (file,) = session_files(home)

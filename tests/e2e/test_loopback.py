@@ -50,7 +50,10 @@ def breakpoints(body: dict[str, Any]) -> int:
 def unmarked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Messages less their cache breakpoints, which move from request to request."""
     return [
-        {**m, "content": [{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]]}
+        {
+            **m,
+            "content": [{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]],
+        }
         for m in messages
     ]
 
@@ -94,7 +97,8 @@ WORK = (
 
 def test_a_session_of_work_in_three_processes(serve: Serve, asking: Ask, work: Path) -> None:
     (work / "app.py").write_text("def greet():\n    return 'helo'\n")
-    server = serve(*WORK, models={"claude-sonnet-5-5": {"max_input_tokens": 300_000}})
+    models = {"claude-sonnet-5-5": {"max_input_tokens": 300_000}, "claude-opus-5-5": {}}
+    server = serve(*WORK, models=models)
     holdfast = asking(server)
     rules = ("--allow", "edit_file", "--allow", "run_command(cat *)")
     events = holdfast.lines("-p", "Fix the greeting.", *rules)
@@ -125,13 +129,13 @@ def test_a_session_of_work_in_three_processes(serve: Serve, asking: Ask, work: P
     headers = server.posts[0].headers
     assert headers["x-api-key"] == KEY
     assert headers["authorization"] == f"Bearer {KEY}"
-    first, reads, edit = posts[3]["messages"][1:6:2][0], *posts[3]["messages"][2:6:2]
+    _, first, reads, second, edit, *_ = posts[3]["messages"]
     assert first["content"][0] == {
         "type": "thinking",
         "thinking": WORK[0]["thinking"],
         "signature": signature_of(str(WORK[0]["thinking"])),
     }
-    assert [b["type"] for b in posts[3]["messages"][3]["content"]] == [
+    assert [b["type"] for b in second["content"]] == [
         "thinking",
         "redacted_thinking",
         "text",
@@ -141,17 +145,26 @@ def test_a_session_of_work_in_three_processes(serve: Serve, asking: Ask, work: P
     assert "The demo project." in results(reads)[0][2]
     assert not any(failed for _, failed, _ in (*results(reads), *results(edit)))
 
-    again = holdfast("-c", "-p", "What did I ask for?", "--output-format", "json")
-    found = again.object
+    again = holdfast("-c", "-p", "/think What did I ask for?", "--output-format", "json")
+    found, sent = again.object, server.posts[4].body
     assert found["session_id"] == events[0]["session_id"]
     assert (found["result"], found["is_error"], found["turns"]) == (WORK[4]["text"], False, 1)
-    last, resumed = posts[3]["messages"], server.posts[4].body["messages"]
+    last, resumed = posts[3]["messages"], sent["messages"]
     assert unmarked(resumed)[: len(last)] == unmarked(last), "the cached prefix must not change"
     assert [b["type"] for b in resumed[len(last)]["content"]] == ["thinking", "text"]
+    assert resumed[-1]["content"][-1]["text"] == "What did I ask for?"
+    assert sent["thinking"]["type"] == "adaptive"
+    assert "step-by-step" in sent["system"][-1]["text"]
+    assert breakpoints(sent) <= 4
 
-    text = holdfast("-r", found["session_id"][:8], "-p", "And now?")
+    switch = ("-r", found["session_id"][:8], "-m", "claude-opus-5-5")
+    text = holdfast(*switch, "-p", "/think off And now?")
     assert text.stdout == "Still here — ✓.\n"
-    assert text.stderr == ""
+    sent = server.posts[5].body
+    assert "thinking" not in sent
+    kinds = {block["type"] for message in sent["messages"] for block in message["content"]}
+    assert kinds == {"text", "tool_use", "tool_result"}, "another model's thoughts are not sent"
+    assert text.stderr.splitlines() == ["think is off"]
     assert not server.script.next()[0], "every turn was answered, none was rejected"
 
 
@@ -206,9 +219,7 @@ def test_an_interrupt_lets_go_of_the_server_and_the_session_goes_on(
     assert "This is a" in json.dumps(server.posts[-1].body["messages"])
 
 
-def test_retries_are_told_and_what_failed_is_void(
-    serve: Serve, asking: Ask, home: Path
-) -> None:
+def test_retries_are_told_and_what_failed_is_void(serve: Serve, asking: Ask, home: Path) -> None:
     faults = [{"status": 429, "retry_after": 0.05}, {"status": 529}, {"cut_after": 6}]
     server = serve({"thinking": "Hm.", "text": "All of the answer.", "piece": 4, "faults": faults})
     done = asking(server)("-p", "ask", "--output-format", "stream-json")
@@ -318,7 +329,9 @@ def test_what_the_server_does_is_told_in_words(
     assert "<" not in told
 
 
-def test_calls_that_cannot_be_carried_out_get_results(serve: Serve, asking: Ask) -> None:
+def test_calls_that_cannot_be_carried_out_get_results(
+    serve: Serve, asking: Ask, work: Path
+) -> None:
     server = serve(
         {
             "tools": [
@@ -331,12 +344,16 @@ def test_calls_that_cannot_be_carried_out_get_results(serve: Serve, asking: Ask)
                 {"name": "list_dir", "json": ""},
             ]
         },
+        {
+            "tools": [{"name": "write_file", "json": '{"path": "new.txt", "content": "half of'}],
+            "stop_reason": "max_tokens",
+        },
         {"text": "I see."},
     )
     done = asking(server)("-y", "-p", "try", "--output-format", "stream-json")
     finished = of_type(done.events, "tool_finished")
-    assert len(finished) == 7
-    assert len({e["id"] for e in finished}) == 7
+    assert len(finished) == 8
+    assert len({e["id"] for e in finished}) == 8
     sent = server.posts[1].body["messages"]
     assert all(isinstance(b["input"], dict) for b in sent[1]["content"])
     failures = [(failed, text) for _, failed, text in results(sent[2])]
@@ -348,6 +365,10 @@ def test_calls_that_cannot_be_carried_out_get_results(serve: Serve, asking: Ask)
     assert "colour" in failures[4][1]
     assert "old_string" in failures[5][1]
     assert "README.md" in failures[6][1]
+    ((_, failed, text),) = results(server.posts[2].body["messages"][4])
+    assert failed
+    assert "JSON" in text
+    assert not (work / "new.txt").exists()
 
 
 def test_on_the_screen_ask_approve_run_quit_and_resume(
@@ -355,7 +376,11 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
 ) -> None:
     (work / "app.py").write_text("print('helo')\n")
     server = serve(
-        {"thinking": "Let me see.", "text": "I'll look.", "tools": [call("read_file", path="app.py")]},
+        {
+            "thinking": "Let me see.",
+            "text": "I'll look.",
+            "tools": [call("read_file", path="app.py")],
+        },
         {"tools": [call("edit_file", path="app.py", old_string="helo", new_string="hello")]},
         {"tools": [call("run_command", command="cat app.py > proof; echo pr''oved")]},
         {"text": "All is well now."},

@@ -12,10 +12,22 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import MODEL, Step, World
 from tui.agent import events
 from tui.app import HoldfastApp
+from tui.bridge import Opening
 from tui.messages import Usage
 from tui.widgets.conversation.items import Item
 
 WIDE, NARROW = (120, 40), (80, 24)
+
+
+def app_of(world: World, **options: Any) -> HoldfastApp:
+    """The app in a world; `options` are those of `Opening`."""
+    return HoldfastApp(
+        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
+    )
+
+
+def session_open(app: HoldfastApp) -> bool:
+    return app.ready and app.bridge.agent is not None
 
 
 @asynccontextmanager
@@ -23,7 +35,9 @@ async def running(
     world: World, size: tuple[int, int] = WIDE, **options: Any
 ) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
     """The app, ready: a session is open, or another screen covers the chat."""
-    app = HoldfastApp(world.services(), **options)
+    app = HoldfastApp(
+        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
+    )
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: bool(world.agents) or len(app.screen_stack) > 1)
         yield app, pilot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.screens.driving import NARROW, WIDE, answer, say, turn, until
+from tests.screens.driving import NARROW, WIDE, answer, say, session_open, turn, until
 from tests.support.fake_agent import Ask, Hold, World
 from tui.agent import events
 from tui.app import HoldfastApp
@@ -78,14 +78,16 @@ def work() -> list[Any]:
 def shoot(
     compare: Compare, world: World, drive: Drive, size: tuple[int, int], **options: Any
 ) -> None:
-    app = HoldfastApp(world.services(), **options)
+    app = HoldfastApp(
+        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
+    )
     assert compare(app, terminal_size=size, run_before=drive)
 
 
 async def opened(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, HoldfastApp)
-    await until(pilot, lambda: app.bridge.agent is not None or len(app.screen_stack) > 1)
+    await until(pilot, lambda: session_open(app) or len(app.screen_stack) > 1)
 
 
 def prompt(text: str, done: Callable[[HoldfastApp], bool]) -> Drive:

@@ -54,14 +54,16 @@ class Program:
         *argv: str,
         stdin: str | bytes = b"",
         code: int = 0,
-        cwd: Path | None = None,
-        **env: str,
+        env: Mapping[str, str] | None = None,
     ) -> Done:
-        """Run it to its end. Fails on another exit code, and on a traceback anywhere."""
+        """Run it to its end. Fails on another exit code, and on a traceback anywhere.
+
+        `env` is added to the environment.
+        """
         done = subprocess.run(
             [*HOLDFAST, *argv],
-            cwd=cwd or self.work,
-            env={**self.env, **env},
+            cwd=self.work,
+            env={**self.env, **(env or {})},
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             timeout=60,
@@ -71,17 +73,17 @@ class Program:
         assert b"Traceback" not in done.stdout + done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def lines(self, *argv: str, code: int = 0, **env: str) -> list[dict[str, Any]]:
+    def lines(self, *argv: str, code: int = 0) -> list[dict[str, Any]]:
         """The events of a run."""
-        return self(*argv, "--output-format", "stream-json", code=code, **env).events
+        return self(*argv, "--output-format", "stream-json", code=code).events
 
     @contextmanager
-    def started(self, *argv: str, **env: str) -> Generator[subprocess.Popen[str]]:
+    def started(self, *argv: str) -> Generator[subprocess.Popen[str]]:
         """Start it, to read its stdout line by line. Killed at the end, or after a minute."""
         with subprocess.Popen(
             [*HOLDFAST, *argv],
             cwd=self.work,
-            env={**self.env, **env},
+            env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

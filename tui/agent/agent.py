@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui import tokens
 from tui.agent import directives as directive_words
 from tui.agent import events
 from tui.agent.directives import Directives
@@ -353,10 +352,12 @@ class Agent:
         )
 
     async def _load(self) -> None:
-        """The SDK, then the token ranks, each in a thread. What fails is told by the request."""
+        """The SDK, in a thread. What fails is told by the request.
+
+        The token ranks (40 MB) are left to the first result that is large enough to be counted.
+        """
         with suppress(HoldfastError):
             await self._parts.provider.load()
-        await tokens.load()
 
     async def _learn(self) -> None:
         """Ask the server for the model's window while the first request is under way."""

@@ -70,9 +70,7 @@ def make_provider(launch: Launch, clock: Clock) -> Provider:
         from tui.provider.practice.script import read_script  # noqa: PLC0415
 
         script = read_script(launch.script) if launch.script else None
-        model: Provider = PracticeModel(
-            clock=clock, script=script, delay_s=launch.practice_delay_s
-        )
+        model: Provider = PracticeModel(clock=clock, script=script, delay_s=launch.practice_delay_s)
     else:
         from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
 
@@ -84,9 +82,7 @@ def make_provider(launch: Launch, clock: Clock) -> Provider:
             stall_timeout_s=launch.config.retry.stall_timeout_s,
             context_window=launch.config.context_window,
         )
-    return Retrying(
-        model, retry=launch.config.retry, clock=clock, max_wait_s=launch.max_wait_s
-    )
+    return Retrying(model, retry=launch.config.retry, clock=clock, max_wait_s=launch.max_wait_s)
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:

@@ -82,6 +82,6 @@ def _ends(text: str, room: Room) -> str:
     bytes_free = room.bytes - len(SUFFIX) - 2
     lines_free = room.lines - _ENDS_LINES + 2
     head = head_bytes(head_lines(text, lines_free // 2), bytes_free // 2)
-    tail_room = lines_free - max(1, line_count(head))
+    tail_room = lines_free - head.count("\n") - 1
     tail = tail_bytes(tail_lines(text, tail_room), bytes_free - byte_length(head))
     return f"{head}{SUFFIX}\n\n{tail}"

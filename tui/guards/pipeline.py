@@ -74,12 +74,14 @@ async def guard(
     """Bring one result within all limits. Off the event loop where there is work to do.
 
     `spill` is where the full copy goes when something is cut; a copy that the tool has written
-    itself (`output.full`) is used as it is. What is measured is the raw output. Content under every limit is returned as it is.
+    itself (`output.full`) is used as it is. What is measured is the raw output. Content under
+    every limit is returned as it is.
     """
     texts = [str(b.get("text", "")) for b in output.content if b.get("type") == "text"]
     size = sum(map(byte_length, texts))
     small = size <= min(limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens)
-    if output.raw is None and output.full is None and small and sum(map(line_count, texts)) <= limits.clamp_lines:
+    whole = output.raw is None and output.full is None
+    if whole and small and sum(map(line_count, texts)) <= limits.clamp_lines:
         return Guarded(output.content, None)
     cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits)
     return await asyncio.to_thread(cut, spill_over=limits.bytes_of(tool))

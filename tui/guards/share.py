@@ -41,7 +41,7 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
         log.warning("a result is cut by characters: %s", error)
     try:
         return _by_characters(texts, limit * 4, keep)
-    except Exception as error:  # noqa: BLE001 - K10: whatever it is, the result goes on
+    except Exception as error:  # K10: whatever it is, the result goes on
         log.exception("a result could not be cut")
         return [*texts[:-1], f"{texts[-1]}\n\n⚠️ [Truncation failed: {error}]"]
 

@@ -45,12 +45,16 @@ def write_copy(texts: Sequence[str], path: Path) -> Copy:
     lines = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
     try:
         with private_file(path) as file:
-            file.write(data)
-            file.flush()
-            os.fdatasync(file.fileno())
+            path = Path(str(file.name))
+            try:
+                file.write(data)
+                file.flush()
+                os.fdatasync(file.fileno())
+            except OSError:
+                path.unlink(missing_ok=True)  # a part of it would be taken for the whole
+                raise
     except (OSError, StorageError) as error:
         return Copy(error=str(error))
-    path = Path(str(file.name))
     return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines)
 
 
@@ -87,8 +91,7 @@ def notice(
         )
     else:
         text = (
-            f"Output too large ({human_size(total)}). "
-            f"Failed to save full output: {copy.error}\n\n"
+            f"Output too large ({human_size(total)}). Failed to save full output: {copy.error}\n\n"
         )
     if ends:
         end = tail_bytes(tail, TAIL_BYTES).rstrip("\n")

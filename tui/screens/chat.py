@@ -158,7 +158,7 @@ class ChatScreen(Screen[None]):
 
         self.conversation = Conversation(id="conversation")
         self.output = OutputView(id="output")
-        with self.app.batch_update():
+        with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
             await self.query_one("#left").mount(self.conversation, after="#intro")
             await self.query_one("#side").mount(self.output, after="#no-output")
 

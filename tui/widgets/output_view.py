@@ -19,13 +19,16 @@ from textual.timer import Timer
 
 from tui.widgets import ansi, scrolling
 from tui.widgets.conversation.strips import paint
-from tui.widgets.plain import clean
 from tui.widgets.output_lines import OutputLines
+from tui.widgets.plain import clean
 
 CELLS_MAX = 4_000
 """Cells of a line that can be seen."""
 STRIPS_KEPT = 512
 FRAME_S = 1 / 25
+
+_LOOKS = ("text", "note", "added", "removed", "hunk")
+_DIFF = {"+": "added", "-": "removed", "@": "hunk"}
 
 
 class OutputView(ScrollView, can_focus=True):
@@ -35,7 +38,7 @@ class OutputView(ScrollView, can_focus=True):
     """
 
     ALLOW_SELECT = True
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"output-view--text", "output-view--note"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"output-view--{name}" for name in _LOOKS}
     DEFAULT_CSS = """
     OutputView {
         height: 1fr;
@@ -46,6 +49,10 @@ class OutputView(ScrollView, can_focus=True):
         scrollbar-size: 1 1;
         & > .output-view--text { color: $text; }
         & > .output-view--note { color: $text-warning; }
+        & > .output-view--added { color: $text-success; background: $success 12%; }
+        & > .output-view--removed { color: $text-error; background: $error 12%; }
+        & > .output-view--hunk { color: $text-muted; }
+        &:ansi > .output-view--added, &:ansi > .output-view--removed { background: transparent; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,7 +71,8 @@ class OutputView(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._output = OutputLines()
         self._strips: OrderedDict[int, Strip] = OrderedDict()
-        self._look: tuple[Style, Style] | None = None
+        self._look: dict[str, Style] = {}
+        self._diff = False
         self._following = True
         self._timer: Timer | None = None
         self._settled_at = 0.0
@@ -83,9 +91,11 @@ class OutputView(ScrollView, can_focus=True):
         """Whether the end is in sight and stays there."""
         return self._following
 
-    def show(self, title: str, text: str) -> None:
-        """Show another output, from its end."""
+    def show(self, title: str, text: str, *, diff: bool = False) -> None:
+        """Show another output, from its end; a unified diff in its colours, from its beginning."""
         self.clear()
+        self._diff = diff
+        self._following = not diff
         self.title = title
         bare = clean(title[:500]).replace("\n", " ")
         self.border_title = Content(bare)  # pyright: ignore[reportAttributeAccessIssue]
@@ -147,7 +157,7 @@ class OutputView(ScrollView, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._look = None
+        self._look = {}
         self._strips.clear()
         self._touch()
 
@@ -166,7 +176,7 @@ class OutputView(ScrollView, can_focus=True):
         """A row: with the offsets that selecting needs, except when it is painted."""
         x, top = self.scroll_offset
         index, width = top + y, self.size.width
-        plain = self._styles()[0]
+        plain = self._styles()["text"]
         if index >= len(self._output):
             return Strip.blank(width, plain)
         strip = self._strip(index)
@@ -181,12 +191,11 @@ class OutputView(ScrollView, can_focus=True):
             return cut
         return cut.apply_offsets(len(strip.crop(0, x).text) if x else 0, index)
 
-    def _styles(self) -> tuple[Style, Style]:
-        if self._look is None:
-            self._look = (
-                self.get_component_rich_style("output-view--text"),
-                self.get_component_rich_style("output-view--note"),
-            )
+    def _styles(self) -> dict[str, Style]:
+        if not self._look:
+            self._look = {
+                name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS
+            }
         return self._look
 
     def _strip(self, index: int) -> Strip:
@@ -198,8 +207,10 @@ class OutputView(ScrollView, can_focus=True):
         return strip
 
     def _draw(self, index: int) -> Strip:
-        plain, note = self._styles()
-        output = self._output
+        looks, output = self._styles(), self._output
+        note = looks["note"]
+        kind = _DIFF.get(output.lines[index][:1]) if self._diff else None
+        plain = looks[kind or "text"]
         if index == output.gap:
             size = output.dropped_chars / 1e6
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rich.cells import cell_len
 from rich.style import Style
 
-from tui.widgets import markdown
+from tui.widgets import figures, markdown
 from tui.widgets.conversation.diff import draw_diff
 from tui.widgets.conversation.items import (
     AssistantItem,
@@ -177,17 +177,14 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     return drawn + [prefixed(row, rail) for row in rows]
 
 
-def size(count: float) -> tuple[str, str]:
-    """A number of bytes as figure and unit."""
-    for unit in ("B", "KB", "MB"):
-        if count < 1000:
-            return (f"{count:.0f}" if unit == "B" or count >= 10 else f"{count:.1f}"), unit
-        count /= 1000
-    return f"{count:.1f}", "GB"
+def size(count: int) -> tuple[str, str]:
+    """A number of bytes as a short figure and its unit."""
+    figure, unit = figures.size(count).split(" ")
+    return (f"{float(figure):.0f}" if float(figure) >= 10 else figure), unit
 
 
 def badge(receipt: dict[str, Any]) -> str:
-    """The short form of a receipt: ✂ 482→3 KB."""
+    """The short form of a receipt: ✂ 471→3 KB."""
     total, unit = size(receipt.get("bytes_total") or 0)
     shown, shown_unit = size(receipt.get("bytes_shown") or 0)
     return (
@@ -197,9 +194,9 @@ def badge(receipt: dict[str, Any]) -> str:
     )
 
 
-def _seconds(seconds: float) -> str:
+def _seconds(seconds: float, *, running: bool = False) -> str:
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return f"{int(seconds)} s" if running else f"{seconds:.1f} s"
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
 
 
@@ -213,9 +210,10 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     words: Span | None = (
         (f" {word}", styles[f"c-{look}"]) if word and item.state != "running" else None
     )
+    running = item.state == "running"
     seconds: Span | None = (
-        (f" {_seconds(item.seconds)}", detail)
-        if item.seconds is not None and item.seconds >= 0.1
+        (f" {_seconds(item.seconds, running=running)}", detail)
+        if item.seconds is not None and item.seconds >= (1 if running else 0.1)
         else None
     )
     space = "  " if words or seconds else " "
@@ -268,7 +266,7 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         rows += _input(item, width, styles)
     if item.diff:
         rows += draw_diff(item.diff, width, styles)
-    if item.preview:
+    if item.preview and not (item.diff and item.state == "ok"):
         text = clean(item.preview.rstrip("\n"))
         base = styles["c-error"] if item.state == "error" else styles["c-detail"]
         rows += [
@@ -304,10 +302,22 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
-    total, shown = (" ".join(size(receipt.get(key) or 0)) for key in ("bytes_total", "bytes_shown"))
-    path = receipt.get("path")
-    rest = f" · full copy: {path}" if path else ""
-    return line([(clip(f"✂ {total} → {shown}{rest}", width), styles["c-badge"])])
+    text = shrunk(receipt)
+    path = clean(str(receipt.get("path") or "")).replace("\n", " ")
+    if path:
+        text += " · full copy: "
+        room = width - cell_len(text)
+        cut = len(path) > room
+        while cut and path and cell_len(path) >= room:
+            path = path[1:]
+        text += f"…{path}" if cut else path
+    return line([(clip(text, width), styles["c-badge"])])
+
+
+def shrunk(receipt: dict[str, Any]) -> str:
+    """What a receipt says of sizes: ✂ 471 KB → 3 KB."""
+    sizes = (" ".join(size(receipt.get(key) or 0)) for key in ("bytes_total", "bytes_shown"))
+    return f"✂ {' → '.join(sizes)}"
 
 
 def _notice(item: NoticeItem, width: int, styles: Styles) -> list[Line]:

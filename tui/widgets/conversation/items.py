@@ -40,7 +40,10 @@ class ThinkingItem:
 
 @dataclass(slots=True, eq=False)
 class ToolItem:
-    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output."""
+    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
+
+    While it runs, `started` is when it began, on the clock that `Conversation.tick` is told.
+    """
 
     id: str
     name: str
@@ -53,6 +56,7 @@ class ToolItem:
     diff: str = ""
     preview: str = ""
     receipt: dict[str, Any] | None = None
+    started: float | None = None
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     folded: bool = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from rich.cells import cell_len
@@ -39,6 +40,20 @@ def make(row: Line, width: int, base: Style) -> Strip:
     if space <= 0:
         return Strip(row.segments, row.cells).crop(0, width)
     return Strip([*row.segments, Segment(" " * space, row.fill or base)], width)
+
+
+def holds(row: Line, pattern: re.Pattern[str]) -> bool:
+    """Whether something matches in what can be selected of a line."""
+    return pattern.search(row.text, *extent(row)) is not None
+
+
+def marked(row: Line, pattern: re.Pattern[str], style: Style) -> Line:
+    """A line with what matches in it laid out in `style`; the line itself when nothing does."""
+    segments = row.segments
+    start, end = extent(row)
+    for found in pattern.finditer(row.text, start, end):
+        segments = paint(segments, *found.span(), style)
+    return row if segments is row.segments else row._replace(segments=segments)
 
 
 def overlaid(

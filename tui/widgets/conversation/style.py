@@ -29,6 +29,8 @@ RULES: dict[str, str] = {
     "added": "color: $text-success; background: $success 12%;",
     "removed": "color: $text-error; background: $error 12%;",
     "hunk": "color: $text-muted;",
+    "match": "color: $text; background: $warning-muted;",
+    "hit": "color: $background; background: $text-warning; text-style: bold;",
     "cursor": "color: $accent; text-style: bold;",
     "pill": "color: $text; background: $primary-muted; text-style: bold;",
 }
@@ -41,7 +43,7 @@ def css(selector: str) -> str:
     rules = "\n".join(f"    & > .conversation--{name} {{ {rule} }}" for name, rule in RULES.items())
     plain = "\n".join(  # a terminal's sixteen colours have no tints
         f"    &:ansi > .conversation--{name} {{ background: transparent; }}"
-        for name in ("added", "removed")
+        for name in ("added", "removed", "match")
     )
     return f"{selector} {{\n{rules}\n{plain}\n}}\n" + markdown.css(selector)
 

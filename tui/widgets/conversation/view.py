@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, overload
@@ -87,6 +88,9 @@ class Conversation(ScrollView, can_focus=True):
         self._flush_after = 0.0
         self._spin_timer: Timer | None = None
         self._cursor: int | None = None
+        self._wanted: re.Pattern[str] | None = None
+        self._hit = -1
+        self._tools_open = False
         self._behind = 0
         self._shown: tuple[list[Line], str] = ([], "")
         self._painting = False
@@ -116,6 +120,9 @@ class Conversation(ScrollView, can_focus=True):
         """Add many items; only those in sight are drawn."""
         start = len(self._items)
         width = draw.inner(self._pictures.width or 80)
+        for item in items if self._tools_open else ():
+            if isinstance(item, ToolItem):
+                item.folded = False
         self._items += items
         self._index.update((item, start + step) for step, item in enumerate(items))
         self._viewport.extend(draw.estimate(item, width) for item in items)
@@ -161,19 +168,56 @@ class Conversation(ScrollView, can_focus=True):
         self._pictures.clear()
         self._viewport.clear()
         self._cursor = None
+        self._wanted, self._hit = None, -1
         self._set_behind(0)
         self._touch()
 
-    def find(self, text: str, *, back: bool = True) -> bool:
-        """Move the cursor to the next item (back: the one before) whose text holds `text`."""
+    def find(self, text: str, *, back: bool = True, anew: bool = False) -> bool:
+        """Go to the next place (back: the one before) where `text` stands, and mark it there.
+
+        `anew` begins at the end (back: with the newest). What is folded over it is opened.
+        """
+        self._wanted = re.compile(re.escape(text), re.IGNORECASE) if text else None
+        if anew:
+            self._cursor, self._hit = None, -1
+        self.refresh()
         step = -1 if back else 1
+        if self._cursor is not None and self._hit >= 0:
+            rows = self._matching(self._cursor)
+            rows = [row for row in rows if (row - self._hit) * step > 0]
+            if rows:
+                self._show_hit(self._cursor, rows[-1 if back else 0])
+                return True
         start = self._cursor if self._cursor is not None else len(self._items) if back else -1
         wanted = text.casefold()
         for index in range(start + step, -1 if back else len(self._items), step):
-            if wanted in draw.source(self._items[index]).casefold():
-                self._move_to(index)
+            item = self._items[index]
+            if text and wanted in draw.source(item).casefold():
+                rows = self._matching(index)
+                if not rows and not isinstance(item, AssistantItem) and item.folded:
+                    self._toggle(index)
+                    rows = self._matching(index)
+                self._show_hit(index, rows[-1 if back else 0] if rows else int(self._gap(index)))
                 return True
         return False
+
+    def end_find(self) -> None:
+        """Nothing is looked for any more; the cursor stays where it is."""
+        self._wanted, self._hit = None, -1
+        self.refresh()
+
+    def _matching(self, index: int) -> list[int]:
+        wanted = self._wanted
+        rows = enumerate(self._lines(index)) if wanted else ()
+        return [row for row, line in rows if wanted and strips.holds(line, wanted)]
+
+    def _show_hit(self, index: int, row: int) -> None:
+        self._move_to(index)
+        self._hit = row
+        viewport = self._viewport
+        at = viewport.offset(index) + row
+        if not viewport.y <= at < viewport.y + viewport.height:
+            self._scroll(max(0, at - viewport.height // 3))
 
     # Streams
 
@@ -328,8 +372,13 @@ class Conversation(ScrollView, can_focus=True):
         line, width, base = picture.lines[row], self._pictures.width, self._look["text"]
         selection = self.text_selection
         span = None if selection is None else selection.get_span(key(index, row))
-        marked = index == self._cursor and self.has_focus and line is not BLANK
-        if span is not None or marked:
+        at_cursor = index == self._cursor and (self.has_focus or self._hit >= 0)
+        marked = at_cursor and line is not BLANK
+        plain = line
+        if self._wanted is not None:
+            hit = index == self._cursor and row == self._hit
+            line = strips.marked(line, self._wanted, self._look["c-hit" if hit else "c-match"])
+        if span is not None or marked or line is not plain:
             cursor = self._look["c-cursor"] if marked else None
             return strips.make(
                 strips.overlaid(line, span, self.selection_style, cursor), width, base
@@ -362,6 +411,20 @@ class Conversation(ScrollView, can_focus=True):
                 self._pictures.drop(item)
                 self.refresh(Region(0, y, self.size.width, 1))
 
+    def tick(self, now: float) -> None:
+        """Let the seconds of the running tools in sight go on; `now` as in `ToolItem.started`."""
+        changed = False
+        for index in dict.fromkeys(index for index, _ in self._viewport.rows):
+            item = self._items[index]
+            if isinstance(item, ToolItem) and item.state == "running" and item.started is not None:
+                seconds = float(max(0, int(now - item.started)))
+                if seconds != (item.seconds or 0.0):
+                    item.seconds = seconds
+                    self._pictures.drop(item)
+                    changed = True
+        if changed:
+            self._repaint()
+
     # Selecting
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
@@ -381,7 +444,7 @@ class Conversation(ScrollView, can_focus=True):
             return
         index, row = self._viewport.rows[offset.y]
         item = self._items[index]
-        self._cursor = index
+        self._cursor, self._hit = index, -1
         last = self._viewport.size(index) - 1
         if row == self._gap(index) or (row == last and draw.shortened(item)):
             self._toggle(index)
@@ -403,6 +466,16 @@ class Conversation(ScrollView, can_focus=True):
         if self._cursor is not None:
             self._toggle(self._cursor)
             self.post_message(self.ItemSelected(self._items[self._cursor]))
+
+    def action_fold_tools(self) -> None:
+        """Unfold every tool call, those to come too; fold them where they are unfolded."""
+        self._tools_open = not self._tools_open
+        for item in self._items:
+            if isinstance(item, ToolItem) and item.folded == self._tools_open:
+                item.folded = not self._tools_open
+                self._pictures.drop(item)
+        self._viewport.forget()
+        self._touch()
 
     def action_copy_item(self) -> None:
         """Copy the source of the item under the cursor."""
@@ -435,7 +508,7 @@ class Conversation(ScrollView, can_focus=True):
         self._move_to(max(0, min(self._cursor + step, len(self._items) - 1)))
 
     def _move_to(self, index: int) -> None:
-        self._cursor = index
+        self._cursor, self._hit = index, -1
         viewport = self._viewport
         height = viewport.ensure(index)
         top = viewport.offset(index)

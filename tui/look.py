@@ -1,0 +1,61 @@
+"""The look of the last run: its theme's name and a few colours, for the next first frame.
+
+A small file in the cache folder. Wrong, missing or damaged, it costs nothing.
+"""
+# ruff: noqa: PTH - this is read before the first frame, which pathlib would make 7 ms later
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COLOURS = ("background", "panel", "foreground", "primary", "muted", "rule")
+
+
+def file() -> str:
+    """Where it is: in the cache folder, as `tui.paths` has it."""
+    env = os.environ
+    if home := env.get("HOLDFAST_HOME"):
+        return os.path.join(os.path.abspath(os.path.expanduser(home)), "cache", "look")
+    if sys.platform == "darwin":
+        folder = os.path.expanduser("~/Library/Caches")
+    else:
+        folder = env.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+    return os.path.join(folder, "holdfast", "look")
+
+
+def remembered() -> dict[str, str]:
+    """`theme` and COLOURS of the last run, {} when there is nothing sound."""
+    try:
+        with open(file(), encoding="utf-8") as kept:
+            found = dict(line.split(" ", 1) for line in kept.read(2000).splitlines())
+        for name in COLOURS:
+            rgb(found[name])
+    except (OSError, ValueError, KeyError):
+        return {}
+    return found if "theme" in found else {}
+
+
+def remember(look: Mapping[str, str]) -> None:
+    """Keep the look for the next run. A cache that cannot be written is done without."""
+    if remembered() == look:
+        return
+    path = file()
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(f"{path}.new", "w", encoding="utf-8") as kept:
+            kept.writelines(f"{name} {value}\n" for name, value in look.items())
+        os.replace(f"{path}.new", path)
+    except OSError:
+        return
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """The parts of "#62d2c6". Raises ValueError."""
+    if len(colour) != 7 or colour[0] != "#":
+        raise ValueError(colour)
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:], 16)

@@ -1,0 +1,67 @@
+"""Plain `holdfast`: the first real frame at once, everything that it can do without after it."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from tui.arguments import Options
+    from tui.bridge import Opening
+    from tui.early import EarlyPrompt
+    from tui.fullscreen import Wiring
+
+_SWITCH_S = 0.0005
+"""How long the importing thread may keep the interpreter while a key waits."""
+
+
+def open_screen(options: Options, first: EarlyPrompt | None) -> int:
+    """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
+
+    What was typed at the `first` frame is taken over when the real one stands.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
+        )
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+    gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
+    from tui.app import HoldfastApp  # noqa: PLC0415
+    from tui.handover import driver_after  # noqa: PLC0415
+    from tui.themes import DEFAULT_DARK  # noqa: PLC0415
+
+    wiring: Wiring | None = None
+    with ExitStack() as stack:
+
+        def load() -> Opening:
+            nonlocal wiring
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(_SWITCH_S)
+            try:
+                from tui import launch  # noqa: PLC0415
+                from tui.fullscreen import Wiring  # noqa: PLC0415
+
+                wiring = Wiring(options, stack.enter_context(launch.scratch_of(options)))
+                return wiring.opening()
+            finally:
+                sys.setswitchinterval(interval)
+                gc.freeze()
+                gc.enable()
+
+        if first is None:
+            app = HoldfastApp(load)
+        else:
+            theme = options.theme or first.look.get("theme", DEFAULT_DARK)
+            driver = driver_after(first)
+            app = HoldfastApp(load, theme=theme, early=first.finish, driver=driver)
+        app.run()
+    if app.failure:
+        raise app.failure
+    if wiring and wiring.session and wiring.session.path and wiring.session.path.exists():
+        print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
+    return app.return_code or 0

@@ -1,0 +1,98 @@
+"""Find in the conversation: a row above the prompt while something is looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+_KEYS = (("enter ↑", "older"), ("↓", "newer"), ("esc", "closes"))
+
+
+class FindBar(Horizontal):
+    """Hidden until `open`. It only asks; whoever answers calls `say`."""
+
+    DEFAULT_CSS = """
+    FindBar { height: 1; width: 1fr; padding: 0 1; display: none; background: $panel; }
+    FindBar.-open { display: block; }
+    FindBar Static { height: 1; width: auto; }
+    FindBar Input, FindBar Input:focus {
+        width: 1fr; height: 1; border: none; padding: 0; background: $panel;
+        background-tint: $panel 0%;
+    }
+    FindBar #find-keys { max-width: 60%; padding: 0 0 0 2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+f,f3", "next(True)", show=False),
+        Binding("down,shift+enter", "next(False)", show=False),
+        Binding("escape,ctrl+c", "close", show=False),
+    ]
+
+    @dataclass
+    class Wanted(Message):
+        """Look for `text`: from the end (`anew`), or on from where it was found last."""
+
+        text: str
+        back: bool = True
+        anew: bool = False
+
+    class Closed(Message):
+        """The person has seen enough."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content.styled("find ", "$text-secondary"), markup=False)
+        words = Input(placeholder="in this conversation", id="find-text", select_on_focus=True)
+        words.cursor_blink = False
+        yield words
+        yield Static(id="find-keys", markup=False)
+
+    @property
+    def opened(self) -> bool:
+        return self.has_class("-open")
+
+    def open(self, text: str = "") -> None:
+        """Show it, and take the keys."""
+        words = self.query_one(Input)
+        self.add_class("-open")
+        words.focus()
+        if text and text != words.value:
+            words.value = text
+        elif words.value:
+            self.post_message(self.Wanted(words.value, anew=True))
+        self.say()
+
+    def say(self, *, found: bool = True) -> None:
+        """Whether the text was found."""
+        parts = [
+            Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))
+            for key, text in _KEYS
+        ]
+        if not found:
+            parts.insert(0, Content.styled("no more of it", "$text-warning"))
+        self.query_one("#find-keys", Static).update(Content("   ").join(parts))
+
+    def action_next(self, back: bool) -> None:
+        if text := self.query_one(Input).value:
+            self.post_message(self.Wanted(text, back))
+
+    def action_close(self) -> None:
+        self.remove_class("-open")
+        self.post_message(self.Closed())
+
+    @on(Input.Submitted)
+    def _older(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_next(True)
+
+    @on(Input.Changed)
+    def _edited(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.opened:
+            self.post_message(self.Wanted(event.value, anew=True))
