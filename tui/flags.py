@@ -73,7 +73,7 @@ _MODEL_FLAGS = (
     Flag(
         ("--fallback-model",),
         "fallback_models",
-        "the model to go on with when the first is not available (repeat for a chain)",
+        "(planned) the model to go on with when the first is not available (repeat for a chain)",
         "NAME",
         "name",
         repeat=True,
@@ -114,7 +114,7 @@ MAIN = Command(
         Flag(
             ("-r", "--resume"),
             "resume",
-            "go on with a session, ours or another agent's; without a value, choose one",
+            "go on with a session; without a value, choose one",
             "ID|FILE",
             "session",
             optional=True,
@@ -202,7 +202,7 @@ def _sessions(name: str, text: str, word: Word | None = _ID, *flags: Flag) -> Co
 COMMANDS = (
     Command(
         ("run",),
-        "work through a task file",
+        "(planned) work through a task file",
         (
             *_MODEL_FLAGS,
             Flag(("--dir", *_CWD.names), "cwd", _CWD.help, "DIR", "folder", group=_FILES),
@@ -222,25 +222,27 @@ COMMANDS = (
         None,
         Flag(("--all",), "all", "those of all folders"),
     ),
-    _sessions("search", "find text in all sessions", Word("TEXT", "target", "what to look for")),
+    _sessions(
+        "search", "(planned) find text in all sessions", Word("TEXT", "target", "what to look for")
+    ),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 where there is some"),
     _sessions("view", "print the exact request that the next prompt would send"),
     _sessions(
         "repair",
-        "write a repaired copy; the original is never changed",
+        "(planned) write a repaired copy; the original is never changed",
         _ID,
         Flag(("--dry-run",), "dry_run", "show what would be done, do nothing"),
         _OUT,
     ),
     _sessions(
         "import",
-        "take over another agent's session",
+        "(planned) take over another agent's session",
         Word("FILE", "target", "a session file", "session"),
     ),
     _sessions(
         "export",
-        "write a session as a document",
+        "(planned) write a session as a document",
         _ID,
         Flag(
             ("--format",), "format", "the document's format (md)", choices=("md", "html", "jsonl")
@@ -249,15 +251,19 @@ COMMANDS = (
     ),
     _sessions(
         "fork",
-        "copy a session, whole or up to a message",
+        "(planned) copy a session, whole or up to a message",
         _ID,
         Flag(("--at",), "at", "copy up to this message", "MESSAGE", "name"),
     ),
-    _sessions("delete", "move a session to the trash folder"),
-    Command(("doctor",), "check the installation, the configuration and the key", (_CWD, _JSON)),
+    _sessions("delete", "(planned) move a session to the trash folder"),
+    Command(
+        ("doctor",),
+        "(planned) check the installation, the configuration and the key",
+        (_CWD, _JSON),
+    ),
     Command(
         ("drill",),
-        "the practice model with faults, to see what the program makes of them",
+        "(planned) the practice model with faults, to see what the program makes of them",
         (_CWD,),
         Word("FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False),
     ),
@@ -270,7 +276,7 @@ COMMANDS = (
 )
 
 GROUPS = {
-    "sessions": "list, search, check, repair, convert and delete saved sessions",
+    "sessions": "list, show and check saved sessions",
 }
 
 
