@@ -81,7 +81,9 @@ class HoldfastApp(App[None]):
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
         self._asked_to_quit = float("-inf")
-        self.chat = ChatScreen(self._clock, version=version)
+        self.chat = ChatScreen(
+            self._clock, version=version, layout_file=folders().data / "screen.json"
+        )
         try:
             self.use_theme(theme, now=False)
         except ConfigError:

@@ -150,8 +150,17 @@ def _copy(desk: Desk, _: str) -> None:
         notice.say("There is no answer to copy yet.")
 
 
-def _output(desk: Desk, _: str) -> None:
-    desk.bridge.chat.toggle_output()
+def _output(desk: Desk, width: str) -> None:
+    if not width:
+        desk.bridge.chat.toggle_output()
+    elif (share := width.removesuffix("%").strip()).isdecimal():
+        desk.bridge.chat.resize_side(int(share[:4]) / 100)
+    else:
+        desk.bridge.chat.notice.say("The width is a percentage.", "warning", hint="/output 40")
+
+
+async def _find(desk: Desk, text: str) -> None:
+    await desk.bridge.chat.action_find(text)
 
 
 def _status(desk: Desk, _: str) -> None:
@@ -222,7 +231,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "begin a new session; the old one is kept", _new, ("clear",)),
     Command("resume", "go on with a session", _resume, ("sessions",), "[ID]"),
     Command("copy", "copy the last answer", _copy),
-    Command("output", "show or hide the output pane", _output),
+    Command("find", "find in the conversation", _find, argument="[TEXT]"),
+    Command("output", "show or hide the output pane, or set its width", _output, (), "[%]"),
     Command("status", "session, folder, model, mode", _status),
     Command("usage", "tokens and cost", _usage, ("cost",)),
     Command("model", "show the model, or switch", _model, argument="[NAME]"),

@@ -1,8 +1,8 @@
 """The first frame, before anything heavy is loaded: a prompt that already takes what is typed.
 
-Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The real
-screen takes over where this one stops: what was typed is handed over as text, and keys that were
-not read yet stay in the terminal's buffer for the real prompt.
+Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The
+real screen takes over where this one stops: what was typed is handed over as text, and keys that
+were not read yet stay in the terminal's buffer for the real prompt.
 """
 
 from __future__ import annotations

@@ -55,6 +55,10 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         env=os.environ,
         overrides=options.overrides,
     )
+    if options.practice_script is not None:
+        from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
+
+        read_script(options.practice_script)  # a broken one is told before anything opens
     wait = options.max_wait
     extra = tuple(_folder(folder, "--add-dir") for folder in options.add_dirs)
     ceiling = loaded.config.permissions.ceiling

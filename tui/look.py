@@ -1,8 +1,10 @@
 """The look of the last run: its theme's name and a few colours, for the next first frame.
 
-A small file in the cache folder. Wrong, missing or damaged, it costs nothing.
+A small file in the cache folder. Wrong, missing or damaged, it costs nothing. It is read before
+the first frame, which pathlib would bring 7 ms later.
 """
-# ruff: noqa: PTH - this is read before the first frame, which pathlib would make 7 ms later
+
+# ruff: noqa: PTH100, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 APP = "holdfast"
@@ -53,6 +52,8 @@ def folders(env: Mapping[str, str] | None = None) -> Folders:
 
 def workspace_slug(workspace: Path) -> str:
     """A folder name for a workspace: readable, and unique by a hash of the whole path."""
+    from hashlib import sha256  # noqa: PLC0415 - not for the first frame
+
     digest = sha256(os.fsencode(workspace)).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", workspace.name).strip("-.")[:40] or "root"
     return f"{name}-{digest}"

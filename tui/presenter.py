@@ -73,15 +73,15 @@ class Presenter:
             case events.RequestSent(model=model):
                 self._void()
                 chat.retry.done()
-                chat.work(f"waiting for {model}")
+                chat.work(f"waiting for {model}", listening=True)
             case events.ThinkingDelta(text):
-                chat.work("thinking")
+                chat.work("thinking", listening=True)
                 self._stream(ThinkingItem, text)
             case events.TextDelta(text):
-                chat.work("answering")
+                chat.work("answering", listening=True)
                 self._stream(AssistantItem, text)
             case events.ToolInputDelta(id_, name, _):
-                chat.work(f"writing {name}")
+                chat.work(f"writing {name}", listening=True)
                 self._writing(id_, name)
             case events.AssistantMessage(text=text, usage=usage):
                 self._end_stream()
@@ -98,7 +98,8 @@ class Presenter:
                 chat.work(f"running {name}")
                 refused = answer in {"no", "deny"}
                 mark = "ELEVATED" if by == "elevated" else ""
-                self._set_tool(id_, state="denied" if refused else "running", summary=mark)
+                state, now = "denied" if refused else "running", chat.clock.monotonic()
+                self._set_tool(id_, state=state, summary=mark, started=now)
             case events.ToolOutputChunk(id_, text):
                 self._hear(id_, text)
             case events.ToolFinished():
@@ -131,9 +132,14 @@ class Presenter:
         """Show the output of a tool call in the output pane; other items have none."""
         if not isinstance(item, ToolItem):
             return
-        text = "".join(self._outputs.get(item.id, ())) or item.diff or item.preview
+        text = "".join(self._outputs.get(item.id, ())) or item.preview
         self._live = item.id if item.state in {"running", "waiting"} else None
-        self._chat.show_output(title_of(item), text)
+        self._show_output(item, text, whole=True)
+
+    def _show_output(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
+        diff = bool(item.diff) and item.state == "ok"
+        text, receipt = item.diff if diff else text, item.receipt
+        self._chat.show_output(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
 
     def retitle(self, title: str, branch: str) -> None:
         self._header(title=title, branch=branch)
@@ -189,6 +195,7 @@ class Presenter:
         else:
             item = self._tools[id_] = ToolItem(id_, name, label, input=input_)
             self._chat.add(item)
+        item.started = self._chat.clock.monotonic()
         if self._live is None:
             self._live = id_
             self._chat.show_output(title_of(item), "")
@@ -227,8 +234,10 @@ class Presenter:
         self._chat.conversation.changed(item)
         if self._live == event.id:
             self._live = None
-            if not streamed:
-                self._chat.show_output(title_of(item), event.display or event.text)
+            if streamed:
+                self._chat.badge_output(event.receipt)
+            else:
+                self._show_output(item, event.text)
 
     def _end(self, outcome: str, cost_usd: float | None) -> None:
         chat = self._chat

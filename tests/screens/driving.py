@@ -35,9 +35,7 @@ async def running(
     world: World, size: tuple[int, int] = WIDE, **options: Any
 ) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
     """The app, ready: a session is open, or another screen covers the chat."""
-    app = HoldfastApp(
-        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
-    )
+    app = app_of(world, **options)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: bool(world.agents) or len(app.screen_stack) > 1)
         yield app, pilot

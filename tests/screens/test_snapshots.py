@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.screens.driving import NARROW, WIDE, answer, say, session_open, turn, until
+from tests.screens.driving import NARROW, WIDE, answer, app_of, say, session_open, turn, until
 from tests.support.fake_agent import Ask, Hold, World
 from tui.agent import events
 from tui.app import HoldfastApp
@@ -78,9 +78,7 @@ def work() -> list[Any]:
 def shoot(
     compare: Compare, world: World, drive: Drive, size: tuple[int, int], **options: Any
 ) -> None:
-    app = HoldfastApp(
-        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
-    )
+    app = app_of(world, **options)
     assert compare(app, terminal_size=size, run_before=drive)
 
 

@@ -82,6 +82,11 @@ class Terminal:
         return bool(chunk)
 
     @property
+    def raw(self) -> bytes:
+        """Everything written since the last `forget`, as the program wrote it."""
+        return self._raw
+
+    @property
     def text(self) -> str:
         """Everything written so far, without escape sequences and runs of blanks."""
         plain = _COLOURS.sub("", self._raw.decode("utf-8", "replace"))

@@ -197,10 +197,10 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
     (wide,) = draw.draw(item, 100, STYLES)
     assert wide.text == (
         " ▸ run_command  pytest -q tests/widgets/test_conversation.py"
-        "      ✓ 12.3 s  23 passed  ✂ 482→3.1 KB"
+        "      ✓ 12.3 s  23 passed  ✂ 471→3.0 KB"
     )
     (narrow,) = draw.draw(item, 50, STYLES)
-    assert narrow.text == " ▸ run_command  pytest -…  ✓ 12.3 s  ✂ 482→3.1 KB"
+    assert narrow.text == " ▸ run_command  pytest -…  ✓ 12.3 s  ✂ 471→3.0 KB"
     (tiny,) = draw.draw(item, 24, STYLES)
     assert tiny.cells <= 24
     assert "✓" in tiny.text
@@ -246,5 +246,5 @@ def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
     assert shown(draw.draw(item, 70, STYLES))[1:] == [
         "   │ timeout  30",
         "   │ boom",
-        "   │ ✂ 482 KB → 3.1 KB · full copy: /p/full.txt",
+        "   │ ✂ 471 KB → 3.0 KB · full copy: /p/full.txt",
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -13,8 +15,10 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
+from textual.worker import Worker
 
 from tui.clock import Clock
+from tui.screens import layout
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.figures import duration
 from tui.widgets.header import HeaderBar
@@ -24,21 +28,29 @@ from tui.widgets.plain import one_line
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 from tui.widgets.queued import Queued
-from tui.widgets.retry_banner import RetryBanner
 from tui.widgets.rule import PaneRule
+from tui.widgets.splitter import Splitter
 from tui.widgets.status_line import Hint, StatusLine
-from tui.widgets.todos import TodoList
 
 if TYPE_CHECKING:
     from tui.permissions.base import Mode
     from tui.widgets.conversation.items import Item
     from tui.widgets.conversation.view import Conversation
+    from tui.widgets.find_bar import FindBar
     from tui.widgets.output_view import OutputView
+    from tui.widgets.retry_banner import RetryBanner
+    from tui.widgets.todos import TodoList
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 4
+SILENCE_S = 5
+"""Seconds without a byte from the model from which on they are counted."""
+WIDE = 100
+TALL = 22
+LEFT_MIN, SIDE_MIN = 40, 30
+"""Cells that neither pane goes below."""
 
 IDLE_HINTS = (
     Hint("enter", "send"),
@@ -87,11 +99,13 @@ def _intro(version: str) -> Content:
 class ChatScreen(Screen[None]):
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
-    `conversation` and `output` exist after `furnish`: the first frame does without them.
+    What the first frame does without exists after `furnish`.
     """
 
     conversation: Conversation
     output: OutputView
+    todos: TodoList
+    retry: RetryBanner
 
     class StopAsked(Message):
         """Esc, with nothing open that it could close."""
@@ -100,42 +114,56 @@ class ChatScreen(Screen[None]):
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
 
     def __init__(
-        self, clock: Clock, history: PromptHistory | None = None, *, version: str = ""
+        self,
+        clock: Clock,
+        history: PromptHistory | None = None,
+        *,
+        version: str = "",
+        layout_file: Path | None = None,
     ) -> None:
         super().__init__(classes="-fresh -no-output")
         self._version = version
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (22, "-tall")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.todos = TodoList(id="todos")
         self.queued = Queued(id="queued")
-        self.retry = RetryBanner(clock, id="retry")
         self.notice = NoticeLine(id="notice")
-        self.output_rule = PaneRule("output", start="┬", id="output-rule")
-        self.meter_rule = PaneRule("context", start="├", id="meter-rule")
+        self.splitter = Splitter(id="splitter")
+        self.output_rule = PaneRule("output", id="output-rule")
+        self.meter_rule = PaneRule("context", id="meter-rule")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
         self._meters = (ContextMeter(id="meter"), ContextMeter(compact=True, id="meter-line"))
         self._phase = ""
         self._since = 0.0
+        self._heard: float | None = None
         self._spin: Timer | None = None
+        self._find: FindBar | None = None
+        self._reading: Worker[None] | None = None
+        self._layout_file = layout_file
+        self._layout = layout.load(layout_file) if layout_file else layout.Layout()
+        self.set_class(not self._layout.open, "-side-closed")
 
     def compose(self) -> ComposeResult:
+        width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
+        self.add_class(
+            "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
+        )
         meter, meter_line = self._meters
         yield self.header
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield PaneRule("conversation", id="conversation-rule")
                 yield Static(_intro(self._version), id="intro", markup=False)
-                yield self.todos
                 yield self.queued
-                yield self.retry
                 yield self.notice
                 yield meter_line
+            yield self.splitter
             with Vertical(id="side"):
                 yield self.output_rule
+                yield Static(id="output-badge", markup=False)
                 yield Static(_NO_OUTPUT, id="no-output", markup=False)
                 yield self.meter_rule
                 yield meter
@@ -155,22 +183,30 @@ class ChatScreen(Screen[None]):
         """Add what the first frame does without. Called once, before a session is shown."""
         from tui.widgets.conversation.view import Conversation  # noqa: PLC0415
         from tui.widgets.output_view import OutputView  # noqa: PLC0415
+        from tui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
+        from tui.widgets.todos import TodoList  # noqa: PLC0415
 
         self.conversation = Conversation(id="conversation")
+        self.todos = TodoList(id="todos")
+        self.retry = RetryBanner(self.clock, id="retry")
         self.output = OutputView(id="output")
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
-            await self.query_one("#left").mount(self.conversation, after="#intro")
+            left = self.query_one("#left")
+            await left.mount(self.conversation, self.todos, after="#intro")
+            await left.mount(self.retry, after="#queued")
             await self.query_one("#side").mount(self.output, after="#no-output")
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._join_rules)
+        self._arrange()
 
     @property
     def busy(self) -> bool:
         return bool(self._phase)
 
-    def work(self, phase: str) -> None:
-        """Something is going on: say what, and since when."""
+    def work(self, phase: str, *, listening: bool = False) -> None:
+        """Something is going on: say what, and since when. `listening`: a byte of the model's
+        answer has just come, or the wait for the first one has begun."""
+        self._heard = self.clock.monotonic() if listening else None
         if phase == self._phase:
             return
         if not self._phase:
@@ -205,16 +241,72 @@ class ChatScreen(Screen[None]):
         """To the end of the conversation, and along with it."""
         self.conversation.action_edge(1)
 
-    def show_output(self, title: str, text: str) -> None:
+    def show_output(
+        self,
+        title: str,
+        text: str,
+        *,
+        diff: bool = False,
+        receipt: dict[str, Any] | None = None,
+        whole: bool = False,
+    ) -> None:
+        """Show what a tool printed, or its diff. `whole`: all of it, where `receipt` knows."""
         self.remove_class("-no-output")
+        self._stop_reading()
+        self.badge_output(receipt)
         self.output_rule.title = Content.assemble(
             ("output · ", "$text-muted"), (one_line(title), "$foreground")
         )
-        self.output.show(title, text)
+        self.output.show(title, text, diff=diff)
+        if whole and receipt and receipt.get("path"):
+            self._reading = self.run_worker(self._show_whole(title, receipt))
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading.cancel()
+            self._reading = None
+
+    def badge_output(self, receipt: dict[str, Any] | None, kept: str = "full copy kept") -> None:
+        """Say what was cut of the output that is shown, and what is left of the rest."""
+        from tui.widgets.conversation.draw import shrunk  # noqa: PLC0415 - not for the first frame
+
+        text = shrunk(receipt) if receipt else ""
+        if receipt and receipt.get("path"):
+            text += f" · {kept}"
+        self.query_one("#output-badge", Static).update(Content(text))
+        self.set_class(bool(text), "-cut")
+
+    async def _show_whole(self, title: str, receipt: dict[str, Any]) -> None:
+        from tui.widgets.full_copy import pieces  # noqa: PLC0415
+
+        self.badge_output(receipt, "reading the full copy")
+        reading = pieces(Path(str(receipt["path"])))
+        try:
+            piece = await asyncio.to_thread(next, reading, None)
+            self.output.show(title, "")
+            while piece is not None:
+                self.output.write(piece)
+                piece = await asyncio.to_thread(next, reading, None)
+        except (OSError, ValueError):
+            self.badge_output(receipt, "the full copy is gone")
+        else:
+            self.badge_output(receipt, "this is the full copy")
 
     def toggle_output(self) -> None:
-        self.toggle_class("-over" if self.has_class("-narrow") else "-side-closed")
-        self.call_after_refresh(self._join_rules)
+        if self.has_class("-narrow"):
+            self.toggle_class("-over")
+        else:
+            self._keep(replace(self._layout, open=not self._layout.open))
+
+    def resize_side(self, share: float) -> None:
+        """Give the side so much of the width, 0 to 1, and keep that."""
+        self._keep(self._layout.resized(share))
+
+    def action_widen(self, cells: int) -> None:
+        """Make the conversation wider, by so many cells."""
+        side = self.query_one("#side")
+        if side.display and not self.has_class("-narrow"):
+            self.resize_side((side.size.width - cells) / self.size.width)
 
     def fill(self, items: list[Item]) -> None:
         """Show another session from its beginning."""
@@ -222,6 +314,8 @@ class ChatScreen(Screen[None]):
         self.conversation.extend(items)
         self.set_class(not items, "-fresh")
         self.add_class("-no-output")
+        self._stop_reading()
+        self.badge_output(None)
         self.output.clear()
         self.output_rule.title = Content.styled("output", "$text-muted")
         self.measure(MeterState())
@@ -233,6 +327,8 @@ class ChatScreen(Screen[None]):
         """Esc: what covers the conversation, else the agent."""
         if self.has_class("-narrow") and self.has_class("-over"):
             self.toggle_output()
+        elif self._find and self._find.opened:
+            self._find.action_close()
         else:
             self.notice.clear()
             self.post_message(self.StopAsked())
@@ -244,6 +340,39 @@ class ChatScreen(Screen[None]):
                 self.conversation.action_page(-1 if place == "page_up" else 1)
             case "home" | "end":
                 self.conversation.action_edge(-1 if place == "home" else 1)
+
+    def action_fold_tools(self) -> None:
+        self.conversation.action_fold_tools()
+
+    async def action_find(self, text: str = "") -> None:
+        """Look for a text in the conversation."""
+        from tui.widgets.find_bar import FindBar  # noqa: PLC0415 - only where it is asked for
+
+        if self._find is None:
+            self._find = FindBar(id="find")
+            await self.query_one("#left").mount(self._find, before="#meter-line")
+        self.remove_class("-over")
+        self._find.open(text)
+
+    def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
+        event.stop()
+        found = self.conversation.find(event.text, back=event.back, anew=event.anew)
+        if self._find:
+            self._find.say(found=found or not event.text)
+
+    def on_find_bar_closed(self, event: FindBar.Closed) -> None:
+        event.stop()
+        self.conversation.end_find()
+        self.prompt.focus()
+
+    @on(Splitter.Dragged)
+    def _dragged(self, event: Splitter.Dragged) -> None:
+        self._layout = self._layout.resized((self.size.width - event.x - 1) / self.size.width)
+        self._arrange()
+
+    @on(Splitter.Dropped)
+    def _dropped(self) -> None:
+        self._keep(self._layout)
 
     def on_key(self, event: events.Key) -> None:
         """What is typed goes to the prompt, unless the key means something where the focus is."""
@@ -272,16 +401,36 @@ class ChatScreen(Screen[None]):
         if not self._phase:
             return
         now = self.clock.monotonic()
+        silent = now - self._heard if self._heard is not None else 0.0
+        silence = f"  nothing heard for {duration(silent)}" if silent >= SILENCE_S else ""
         glyph = SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
         self.prompt_rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
             (self._phase, "$foreground"),
             (f"  {duration(now - self._since)}", "$text-muted"),
+            (silence, "$text-muted"),
         )
+        if self.query("#conversation"):
+            self.conversation.tick(now)
+
+    def _keep(self, wanted: layout.Layout) -> None:
+        self._layout = wanted
+        if self._layout_file:
+            layout.save(self._layout_file, wanted)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Lay the panes out, and draw the lines between them to fit."""
+        side, width = self.query_one("#side"), self.size.width
+        if width >= WIDE:
+            wanted = round(width * self._layout.side)
+            side.styles.width = max(SIDE_MIN, min(wanted, width - LEFT_MIN - 1))
+        else:
+            side.styles.clear_rule("width")
+        self.set_class(not self._layout.open, "-side-closed")
+        self.call_after_refresh(self._join_rules)
 
     def _join_rules(self) -> None:
-        side = self.query_one("#side")
-        shown = side.display and not self.has_class("-narrow")
-        self.prompt_rule.joint = side.region.x if shown else None
-        self.output_rule.start = "┬" if shown else "─"
-        self.meter_rule.start = "├" if shown else "─"
+        shown = self.splitter.display
+        self.prompt_rule.joint = self.splitter.region.x if shown else None
+        self.splitter.joints = frozenset({self.meter_rule.region.y - self.splitter.region.y})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,8 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widget import Widget
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +24,36 @@ class HelpSection:
     rows: tuple[tuple[str, str], ...]
 
 
-def help_text(sections: Sequence[HelpSection]) -> Content:
-    """All sections in two columns; the first is as wide as its widest row."""
-    width = max(len(left) for section in sections for left, _ in section.rows) + 3
+def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
+    """All sections in two columns of `width` cells together, the first as wide as its widest row."""
+    column = max(len(left) for section in sections for left, _ in section.rows) + 3
     lines: list[Content] = []
     for section in sections:
         if lines:
             lines.append(Content(""))
         lines.append(Content.styled(section.title, "bold $text-primary"))
-        lines += [
-            Content.assemble((left.ljust(width), "$text-accent"), (right, "$foreground"))
-            for left, right in section.rows
-        ]
-    return Content("\n").join(lines)
+        for left, right in section.rows:
+            for part in textwrap.wrap(right, max(12, width - column)):
+                head = Content.styled(left.ljust(column), "$text-accent")
+                lines.append(Content.assemble(head, (part, "$foreground")))
+                left = ""
+    return lines
+
+
+class HelpTable(Widget):
+    """As high as its rows are at its width."""
+
+    DEFAULT_CSS = "HelpTable { width: 1fr; height: auto; }"
+
+    def __init__(self, sections: Sequence[HelpSection]) -> None:
+        super().__init__()
+        self._sections = sections
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(help_lines(self._sections, width))
+
+    def render(self) -> Content:
+        return Content("\n").join(help_lines(self._sections, self.content_size.width))
 
 
 class HelpScreen(ModalScreen[None]):
@@ -54,4 +73,4 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(id="box", can_focus=True) as box:
             box.border_title = Content("help")
             box.border_subtitle = Content("esc closes")
-            yield Static(help_text(self._sections), markup=False)
+            yield HelpTable(self._sections)

@@ -30,7 +30,7 @@ _STATES = {
     "needs_repair": ("needs repair", "$text-error"),
     "unreadable": ("unreadable", "$text-error"),
 }
-_FIXED = 10 + 10 + 10 + 14
+_FIXED = 12 + 10 + 10 + 14
 NARROW = 76
 
 
@@ -41,12 +41,12 @@ def row_line(row: SessionRow, now: datetime, width: int, *, current: bool = Fals
     )
     when = age(row.updated, now)
     if width < NARROW:
-        room = max(8, width - 11 - (len(state) + 2 if state else 0))
-        parts = [(f"{when:>9}", "$text-muted"), (f"  {state}" if state else "", style)]
+        room = max(8, width - 13 - (len(state) + 2 if state else 0))
+        parts = [(f"{when:>12}", "$text-muted"), (f"  {state}" if state else "", style)]
     else:
         room = width - _FIXED
         parts = [
-            (f"{when:>10}", "$text-muted"),
+            (f"{when:>12}", "$text-muted"),
             (f"{row.messages:>10,}", "$text-muted"),
             (f"{size(row.size):>10}", "$text-muted"),
             ("  ", ""),
@@ -59,8 +59,8 @@ def row_line(row: SessionRow, now: datetime, width: int, *, current: bool = Fals
 def columns(width: int) -> str:
     """The heading over `row_line`."""
     if width < NARROW:
-        return f"{'title':<{max(8, width - 11)}}{'age':>9}"
-    return f"{'title':<{width - _FIXED}}{'age':>10}{'messages':>10}{'size':>10}  state"
+        return f"{'title':<{max(8, width - 13)}}{'age':>12}"
+    return f"{'title':<{width - _FIXED}}{'age':>12}{'messages':>10}{'size':>10}  state"
 
 
 def matches(row: SessionRow, words: str) -> bool:

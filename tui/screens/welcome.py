@@ -54,6 +54,7 @@ class WelcomeScreen(Screen[Setup | None]):
         problem: str = "",
     ) -> None:
         super().__init__()
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
         self._probe = probe
         self._why = why
         self._problem = problem
@@ -81,7 +82,7 @@ class WelcomeScreen(Screen[Setup | None]):
             with Vertical(classes="form", id="practice-form"):
                 yield Static(_PRACTICE_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
-            yield Static(_keys(), id="keys", markup=False)
+        yield Static(_keys(), id="keys", markup=False)
 
     def on_mount(self) -> None:
         self._say(self._problem)
@@ -91,7 +92,7 @@ class WelcomeScreen(Screen[Setup | None]):
     async def look_around(self) -> None:
         """Offer the servers that answer on this machine, by name."""
         found = await self._probe()
-        if not found or not self.is_mounted:
+        if not found or not self.is_attached:
             return
         choices = self.query_one("#choices", OptionList)
         at = choices.highlighted

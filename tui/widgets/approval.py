@@ -58,6 +58,7 @@ class ApprovalModal(ModalScreen[Answer]):
     }
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
     ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
+    ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal Input { display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1; }
     ApprovalModal.-explaining Input { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
@@ -71,6 +72,7 @@ class ApprovalModal(ModalScreen[Answer]):
         stray: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(classes="-high-risk" if decision.risk == "high-risk" else None)
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.call = call
         self.decision = decision
         self._clock = clock

@@ -43,6 +43,17 @@ PROMPT_KEYS = (
     Key("pagedown", "screen.scroll('page_down')", "", ""),
     Key("ctrl+home", "screen.scroll('home')", "Ctrl+Home, Ctrl+End", "its beginning and its end"),
     Key("ctrl+end", "screen.scroll('end')", "", ""),
+    Key("ctrl+f", "screen.find", "Ctrl+F", "find in the conversation"),
+)
+
+PANE_KEYS = (
+    Key("up,down", "", "Up, Down, k, j", "the item before and after; in the output a row"),
+    Key("enter", "", "Enter, Space, o", "fold or unfold, and show a tool's output"),
+    Key("y", "", "y", "copy the item, or the output"),
+    Key("home,end", "", "Home, End, g, G", "the beginning and the end"),
+    Key("left,right", "", "Left, Right, h, l", "to the side, in the output"),
+    Key("less_than_sign", "screen.widen(-4)", "<, >", "move the line between the panes"),
+    Key("greater_than_sign", "screen.widen(4)", "", ""),
 )
 
 CHAT_KEYS = (
@@ -51,6 +62,7 @@ CHAT_KEYS = (
     Key("f1", "app.command('help')", "F1", "this help"),
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "the output pane"),
+    Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
     Key("f12", "app.toggle_verbose", "F12", "verbose: every decision is shown"),
     Key("tab", "app.focus_next", "Tab", "to the conversation, the output and back"),
 )
@@ -72,6 +84,7 @@ APPROVAL_KEYS = (
 
 HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Prompt", PROMPT_KEYS),
+    ("In the conversation and the output", PANE_KEYS),
     ("Everywhere", CHAT_KEYS + APP_KEYS),
     ("When the agent asks", APPROVAL_KEYS),
 )

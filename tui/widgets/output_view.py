@@ -19,6 +19,7 @@ from textual.timer import Timer
 
 from tui.widgets import ansi, scrolling
 from tui.widgets.conversation.strips import paint
+from tui.widgets.keys import PANE_KEYS, bindings
 from tui.widgets.output_lines import OutputLines
 from tui.widgets.plain import clean
 
@@ -65,6 +66,7 @@ class OutputView(ScrollView, can_focus=True):
         Binding("left,h", "columns(-1)", "Left", show=False),
         Binding("right,l", "columns(1)", "Right", show=False),
         Binding("y", "copy_all", "Copy", show=False),
+        *bindings(PANE_KEYS),
     ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
@@ -96,6 +98,8 @@ class OutputView(ScrollView, can_focus=True):
         self.clear()
         self._diff = diff
         self._following = not diff
+        if diff:
+            scrolling.jump(self, 0)
         self.title = title
         bare = clean(title[:500]).replace("\n", " ")
         self.border_title = Content(bare)  # pyright: ignore[reportAttributeAccessIssue]

@@ -18,7 +18,7 @@ _CONTROL = re.compile(
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _SUSPECT = re.compile(r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]")
 
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\0-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
     Control characters, invisible ones and those that turn the direction of writing become
     `\\x1b`, `\\u202e` and so on. Newlines stay, tabs are widened to four.
     """
-    return _HIDDEN.sub(_spell, text.replace("\r\n", "\n").expandtabs(4))
+    return re.sub(_HIDDEN, _spell, text.replace("\r\n", "\n").expandtabs(4))
 
 
 def _spell(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The lines between the panes: a title at the left, words at the right, joints where they meet."""
+"""The lines over the panes: a title at the left, words at the right, a joint where one ends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textual.widget import Widget
 class PaneRule(Widget):
     """A horizontal line of one row.
 
-    `title` and `right` are content or plain text, `start` the first character, `joint` the
-    column at which a vertical line ends here (None for none).
+    `title` and `right` are content, `joint` the column at which a vertical line ends here (None
+    for none).
     """
 
     DEFAULT_CSS = """
@@ -20,12 +20,10 @@ class PaneRule(Widget):
 
     title: reactive[Content] = reactive(Content(""))
     right: reactive[Content] = reactive(Content(""))
-    start: reactive[str] = reactive("─")
     joint: reactive[int | None] = reactive[int | None](None)
 
-    def __init__(self, title: str = "", *, start: str = "─", id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.set_reactive(PaneRule.start, start)
         self.set_reactive(PaneRule.title, Content.styled(title, "$text-muted"))
 
     def render(self) -> Content:
@@ -33,7 +31,7 @@ class PaneRule(Widget):
         right = self.right.truncate(max(0, width - 8), ellipsis=True)
         tail = right.cell_length + 4 if right else 0
         title = self.title.truncate(max(0, width - tail - 5), ellipsis=True)
-        line = list(self.start + "─" * (width - 1))
+        line = ["─"] * width
         if self.joint is not None and 0 < self.joint < width:
             line[self.joint] = "┴"
         head = title.cell_length + 4 if title else 0

@@ -25,6 +25,7 @@ from tui.widgets.conversation.copying import key, selected
 from tui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
 from tui.widgets.conversation.pictures import Pictures
 from tui.widgets.conversation.viewport import Viewport
+from tui.widgets.keys import PANE_KEYS, bindings
 from tui.widgets.markdown.text import BLANK, Line
 
 FRAME_S = 1 / 20
@@ -60,6 +61,7 @@ class Conversation(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home,g", "edge(-1)", "First", show=False),
         Binding("end,G", "edge(1)", "Last", show=False),
+        *bindings(PANE_KEYS),
     ]
 
     class ItemSelected(Message):
@@ -404,6 +406,8 @@ class Conversation(ScrollView, can_focus=True):
             self._pictures.frame = -1
 
     def _turn(self) -> None:
+        if self._stale:
+            return
         self._pictures.frame += 1
         for y, (index, row) in enumerate(self._viewport.rows):
             item = self._items[index]
@@ -413,6 +417,8 @@ class Conversation(ScrollView, can_focus=True):
 
     def tick(self, now: float) -> None:
         """Let the seconds of the running tools in sight go on; `now` as in `ToolItem.started`."""
+        if self._stale:  # the rows are those of items that may be gone
+            return
         changed = False
         for index in dict.fromkeys(index for index, _ in self._viewport.rows):
             item = self._items[index]
@@ -465,6 +471,11 @@ class Conversation(ScrollView, can_focus=True):
         """Fold or unfold the item under the cursor."""
         if self._cursor is not None:
             self._toggle(self._cursor)
+            self._settle()
+            top, rows = self._viewport.offset(self._cursor), self._viewport.ensure(self._cursor)
+            hidden = top + rows - self._viewport.y - self._viewport.height
+            if hidden > 0:
+                self._scroll(min(top, self._viewport.y + hidden))
             self.post_message(self.ItemSelected(self._items[self._cursor]))
 
     def action_fold_tools(self) -> None:
