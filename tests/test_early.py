@@ -131,7 +131,7 @@ def test_an_exception_puts_the_terminal_back(env: dict[str, str], work: Path) ->
 def test_ctrl_c_leaves_at_once(env: dict[str, str], work: Path) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
-        screen.type("\x03")
+        screen.process.send_signal(signal.SIGINT)
         assert screen.exit_code() == 130
         assert termios.tcgetattr(screen.slave) == screen.before
 

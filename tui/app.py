@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on, work
 from textual.app import App, SystemCommand
-from textual.driver import Driver
 from textual.screen import Screen
 
 import tui
@@ -31,6 +30,7 @@ from tui.widgets.prompt_history import PromptHistory
 if TYPE_CHECKING:
     from tui.bridge import Bridge, Opening, SessionChoice
     from tui.commands import Desk
+    from tui.handover import HandOver
     from tui.widgets.conversation.view import Conversation
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class HoldfastApp(App[None]):
 
     Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
     works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
-    is `failure` afterwards. `theme` is a guess until then; `early` says what was typed before.
+    is `failure` afterwards. `theme` is a guess until then; `first` is what it follows.
 
     `bridge` and `desk` exist from then on, when `ready` is true.
     """
@@ -70,14 +70,13 @@ class HoldfastApp(App[None]):
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
         version: str = tui.__version__,
-        early: Callable[[], Typed] = Typed,
-        driver: type[Driver] | None = None,
+        first: HandOver | None = None,
     ) -> None:
-        super().__init__(driver_class=driver)
+        super().__init__(driver_class=first.driver if first else None)
         self.failure: Exception | None = None
         self.ready = False
         self._load = load
-        self._early = early
+        self._first = first
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
         self._asked_to_quit = float("-inf")
@@ -107,7 +106,7 @@ class HoldfastApp(App[None]):
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().add_signal_handler(number, self._leave)
-        typed = self._early()
+        typed = self._first.typed() if self._first else Typed()
         if typed.draft:
             self.chat.prompt.put(typed.draft)
         for text in typed.sent:
@@ -127,6 +126,8 @@ class HoldfastApp(App[None]):
 
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
+        if self._first:
+            self._first.listen()
         try:
             opening = await asyncio.to_thread(self._prepare)
         except Exception as error:  # noqa: BLE001 - for whoever runs the app

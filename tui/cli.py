@@ -28,11 +28,10 @@ def main(argv: list[str] | None = None) -> int:
     """
     words = sys.argv[1:] if argv is None else argv
     _sound_streams()
-    first = early.open_prompt(words)
     from tui.errors import HoldfastError  # noqa: PLC0415
 
     try:
-        code = _run(words, first)
+        code = _run(words)
         sys.stdout.flush()
         return code  # noqa: TRY300 - flushing belongs to what may fail
     except HoldfastError as error:
@@ -110,8 +109,9 @@ def exit_code(error: HoldfastError) -> int:
             return EXIT_FAILED
 
 
-def _run(words: Sequence[str], first: EarlyPrompt | None) -> int:
+def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
+    first = early.open_prompt(words)
     try:
         from tui.arguments import parse  # noqa: PLC0415
 

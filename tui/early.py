@@ -106,11 +106,11 @@ class EarlyPrompt:
         """Stop taking keys and say what was typed. With `leave`, put the terminal back as well."""
         if not self.over:
             self.over = True
-            if self._thread.is_alive():
-                os.write(self._wake_write, b"x")
+            os.write(self._wake_write, b"x")
+            if self._thread.is_alive():  # else a signal came while it was being started
                 self._thread.join()
-            os.close(self._wake_read)
-            os.close(self._wake_write)
+                os.close(self._wake_read)
+                os.close(self._wake_write)
             if leave:
                 _write(_MAIN_SCREEN)
         if leave:

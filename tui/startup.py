@@ -32,7 +32,7 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
     gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.app import HoldfastApp  # noqa: PLC0415
-    from tui.handover import driver_after  # noqa: PLC0415
+    from tui.handover import HandOver  # noqa: PLC0415
     from tui.themes import DEFAULT_DARK  # noqa: PLC0415
 
     wiring: Wiring | None = None
@@ -57,8 +57,7 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
             app = HoldfastApp(load)
         else:
             theme = options.theme or first.look.get("theme", DEFAULT_DARK)
-            driver = driver_after(first)
-            app = HoldfastApp(load, theme=theme, early=first.finish, driver=driver)
+            app = HoldfastApp(load, theme=theme, first=HandOver(first))
         app.run()
     if app.failure:
         raise app.failure

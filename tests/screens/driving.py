@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -43,11 +45,13 @@ async def running(
 
 async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
     """Let the app work until something holds. Fails when it never does."""
-    for _ in range(200):
+    deadline = monotonic() + 10
+    while monotonic() < deadline:
         if done():
             await pilot.pause()
             return
         await pilot.pause()
+        await asyncio.sleep(0.001)
     pytest.fail("it never came to that")
 
 

@@ -10,7 +10,7 @@ from tests.screens.driving import answer, items, running, say, turn, until
 from tests.support.fake_agent import MODEL, World
 from tui.agent import events
 from tui.commands import COMMANDS
-from tui.screens.help import HelpScreen
+from tui.screens.help import HelpScreen, HelpTable
 from tui.widgets.conversation.items import (
     NoticeItem,
     ToolItem,
@@ -118,7 +118,7 @@ async def test_help_is_made_from_the_tables() -> None:
     async with running(World()) as (app, pilot):
         await pilot.press("f1")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        text = str(app.screen.query_one("Static").render())
+        text = str(app.screen.query_one(HelpTable).render())
         for command in COMMANDS:
             assert f"/{command.name}" in text
         for _, table in HELP:

@@ -193,6 +193,29 @@ def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
 
 
 @SIZES
+def test_something_is_looked_for(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    world.scripts.append(turn(*work(), *answer("The *test* is flaky."), text="fix the test"))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
+        await pilot.press("ctrl+f", *"test")
+        await pilot.pause()
+
+    shoot(snap_compare, world, drive, size)
+
+
+def test_a_cut_output(snap_compare: Compare) -> None:
+    world = World()
+    receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "/p/full.txt"}
+    started = events.ToolStarted("c", "run_command", {"command": "make"}, "make")
+    cut = events.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
+    world.scripts.append(turn(started, cut, *answer("Done.")))
+    drive = prompt("build", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, WIDE)
+
+
+@SIZES
 def test_the_browser(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = World()
     world.add_row("fix the flaky test in test_store.py", hours=0.3)

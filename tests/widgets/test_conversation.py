@@ -292,6 +292,45 @@ async def test_find_goes_back_from_the_end() -> None:
         assert any("message 78" in row for row in app.rows())
 
 
+async def test_find_goes_from_row_to_row_of_a_long_item_and_shows_each() -> None:
+    app = Talk(3)
+    lines = [f"row {n} needle" if n in {10, 50} else f"row {n}" for n in range(80)]
+    app.items.insert(1, AssistantItem("\n\n".join(lines)))
+    async with app.run_test(size=SIZE) as pilot:
+        for row in (50, 10):
+            assert app.talk.find("needle")
+            await pilot.pause()
+            assert app.talk.cursor is app.items[1]
+            assert any(f"row {row} needle" in shown for shown in app.rows())
+        assert not app.talk.find("needle")
+        assert app.talk.find("needle", back=False)
+        await pilot.pause()
+        assert any("row 50 needle" in shown for shown in app.rows())
+        assert app.talk.find("needle", anew=True)
+        app.talk.end_find()
+        assert app.talk.cursor is app.items[1]
+
+
+async def test_what_is_found_is_marked_until_the_end_of_it() -> None:
+    app = Talk(5)
+    async with app.run_test(size=SIZE):
+        plain = app.talk.render_line(0)
+        app.talk.find("MESSAGE", anew=True)
+        assert app.talk.render_line(0).text == plain.text
+        assert list(app.talk.render_line(0)) != list(plain)
+        app.talk.end_find()
+        assert list(app.talk.render_line(0)) == list(plain)
+
+
+async def test_an_unfolded_card_comes_into_sight() -> None:
+    app = Talk(30)
+    preview = "\n".join(f"line {n}" for n in range(8))
+    app.items.append(ToolItem("1", "run_command", state="ok", preview=preview))
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("up", "enter")
+        assert "line 7" in app.rows()[-1]
+
+
 async def test_fifty_thousand_items_draw_only_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Item] = []
     from tui.widgets.conversation import draw  # noqa: PLC0415 - to count its calls

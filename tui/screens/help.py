@@ -25,7 +25,7 @@ class HelpSection:
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
-    """All sections in two columns of `width` cells together, the first as wide as its widest row."""
+    """All sections in two columns, the first as wide as its widest row, `width` cells together."""
     column = max(len(left) for section in sections for left, _ in section.rows) + 3
     lines: list[Content] = []
     for section in sections:
@@ -33,10 +33,9 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
             lines.append(Content(""))
         lines.append(Content.styled(section.title, "bold $text-primary"))
         for left, right in section.rows:
-            for part in textwrap.wrap(right, max(12, width - column)):
-                head = Content.styled(left.ljust(column), "$text-accent")
+            for index, part in enumerate(textwrap.wrap(right, max(12, width - column))):
+                head = Content.styled(("" if index else left).ljust(column), "$text-accent")
                 lines.append(Content.assemble(head, (part, "$foreground")))
-                left = ""
     return lines
 
 

@@ -41,6 +41,7 @@ def row_line(row: SessionRow, now: datetime, width: int, *, current: bool = Fals
     )
     when = age(row.updated, now)
     if width < NARROW:
+        state = state if width >= 40 else ""
         room = max(8, width - 13 - (len(state) + 2 if state else 0))
         parts = [(f"{when:>12}", "$text-muted"), (f"  {state}" if state else "", style)]
     else:
