@@ -181,3 +181,22 @@ async def test_clear_takes_all_away() -> None:
         await pilot.pause()
         assert app.rows() == [""] * 8
         assert app.view.text == ""
+
+
+async def test_a_diff_is_coloured_and_shown_from_its_beginning() -> None:
+    app = Pane()
+    rows = "".join(f" {n}\n" for n in range(20))
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "x\n" * 50)
+        await pilot.pause()
+        app.view.show("t", f"--- a\n+++ b\n@@ -1 +1 @@\n-- old\n+new\n same\n{rows}", diff=True)
+        await pilot.pause()
+        shown = app.rows()
+        assert shown[:6] == ["--- a", "+++ b", "@@ -1 +1 @@", "-- old", "+new", " same"]
+        looks = [
+            (style.color, style.bgcolor)
+            for row in range(6)
+            if (style := next(iter(app.view.render_line(row))).style)
+        ]
+        assert looks[0] == looks[1] == looks[2]
+        assert len({*looks[2:]}) == 4

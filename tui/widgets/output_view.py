@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar
 
@@ -30,6 +31,17 @@ FRAME_S = 1 / 25
 
 _LOOKS = ("text", "note", "added", "removed", "hunk")
 _DIFF = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+def _diff_kind(lines: Sequence[str], index: int) -> str | None:
+    """What a line of a unified diff is; the pair of lines that names the files is no change."""
+    line = lines[index]
+    after = lines[index + 1] if index + 1 < len(lines) else ""
+    if line.startswith("--- ") and after.startswith("+++ "):
+        return "hunk"
+    if line.startswith("+++ ") and index and lines[index - 1].startswith("--- "):
+        return "hunk"
+    return _DIFF.get(line[:1])
 
 
 class OutputView(ScrollView, can_focus=True):
@@ -213,7 +225,7 @@ class OutputView(ScrollView, can_focus=True):
     def _draw(self, index: int) -> Strip:
         looks, output = self._styles(), self._output
         note = looks["note"]
-        kind = _DIFF.get(output.lines[index][:1]) if self._diff else None
+        kind = _diff_kind(output.lines, index) if self._diff else None
         plain = looks[kind or "text"]
         if index == output.gap:
             size = output.dropped_chars / 1e6
