@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 QUIT_WITHIN_S = 2.0
 _AFTER_THE_FIRST_FRAME = (
+    "aiofiles",
     "tui.commands",
     "tui.widgets.conversation.view",
     "tui.widgets.output_view",
@@ -239,6 +240,7 @@ class HoldfastApp(App[None]):
         self.chat.header.state = replace(self.chat.header.state, folder=shorten(services.workspace))
         history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
         self.chat.prompt.past = PromptHistory(history)
+        await self.chat.prompt.past.load()
         waiting, self._waiting = self._waiting, []
         self.chat.queued.texts = ()
         if opening.prompt:

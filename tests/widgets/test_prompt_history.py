@@ -38,6 +38,17 @@ def test_it_is_there_again_next_time(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+async def test_it_can_be_read_ahead_of_the_first_key(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    PromptHistory(path).add("earlier")
+    again, missing = PromptHistory(path), PromptHistory(tmp_path / "none")
+    await again.load()
+    await missing.load()
+    path.unlink()
+    assert again.entries == ["earlier"]
+    assert missing.entries == []
+
+
 def test_repetitions_and_blanks_are_not_kept(tmp_path: Path) -> None:
     history = PromptHistory(tmp_path / "h")
     for text in ("a", "a", "  ", "b", "a"):

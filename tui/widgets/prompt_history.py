@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 class PromptHistory:
     """A list to walk with Up and Down. `path` is a JSONL file, None keeps nothing on disk.
 
-    The file is read when the first entry is asked for. Nothing here raises: a history that
-    cannot be read or written is a history of this run only.
+    The file is read by `load`, or else when the first entry is asked for. Nothing here raises: a
+    history that cannot be read or written is a history of this run only.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -29,6 +29,20 @@ class PromptHistory:
         self._entries: list[str] | None = None if path else []
         self._at: int | None = None
         self._draft = ""
+
+    async def load(self) -> None:
+        """Read the file now, off the event loop, so that no key waits for the disk."""
+        if self._path is None or self._entries is not None:
+            return
+        import aiofiles  # noqa: PLC0415 - not for the first frame
+
+        try:
+            async with aiofiles.open(self._path, encoding="utf-8", errors="replace") as file:
+                text = await file.read()
+        except OSError:
+            text = ""
+        if self._entries is None:  # a key may have asked meanwhile
+            self._entries = self._parse(self._path, text)
 
     @property
     def entries(self) -> list[str]:
@@ -68,19 +82,23 @@ class PromptHistory:
 
     def _read(self) -> list[str]:
         assert self._path
-        entries: list[str] = []
         try:
-            for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    value = cast("object", json.loads(line))
-                except ValueError:
-                    continue
-                if isinstance(value, str):
-                    entries.append(value)
+            text = self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return []
+        return self._parse(self._path, text)
+
+    def _parse(self, path: Path, text: str) -> list[str]:
+        entries: list[str] = []
+        for line in text.splitlines():
+            try:
+                value = cast("object", json.loads(line))
+            except ValueError:
+                continue
+            if isinstance(value, str):
+                entries.append(value)
         if len(entries) > 2 * LIMIT:
-            self._rewrite(self._path, entries[-LIMIT:])
+            self._rewrite(path, entries[-LIMIT:])
         return entries[-LIMIT:]
 
     def _append(self, path: Path, text: str) -> None:
