@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
@@ -77,6 +77,7 @@ def test_letter_by_letter_is_the_same_as_at_once(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
+@example("# Title<!-- c\t-->")
 def test_no_line_is_wider_than_asked_and_none_holds_control_characters(text: str) -> None:
     for line in render(text, STYLES, 30):
         assert line.cells == cell_len(line.text)

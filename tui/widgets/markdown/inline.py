@@ -31,13 +31,13 @@ def spans(children: list[Token], base: Style, styles: Styles) -> list[Span]:
         style = stack[-1]
         match token.type:
             case "text" | "text_special":
-                drawn.append((token.content.replace("\t", " "), style))
+                drawn.append((token.content, style))
             case "softbreak":
                 drawn.append((" ", style))
             case "hardbreak":
                 drawn.append(("\n", style))
             case "code_inline":
-                drawn.append((token.content.replace("\t", " "), style + styles["code"]))
+                drawn.append((token.content, style + styles["code"]))
             case "strong_open" | "em_open" | "s_open":
                 stack.append(style + styles[_OVERLAYS[token.type]])
             case "link_open":
@@ -51,7 +51,7 @@ def spans(children: list[Token], base: Style, styles: Styles) -> list[Span]:
                 drawn.append((f"[{text}]", style + look))
             case _:
                 drawn.append((token.content, style + styles["muted"]))
-    return [(text, style) for text, style in drawn if text]
+    return [(text.replace("\t", " "), style) for text, style in drawn if text]
 
 
 def plain(drawn: list[Span]) -> str:
