@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tui.permissions.risk import ORDER, RiskVerdict, classify
 
 HOME = Path("/home/person")
-ROOT = HOME / "work" / "project"
+ROOT = HOME / "code" / "project"
 CONFIG = HOME / ".config" / "holdfast"
 
 
@@ -407,8 +407,8 @@ rm -rf "$PWD"
 rm -rf $(pwd)
 rm -rf `pwd`
 rm -rf "$(git rev-parse --show-toplevel)"
-rm -rf /home/person/work/project
-rm -rf /home/person/work/proj*
+rm -rf /home/person/code/project
+rm -rf /home/person/code/proj*
 rm -rf /home/*
 rm -rf src/..
 rm -rf build /
