@@ -394,7 +394,7 @@ rm -rf ${HOME}
 rm -rf ${HOME:-/}
 rm -rf ${HOME}/*
 rm -rf /home/person
-rm -rf ~/work
+rm -rf ~/code
 rm -rf .
 rm -rf ./
 rm -rf *
