@@ -16,12 +16,13 @@ LIMIT = 1_000_000
 
 
 def read_small(
-    path: Path, *, limit: int = LIMIT, follow: bool = True
+    path: Path, *, limit: int = LIMIT, follow: bool = True, whole: bool = True
 ) -> tuple[bytes, os.stat_result]:
     """The bytes of a regular file, and its state when it was opened.
 
     Raises OSError, with a text that can be shown: for a folder, pipe or device (none of which is
-    waited for), for a file above `limit` bytes, and without `follow` for a symlink.
+    waited for), for a file above `limit` bytes, and without `follow` for a symlink. Not `whole`,
+    the first `limit` bytes of a larger file are enough.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
@@ -37,7 +38,7 @@ def read_small(
         if not stat.S_ISREG(state.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         with os.fdopen(file, "rb", closefd=False) as stream:
-            data = stream.read(limit + 1)
+            data = stream.read(limit + whole)
         if len(data) > limit:
             raise OSError(errno.EFBIG, f"it is larger than {limit:,} bytes", str(path))
         return data, state

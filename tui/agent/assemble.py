@@ -13,7 +13,7 @@ from tui.agent.agent import Agent, Parts
 from tui.agent.limits import Limits
 from tui.clock import Clock, SystemClock
 from tui.config import Config
-from tui.context import system_prompt
+from tui.context import project_files, system_prompt
 from tui.paths import Folders
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
@@ -117,11 +117,14 @@ def make_agent(
         auto_grant=permissions.auto_grant,
         private=(launch.folders.config, launch.folders.data),
     )
-    layers = system_prompt.layers(
+    found = project_files.find(launch.workspace, launch.folders)
+    prompt = system_prompt.compose(
         launch.workspace,
         today=clock.now().astimezone().date(),
         auto_grant=permissions.auto_grant,
         branch=branch_of(launch.workspace.root),
+        sources=found.sources,
+        caps=launch.config.bootstrap,
     )
     return Agent(
         Parts(
@@ -132,12 +135,12 @@ def make_agent(
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,
             workspace=launch.workspace,
-            system=system_prompt.blocks(layers),
+            system=prompt.blocks(),
             config=launch.config,
             clock=clock,
             jobs=Jobs(clock),
             limits=launch.limits,
             switches={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
-            notices=launch.notices,
+            notices=(*launch.notices, *found.problems),
         )
     )

@@ -1,0 +1,122 @@
+"""Which files are found for the system prompt: A6, A10, and what a cloned folder may not do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tui.context.project_files import Found, find
+from tui.errors import UsageError
+from tui.paths import Folders
+from tui.workspace import Workspace
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "app" / "core").mkdir(parents=True)
+    return tmp_path
+
+
+def found(house: Path, at: str = "repo/app/core", boot: Path | None = None) -> Found:
+    home = house / "home"
+    folders = Folders(home / "data", home / "config", home / "cache", home / "log")
+    return find(Workspace.at(house / at, ceiling=house), folders, boot=boot)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def listed(result: Found) -> list[tuple[str, str, str]]:
+    return [(source.origin, source.name, source.text) for source in result.sources]
+
+
+def test_instructions_are_found_from_the_repository_down(house: Path):
+    write(house / "AGENTS.md", "outside the repository")
+    write(house / "repo/AGENTS.md", "root")
+    write(house / "repo/CLAUDE.md", "not this one: the folder has AGENTS.md")
+    write(house / "repo/app/CLAUDE.md", "app")
+    write(house / "repo/app/core/AGENTS.md", "core")
+    assert listed(found(house)) == [
+        ("project", str(house / "repo/AGENTS.md"), "root"),
+        ("project", str(house / "repo/app/CLAUDE.md"), "app"),
+        ("project", "AGENTS.md", "core"),
+    ]
+
+
+def test_without_a_repository_only_the_folder_counts(tmp_path: Path):
+    write(tmp_path / "AGENTS.md", "above")
+    write(tmp_path / "plain/AGENTS.md", "here")
+    assert [text for _, _, text in listed(found(tmp_path, "plain"))] == ["here"]
+
+
+def test_A6_the_first_boot_file_wins(house: Path):
+    write(house / "repo/.agent-loop/boot.md", "second")
+    assert listed(found(house, "repo")) == [("boot", ".agent-loop/boot.md", "second")]
+    write(house / "repo/.holdfast/boot.md", "first")
+    assert listed(found(house, "repo")) == [("boot", ".holdfast/boot.md", "first")]
+
+
+def test_A6_a_named_boot_file_wins_over_the_usual_ones(house: Path):
+    write(house / "repo/.holdfast/boot.md", "usual")
+    write(house / "repo/docs/start.md", "named")
+    boot = house / "repo/docs/start.md"
+    assert listed(found(house, "repo", boot)) == [("boot", "docs/start.md", "named")]
+
+
+def test_A10_a_named_boot_file_that_is_missing_is_an_error(house: Path):
+    with pytest.raises(UsageError, match=r"cannot be read: No such file"):
+        found(house, "repo", house / "repo/none.md")
+
+
+def test_memories_and_own_instructions_have_layers_of_their_own(house: Path):
+    write(house / "repo/.holdfast/MEMORY.md", "kept")
+    write(house / "repo/MEMORY.md", "root memory")
+    write(house / "home/config/AGENTS.md", "mine")
+    write(house / "home/config/MEMORY.md", "personal")
+    assert [(origin, text) for origin, _, text in listed(found(house, "repo"))] == [
+        ("user", "mine"),
+        ("memory", "kept"),
+        ("memory", "root memory"),
+        ("recalled", "personal"),
+    ]
+
+
+def test_a_link_out_of_the_project_is_not_followed(house: Path):
+    write(house / "secret.txt", "private")
+    os.symlink(house / "secret.txt", house / "repo/AGENTS.md")
+    result = found(house, "repo")
+    assert listed(result) == []
+    assert result.problems == (
+        "AGENTS.md was left out: it is a link that leads out of the project.",
+    )
+
+
+def test_a_link_inside_the_project_is_followed(house: Path):
+    write(house / "repo/docs/agents.md", "linked")
+    os.symlink("docs/agents.md", house / "repo/AGENTS.md")
+    assert listed(found(house, "repo")) == [("project", "AGENTS.md", "linked")]
+
+
+def test_what_is_no_regular_file_is_named_and_not_waited_for(house: Path):
+    os.mkfifo(house / "repo/AGENTS.md")
+    (house / "repo/MEMORY.md").mkdir()
+    result = found(house, "repo")
+    assert listed(result) == []
+    assert len(result.problems) == 2
+
+
+def test_odd_bytes_are_read_as_text(house: Path):
+    (house / "repo/AGENTS.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo \xff\0 end\n\n")
+    assert listed(found(house, "repo")) == [("project", "AGENTS.md", "one\ntwo � end")]
+
+
+def test_of_a_huge_file_the_beginning_is_read(house: Path):
+    write(house / "repo/AGENTS.md", "a" * 5_000_000)
+    (source,) = found(house, "repo").sources
+    assert source.raw == 5_000_000
+    assert len(source.text) == 4_000_000

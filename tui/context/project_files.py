@@ -1,0 +1,122 @@
+"""The files whose text goes into the system prompt: looked for, read, never waited for.
+
+Everything here blocks; it is used in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tui.context.system_prompt import Origin, Source
+from tui.errors import UsageError
+from tui.files import read_small
+from tui.paths import Folders, shorten
+from tui.workspace import PRIVATE_DIR, Workspace
+
+INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
+"""Project instructions: of one folder, the first that exists."""
+BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
+MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
+READ_MAX: Final = 4_000_000
+"""Bytes that are read of one file: far more than any cap lets through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files that were found, and one line for each that was there but could not be used."""
+
+    sources: tuple[Source, ...]
+    problems: tuple[str, ...]
+
+
+def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) -> Found:
+    """What the folder, its repository and the person bring along.
+
+    `boot` is a boot file named elsewhere (a task file's directive), in the place of the usual
+    ones. Raises UsageError when it cannot be read (A10).
+    """
+    root = workspace.root
+    sources: list[Source] = []
+    problems: list[str] = []
+    for path in _candidates(root, _top(workspace)):
+        _take(path, "project", _shown(path, root), within=_top(workspace), into=(sources, problems))
+    own = folders.config / INSTRUCTIONS[0]
+    _take(own, "user", shorten(own), within=None, into=(sources, problems))
+    if boot is not None:
+        sources.append(_named_boot(boot, root))
+    else:
+        for name in BOOT_FILES:
+            if _take(root / name, "boot", name, within=root, into=(sources, problems)):
+                break
+    for name in MEMORY_FILES:
+        _take(root / name, "memory", name, within=root, into=(sources, problems))
+    memory = folders.config / "MEMORY.md"
+    _take(memory, "recalled", shorten(memory), within=None, into=(sources, problems))
+    return Found(tuple(sources), tuple(problems))
+
+
+def _candidates(root: Path, top: Path) -> Iterator[Path]:
+    """The instructions of each folder from `top` down to `root`."""
+    chain = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
+    for folder in reversed(chain):
+        names = (folder / name for name in INSTRUCTIONS)
+        if (path := next((p for p in names if os.path.lexists(p)), None)) is not None:
+            yield path
+
+
+def _top(workspace: Workspace) -> Path:
+    """The repository that holds the workspace, as long as it is below the ceiling."""
+    root, ceiling = workspace.root, workspace.ceiling
+    for folder in (root, *root.parents):
+        if folder not in (root, ceiling) and ceiling not in folder.parents:
+            break
+        if (folder / ".git").exists():
+            return folder
+    return root
+
+
+def _take(
+    path: Path,
+    origin: Origin,
+    name: str,
+    *,
+    within: Path | None,
+    into: tuple[list[Source], list[str]],
+) -> bool:
+    """Read a file if it is there. A link that leads out of `within` is not followed."""
+    sources, problems = into
+    if not os.path.lexists(path):
+        return False
+    real = Path(os.path.realpath(path))
+    if within is not None and within not in real.parents:
+        problems.append(f"{name} was left out: it is a link that leads out of the project.")
+        return True
+    try:
+        sources.append(_read(real, origin, name))
+    except OSError as error:
+        problems.append(f"{name} could not be read: {error.strerror or error}.")
+    return True
+
+
+def _read(path: Path, origin: Origin, name: str) -> Source:
+    data, state = read_small(path, limit=READ_MAX, whole=False)
+    text = data.decode("utf-8-sig", "replace").replace("\0", "").replace("\r\n", "\n").strip()
+    return Source(origin, name, text, size=state.st_size if state.st_size > len(data) else 0)
+
+
+def _named_boot(path: Path, root: Path) -> Source:
+    try:
+        return _read(path, "boot", _shown(path, root))
+    except OSError as error:
+        raise UsageError(
+            f"The boot file {path} cannot be read: {error.strerror or error}.",
+            hint="Correct the path in the task file's boot directive, or take the line out.",
+        ) from error
+
+
+def _shown(path: Path, root: Path) -> str:
+    return os.path.relpath(path, root) if root in path.parents else shorten(path)

@@ -1,0 +1,31 @@
+"""Text that is data and never an instruction: wrapped so that the model can tell (R25). Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+TAG: Final = "untrusted_content"
+OPEN_MAX: Final = 120
+"""Characters of a source's name that the opening tag shows."""
+
+_TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
+
+
+def wrap(text: str, source: str) -> str:
+    """The text between tags that name its source. Tags inside it are neutralised."""
+    return f"{opening(source)}\n{neutral(text)}\n{CLOSING}"
+
+
+def opening(source: str) -> str:
+    """The tag that stands before text from `source`."""
+    shown = re.sub(r'[<>"\s]+', " ", source).strip()[:OPEN_MAX]
+    return f'<{TAG} source="{shown}">'
+
+
+CLOSING: Final = f"</{TAG}>"
+
+
+def neutral(text: str) -> str:
+    """The text with our tags in it made plain text. Done twice it is as done once."""
+    return _TAG.sub("&lt;", text)
