@@ -1,0 +1,1 @@
+"""Works through a task file: parsed, kept as state, run task by task."""

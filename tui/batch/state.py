@@ -1,0 +1,228 @@
+"""What a run has done so far: `.holdfast/run/state.json`, replaced whole at every transition (A3).
+
+The file is the truth about a run; the task file's checkboxes only echo it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from tui.batch.taskfile import TaskFile
+from tui.errors import StorageError, UsageError
+from tui.files import read_small, replace_file
+from tui.workspace import PRIVATE_DIR
+
+Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
+
+RUN_DIR: Final = f"{PRIVATE_DIR}/run"
+PARTIAL_CHARS: Final = 500
+"""Of an interrupted task's output, the last characters that are kept (A39)."""
+_STATE_MAX: Final = 64_000_000
+
+
+class TaskState(msgspec.Struct, frozen=True, kw_only=True):
+    """One task as INTERFACE shows it. `index` counts from 0; times are ISO 8601."""
+
+    index: int
+    group: str
+    task: str
+    status: Status = "pending"
+    session_id: str | None = None
+    change: str | None = None
+    log: str | None = None
+    attempts: int = 0
+    interrupted_at: str | None = None
+    partial_context: str | None = None
+    error_class: str | None = None
+    usage: dict[str, int] = {}
+    cost_usd: float | None = None
+
+
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of one task file. `sha256` is of its groups and texts (A2)."""
+
+    task_file: str
+    sha256: str
+    started_at: str
+    tasks: tuple[TaskState, ...]
+
+    def with_task(self, changed: TaskState) -> RunState:
+        """The state with one task replaced."""
+        tasks = tuple(changed if task.index == changed.index else task for task in self.tasks)
+        return replace(self, tasks=tasks)
+
+    def counts(self) -> dict[Status, int]:
+        """How many tasks stand where."""
+        found: dict[Status, int] = {}
+        for task in self.tasks:
+            found[task.status] = found.get(task.status, 0) + 1
+        return found
+
+
+def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
+    """The state before the first task. Tasks that are marked done stay done."""
+    return RunState(
+        task_file=str(path),
+        sha256=file.sha256,
+        started_at=now,
+        tasks=tuple(
+            TaskState(
+                index=task.index,
+                group=task.group,
+                task=task.text,
+                status="completed" if task.mark == "x" else "pending",
+            )
+            for task in file.tasks
+        ),
+    )
+
+
+def edited(state: RunState, file: TaskFile) -> RunState:
+    """The state for a task file that the person edited in the tasks screen (A2).
+
+    A task keeps what is known of it where group and text are the same, the first for the first.
+    """
+    known: dict[tuple[str, str], list[TaskState]] = {}
+    for task in state.tasks:
+        known.setdefault((task.group, task.task), []).append(task)
+    tasks: list[TaskState] = []
+    for task in file.tasks:
+        old = known.get((task.group, task.text))
+        fresh = TaskState(index=task.index, group=task.group, task=task.text)
+        tasks.append(replace(old.pop(0), index=task.index) if old else fresh)
+    return replace(state, sha256=file.sha256, tasks=tuple(tasks))
+
+
+def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, ...]]:
+    """The state with tasks found running made interrupted (A43), and those tasks."""
+    hit = tuple(
+        replace(task, status="interrupted", interrupted_at=now)
+        for task in state.tasks
+        if task.status == "running"
+    )
+    for task in hit:
+        state = state.with_task(task)
+    return state, hit
+
+
+def partial(output: str) -> str:
+    """The end of an interrupted task's output that is worth keeping (A39, A42)."""
+    return output[-PARTIAL_CHARS:]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of a target's run: state, logs, lock. Everything here blocks."""
+
+    target: Path
+
+    @property
+    def path(self) -> Path:
+        return self.target / RUN_DIR
+
+    @property
+    def state_file(self) -> Path:
+        return self.path / "state.json"
+
+    def log_of(self, index: int, attempt: int) -> Path:
+        """Where one attempt of a task writes its output."""
+        return self.path / "logs" / f"{index + 1:03}-{attempt}.log"
+
+    def load(self) -> RunState | None:
+        """The state of the last run; None without one. Raises UsageError for a damaged one."""
+        try:
+            data, _ = read_small(self.state_file, limit=_STATE_MAX, follow=False)
+            return msgspec.json.decode(data, type=RunState)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise UsageError(
+                f"The run's state in {self.state_file} cannot be read: {error}.",
+                hint="--reset begins anew; the task file's checkboxes are kept.",
+            ) from error
+
+    def load_for(self, path: Path, file: TaskFile) -> RunState | None:
+        """The state of a run of this very file. Raises UsageError where the file is another."""
+        state = self.load()
+        if state is None:
+            return None
+        if state.task_file != str(path):
+            raise UsageError(
+                f"A run of {state.task_file} stands here.",
+                hint="Finish it with that file, or begin anew with --reset.",
+            )
+        if state.sha256 != file.sha256:
+            raise UsageError(
+                f"{path.name} has changed since the run began.",
+                hint="Undo the change, edit the tasks in the tasks screen, or use --reset.",
+            )
+        return state
+
+    def save(self, state: RunState) -> None:
+        """Replace the state, synced. Raises StorageError; the old one then stands."""
+        data = msgspec.json.format(msgspec.json.encode(state), indent=1)
+        try:
+            replace_file(self.state_file, data + b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"The run's state could not be saved: {error.strerror or error}.",
+                hint=f"Make room or rights for {self.state_file} and run again.",
+            ) from error
+
+    def reset(self) -> None:
+        """Remove state and logs; boot.md and everything else stay (A4). Raises StorageError."""
+        try:
+            self.state_file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.path / "logs")
+        except OSError as error:
+            raise StorageError(
+                f"The run in {self.path} could not be removed: {error.strerror or error}."
+            ) from error
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Keep other runners away from the target (A5). Freed by the system if we die.
+
+        Raises UsageError while another runs here, StorageError where nothing can be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} cannot be written: {error.strerror or error}."
+            ) from error
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pid = os.read(file, 32).decode("ascii", "replace").strip()
+                raise UsageError(
+                    f"Another run is at work here{f' (process {pid})' if pid else ''}.",
+                    hint="Wait for it, or stop it with Ctrl+C.",
+                ) from None
+            os.truncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            os.close(file)
+
+
+def total_usage(tasks: Iterable[TaskState]) -> dict[str, int]:
+    """The usage of some tasks together, under the API's names."""
+    total: dict[str, int] = {}
+    for task in tasks:
+        for name, count in task.usage.items():
+            total[name] = total.get(name, 0) + count
+    return total
