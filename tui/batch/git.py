@@ -1,0 +1,292 @@
+"""One git commit a task, and a failed task's files put back as they were. Blocks.
+
+In place, on the branch that is checked out. What a failed attempt had done is kept under
+`refs/holdfast/…` before anything is put back, and only paths that the task changed are touched.
+The task file and `.holdfast/` are never looked at, committed or restored; submodules and
+repositories inside are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tui.batch.isolation import IsolationError
+from tui.errors import UsageError
+from tui.workspace import PRIVATE_DIR
+
+RUNNING: Final = "refs/holdfast/running"
+"""Where a task began, for as long as it runs: what a killed run is put back to."""
+_EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_BETWEEN: Final = (
+    "diff-tree",
+    "-r",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--ignore-submodules=all",
+)
+_BUSY: Final = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "BISECT_LOG": "bisect",
+}
+_NAMED: Final = 5
+"""Changed files that a refusal names."""
+
+
+@dataclass(slots=True)
+class GitIsolation:
+    """Isolation of the tasks run in `target`, a folder of a git work tree.
+
+    `kept_out` are real paths that do not count. Use `find` to make one.
+    """
+
+    top: Path
+    git_dir: Path
+    kept_out: tuple[str, ...]
+    name: str = field(default="git", init=False)
+    _base: str = field(default="", init=False)
+    _branch: str = field(default="", init=False)
+
+    @classmethod
+    def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
+        """The isolation of a folder; None where it is in no git work tree, or git is missing."""
+        try:
+            top = _git(target, "rev-parse", "--show-toplevel").rstrip("\n")
+            git_dir = _git(target, "rev-parse", "--absolute-git-dir").rstrip("\n")
+        except (IsolationError, FileNotFoundError):
+            return None
+        root = Path(top)
+        out = (target / PRIVATE_DIR, task_file)
+        inside = [os.path.realpath(path) for path in out]
+        return cls(
+            root,
+            Path(git_dir),
+            tuple(os.path.relpath(path, top) for path in inside if path.startswith(top + os.sep)),
+        )
+
+    def check(self) -> None:
+        """Raise UsageError where tasks cannot be kept apart: a dirty tree, a merge in progress."""
+        for name, what in _BUSY.items():
+            if (self.git_dir / name).exists():
+                raise UsageError(
+                    f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
+                )
+        if changed := self._changed():
+            named = ", ".join(sorted(changed)[:_NAMED])
+            more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+            raise UsageError(
+                f"The work tree has changes that are not committed: {named}{more}.",
+                hint="Commit or stash them first: each task becomes one commit of its own.",
+            )
+
+    def begin(self) -> str:
+        """A task begins here. Returns the commit it starts from."""
+        self._base, self._branch = self._head(), self._current_branch()
+        if self._base:
+            self._run("update-ref", RUNNING, self._base)
+        return self._base
+
+    def recover(self, label: str) -> str:
+        """Put back what a killed run left behind, kept under `label`; "" if it left nothing."""
+        with suppress(IsolationError):
+            self._base = self._run("rev-parse", "--verify", "-q", RUNNING).strip()
+        if not self._base:
+            return ""
+        self._branch = self._current_branch()
+        return self.undo(label)
+
+    def keep(self, message: str) -> str:
+        """The task is done: one commit on the branch. Returns its id, "" if nothing changed.
+
+        Commits that the task made itself become part of it; one clean commit stays as it is.
+        Raises IsolationError where the task has left the branch.
+        """
+        self._same_branch()
+        head = self._head()
+        paths = self._paths(head)
+        if not paths:
+            self._end()
+            return ""
+        if not self._is_one_commit(head):
+            tree = self._tree(paths)
+            parents = ("-p", self._base) if self._base else ()
+            commit = self._run("commit-tree", tree, *parents, "-F", "-", stdin=message).strip()
+            self._run("update-ref", "-m", "holdfast: task", "HEAD", commit, head)
+            self._index(paths)
+            head = commit
+        self._end()
+        return head
+
+    def undo(self, label: str) -> str:
+        """The task failed: keep what it did under a ref, put its files back. Returns the ref.
+
+        "" if it changed nothing. Raises IsolationError where the task has left the branch; its
+        work then stays where it is.
+        """
+        self._same_branch()
+        head = self._head()
+        paths = self._paths(head)
+        ref = f"refs/holdfast/{_ref_name(label)}"
+        if not paths and head == self._base:
+            self._end()
+            return ""
+        tree = self._tree(paths)
+        parents = ("-p", head) if head else ()
+        kept = self._run("commit-tree", tree, *parents, "-m", f"holdfast: {label}").strip()
+        self._run("update-ref", ref, kept)
+        if head != self._base:
+            self._run("update-ref", "-m", "holdfast: task undone", "HEAD", self._base, head)
+        self._restore(paths)
+        self._end()
+        return ref
+
+    def _restore(self, paths: Sequence[str]) -> None:
+        """The paths as they were in the base, in the work tree and in the index."""
+        listed = self._run("ls-tree", "-r", "-z", "--name-only", self._base or _EMPTY_TREE)
+        known = set(listed.split("\0"))
+        new = [path for path in paths if path not in known]
+        for path in new:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                (self.top / path).unlink()
+            for folder in (self.top / path).parents:
+                if folder == self.top:
+                    break
+                try:
+                    folder.rmdir()
+                except OSError:
+                    break
+        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
+        if old := [path for path in paths if path in known]:
+            self._run(
+                "--literal-pathspecs",
+                "checkout",
+                "-q",
+                self._base,
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+                stdin=_listed(old),
+            )
+
+    def _paths(self, head: str) -> list[str]:
+        """Everything that differs from the base, in commits or in files."""
+        found = self._changed()
+        if head != self._base:
+            listed = self._run(*_BETWEEN, self._base or _EMPTY_TREE, head)
+            found |= {path for path in listed.split("\0") if path and self._counts(path)}
+        return sorted(found)
+
+    def _changed(self) -> set[str]:
+        """Paths that differ from HEAD. A repository inside the repository is left alone."""
+        listed = self._run(
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            "--ignore-submodules=all",
+        )
+        paths = (entry[3:] for entry in listed.split("\0") if entry)
+        return {path for path in paths if not path.endswith("/") and self._counts(path)}
+
+    def _counts(self, path: str) -> bool:
+        return not any(path == out or path.startswith(out + "/") for out in self.kept_out)
+
+    def _tree(self, paths: Sequence[str]) -> str:
+        """A tree of the base with the paths as they are now; the real index is not touched."""
+        index = self.git_dir / f"holdfast-index-{os.getpid()}"
+        env = {"GIT_INDEX_FILE": str(index)}
+        try:
+            self._run("read-tree", self._base or "--empty", env=env)
+            self._index(paths, env=env)
+            return self._run("write-tree", env=env).strip()
+        finally:
+            index.unlink(missing_ok=True)
+
+    def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
+        """The paths as they are now into an index; what is gone first, for what took its place."""
+        here = [path for path in paths if _is_file(self.top / path)]
+        gone = set(paths).difference(here)
+        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(gone), env=env)
+        self._run("update-index", "--add", "-z", "--stdin", stdin=_listed(here), env=env)
+
+    def _is_one_commit(self, head: str) -> bool:
+        """Whether the task committed all it did by itself, in one commit of nothing else."""
+        if head == self._base or not self._base or self._changed():
+            return False
+        made = self._run("rev-list", f"{self._base}..{head}").split()
+        first = self._run("rev-list", "--parents", "-1", head).split()
+        everything = self._run(*_BETWEEN, self._base, head)
+        clean = all(self._counts(path) for path in everything.split("\0") if path)
+        return len(made) == 1 and first[1:] == [self._base] and clean
+
+    def _same_branch(self) -> None:
+        now = self._current_branch()
+        if now != self._branch:
+            raise IsolationError(
+                f"The task left the branch {self._branch or 'it began on'} for {now or 'none'}.",
+                hint="Its work stays there. Go back with git switch, then run again.",
+            )
+
+    def _current_branch(self) -> str:
+        """The branch's full name; "" while the head is detached."""
+        with suppress(IsolationError):
+            return self._run("symbolic-ref", "-q", "HEAD").strip()
+        return ""
+
+    def _head(self) -> str:
+        """The commit that is checked out; "" before the first one."""
+        with suppress(IsolationError):
+            return self._run("rev-parse", "--verify", "-q", "HEAD").strip()
+        return ""
+
+    def _end(self) -> None:
+        self._run("update-ref", "-d", RUNNING)
+        self._base = ""
+
+    def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
+        return _git(self.top, *args, stdin=stdin, env=env)
+
+
+def _git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
+    """What git prints. File names keep odd bytes. Raises IsolationError with git's own words."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
+    identity = ("-c", "user.useConfigOnly=false")
+    done = subprocess.run(
+        ["git", *identity, *args],
+        cwd=where,
+        input=os.fsencode(stdin),
+        capture_output=True,
+        env=clean,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+        raise IsolationError(f"git {args[0]} failed: {said.splitlines()[-1]}")
+    return os.fsdecode(done.stdout)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether something that git keeps stands there: a file or a link, even a dangling one."""
+    return path.is_symlink() or path.is_file()
+
+
+def _listed(paths: Iterable[str]) -> str:
+    return "".join(f"{path}\0" for path in paths)
+
+
+def _ref_name(label: str) -> str:
+    """A label as a part of a ref's name."""
+    safe = re.sub(r"[^A-Za-z0-9._/-]+", "-", label)
+    return re.sub(r"\.{2,}|/{2,}|(?<=/)\.|\.lock\b", "-", safe).strip("-./") or "attempt"
