@@ -24,6 +24,9 @@ from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace
 
 
+MODEL = ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True)
+
+
 class Yes(Approver):
     """Says yes once to everything that is asked."""
 
@@ -40,6 +43,7 @@ def make_agent(
     limits: Limits | None = None,
     config: Config | None = None,
     tools: Mapping[str, Tool[Any]] | None = None,
+    model: ModelInfo | None = None,
     **parts: Any,
 ) -> Agent:
     """An agent in the folder `root`; `parts` are further fields of `Parts`."""
@@ -48,7 +52,7 @@ def make_agent(
         Parts(
             session=session or Session.in_memory(root, clock=clock),
             provider=provider,
-            model=ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True),
+            model=model or MODEL,
             tools=tools if tools is not None else builtin_tools(),
             gate=Gate(Policy()),
             approver=approver or RulesOnly(),

@@ -1,0 +1,108 @@
+"""One attempt at a task: a turn of an agent, its output written to a log as it comes (A42)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TextIO, TypeAlias
+
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.batch.state import PARTIAL_CHARS
+from tui.errors import StorageError
+from tui.messages import Usage
+
+Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What an attempt came to. `context` is what its last request held (A31); `output` its end."""
+
+    outcome: Outcome = "failed"
+    error_class: str | None = None
+    message: str = ""
+    answer: str = ""
+    context: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    _tail: deque[str] = field(default_factory=deque[str])
+    _kept: int = 0
+
+    @property
+    def output(self) -> str:
+        """The last PARTIAL_CHARS characters of what came out."""
+        return "".join(self._tail)[-PARTIAL_CHARS:]
+
+    def see(self, event: Event) -> str:
+        """Take note of an event. Returns what it adds to the log."""
+        match event:
+            case events.TextDelta(text):
+                pass
+            case events.ToolStarted(name=name, label=label):
+                text = f"\n» {name} {label}\n"
+            case events.ToolOutputChunk(text=text):
+                pass
+            case events.ToolFinished(is_error=True, summary=summary):
+                text = f"\n» failed {summary}\n"
+            case events.AssistantMessage(answer, _, usage):
+                self.answer, self.context, text = answer or self.answer, usage.total, "\n"
+            case events.RetryScheduled(attempt, most, delay_s, reason):
+                text = f"\n» {reason} retry {attempt} of {most} in {delay_s:.0f} s\n"
+            case events.ErrorRaised(kind, message, _, hint):
+                self.error_class, self.message = kind, message
+                text = f"\n» {kind}: {message} {hint}\n"
+            case events.TurnFinished(outcome, usage, cost):
+                self.outcome, self.usage, self.cost_usd = outcome, usage, cost
+                return ""
+            case _:
+                return ""
+        self._keep(text)
+        return text
+
+    def _keep(self, text: str) -> None:
+        self._tail.append(text[-PARTIAL_CHARS:])
+        self._kept += len(self._tail[-1])
+        while self._kept - len(self._tail[0]) >= PARTIAL_CHARS:
+            self._kept -= len(self._tail.popleft())
+
+
+async def attempt(
+    agent: Agent, prompt: str, *, log: Path, publish: Callable[[Event], None]
+) -> Attempt:
+    """Send a task to an agent. Its text is never read for directives (K33).
+
+    Raises StorageError when the log cannot be opened; one that fails later costs its rest.
+    """
+    made = Attempt()
+    with _opened(log) as file:
+        async with aclosing(agent.send("", attached=prompt)) as turn:
+            async for event in turn:
+                _write(file, made.see(event))
+                publish(event)
+    return made
+
+
+def _opened(log: Path) -> TextIO:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.open("a", encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError(
+            f"The log {log} cannot be written: {error.strerror or error}.",
+            hint="Make room or rights for it and run again.",
+        ) from error
+
+
+def _write(file: TextIO, text: str) -> None:
+    if not text:
+        return
+    try:
+        file.write(text)
+        file.flush()
+    except OSError:
+        pass  # the session's record has it all; only the copy for reading along ends here

@@ -1,0 +1,174 @@
+"""The book of a run: how every task stands, saved at each change and echoed into the task file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from tui.batch.isolation import Isolation
+from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, partial, recovered
+from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
+from tui.clock import Clock, timestamp
+from tui.errors import UsageError
+from tui.files import read_small, replace_file
+
+FILE_MAX: Final = 10_000_000
+_MARKS: Final[dict[str, Mark]] = {
+    "completed": "x",
+    "failed": "!",
+    "interrupted": "~",
+    "pending": " ",
+}
+_TO_DO: Final = frozenset({"pending", "interrupted"})
+
+
+@dataclass(slots=True)
+class Book:
+    """Keeps the state of a run of `task_file`. `say` takes lines for the person.
+
+    Use `opened` to make one. What is saved is saved before the call returns.
+    """
+
+    task_file: Path
+    folder: RunFolder
+    state: RunState
+    clock: Clock
+    say: Callable[[str], None]
+
+    @classmethod
+    async def opened(
+        cls,
+        task_file: Path,
+        folder: RunFolder,
+        isolation: Isolation,
+        *,
+        clock: Clock,
+        say: Callable[[str], None],
+    ) -> Book:
+        """Go on with the run that stands in the folder, or begin one.
+
+        What a killed run left behind is put back, and its running task is interrupted (A43).
+        Raises UsageError where the run cannot begin, StorageError where nothing can be saved.
+        """
+        now = timestamp(clock.now())
+        file = await asyncio.to_thread(read_tasks, task_file)
+        state = await asyncio.to_thread(folder.load_for, task_file, file)
+        if state is None:
+            await asyncio.to_thread(isolation.check)
+            book = cls(task_file, folder, begin(task_file, file, now=now), clock, say)
+        else:
+            state, hit = recovered(state, now=now)
+            book = cls(task_file, folder, state, clock, say)
+            for task in hit:
+                output = await asyncio.to_thread(book.logged, task)
+                book.state = book.state.with_task(replace(task, partial_context=output))
+                kept = await asyncio.to_thread(isolation.recover, book.label(task))
+                where = f" What it had done is kept in {kept}." if kept else ""
+                say(f"Task {task.index + 1} was running when the last run died.{where}")
+            await asyncio.to_thread(isolation.check)
+        await asyncio.to_thread(folder.save, book.state)
+        return book
+
+    @property
+    def left(self) -> bool:
+        """Whether a task is still to be done."""
+        return any(task.status in _TO_DO for task in self.state.tasks)
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What all attempts cost; None as soon as one has no price."""
+        costs = [task.cost_usd for task in self.state.tasks if task.attempts]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def task(self, index: int) -> TaskState:
+        return self.state.tasks[index]
+
+    def more_in_group(self, task: TaskState) -> bool:
+        """Whether a task of the same group is to be done after this one."""
+        later = self.state.tasks[task.index + 1 :]
+        return any(other.group == task.group and other.status in _TO_DO for other in later)
+
+    def note(self, task: TaskState) -> TaskState:
+        """Take over figures of a task that the next save will carry."""
+        self.state = self.state.with_task(task)
+        return task
+
+    async def save(self, task: TaskState) -> TaskState:
+        """Take over how a task stands. Raises StorageError; it then stands in memory only."""
+        self.note(task)
+        await asyncio.to_thread(self.folder.save, self.state)
+        return task
+
+    async def rest(self, task: TaskState) -> TaskState:
+        """Take over how a task came to rest, and set its checkbox."""
+        await self.save(task)
+        await asyncio.to_thread(self._mark, task)
+        return task
+
+    async def edit(self, data: bytes, *, running: int | None) -> None:
+        """Take over a task file that was edited on the screen (A2).
+
+        Raises UsageError for a file without tasks, and while a task runs, for a change of it or
+        of one before it.
+        """
+        file = parse(data)
+        begun = 0 if running is None else running + 1
+        same = [(task.group, task.text) for task in file.tasks[:begun]]
+        if not file.tasks or same != [(t.group, t.task) for t in self.state.tasks[:begun]]:
+            raise UsageError(
+                "Only tasks behind the running one can be edited.", hint="Pause the run first."
+            )
+        self.state = edited(self.state, file)
+        await asyncio.to_thread(replace_file, self.task_file, data)
+        await asyncio.to_thread(self.folder.save, self.state)
+
+    def label(self, task: TaskState) -> str:
+        """What an attempt is called where it is kept."""
+        began = "".join(filter(str.isdigit, self.state.started_at))[:14]
+        return f"{began}/task-{task.index + 1}-attempt-{task.attempts}"
+
+    def logged(self, task: TaskState) -> str:
+        """The end of a task's log, for one that was killed. Blocks."""
+        if not task.log:
+            return ""
+        try:
+            data, _ = read_small(self.folder.target / task.log, limit=FILE_MAX)
+        except OSError:
+            return ""
+        return partial(data.decode("utf-8", "replace"))
+
+    def _mark(self, task: TaskState) -> None:
+        """Set the task's checkbox. A task file that changed meanwhile is left alone."""
+        path = self.task_file
+        try:
+            data, _ = read_small(path, limit=FILE_MAX)
+            if parse(data).sha256 != self.state.sha256:
+                self.say(f"{path.name} has changed meanwhile: its checkboxes are left alone.")
+                return
+            marked = with_marks(data, {task.index: _MARKS[task.status]})
+            if marked != data:
+                replace_file(path, marked)
+        except OSError as error:
+            self.say(f"{path.name} could not be marked: {error.strerror or error}.")
+
+
+def read_tasks(path: Path) -> TaskFile:
+    """The task file at `path`. Blocks. Raises UsageError where it cannot be read or is empty."""
+    try:
+        data, _ = read_small(path, limit=FILE_MAX)
+    except OSError as error:
+        raise UsageError(
+            f"The task file {path} cannot be read: {error.strerror or error}.",
+            hint="Name a Markdown file with a line `- what shall be done` for every task.",
+        ) from error
+    file = parse(data)
+    if not file.tasks:
+        raise UsageError(
+            f"There is no task in {path}.", hint="A task is a line that begins with `- `."
+        )
+    return file
