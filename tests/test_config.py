@@ -74,3 +74,20 @@ def test_R19_what_is_out_of_bounds_is_refused(section: dict[str, int]) -> None:
 def test_R19_the_rule_over_two_keys_holds_for_values_made_in_code_too() -> None:
     with pytest.raises(ValueError, match="max_delay_ms"):
         Retry(initial_delay_ms=2000, max_delay_ms=1000)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "https://host", "http://[::1]:8080", "http://u:p@127.0.0.1:80/v1?x=1", "http://h/[x]"],
+)
+def test_an_address_is_taken(url: str) -> None:
+    assert msgspec.convert({"base_url": url}, Config).base_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["host", "ftp://host", "http://", "http://[::1", "http://]", "http://h:port", "http://a b"],
+)
+def test_what_cannot_be_an_address_is_refused(url: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"base_url": url}, Config)

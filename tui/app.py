@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from textual import on, work
 from textual.app import App, SystemCommand
@@ -171,6 +171,11 @@ class HoldfastApp(App[None]):
         """Run a command by its name, from a key, a click or the palette."""
         await self._do(f"/{name}")
 
+    async def action_mark(self, what: Literal["mask", "pin"]) -> None:
+        """Mask or pin the tool call under the cursor, or undo that."""
+        if self.ready:
+            await self.bridge.mark(what)
+
     async def action_toggle_verbose(self) -> None:
         on = self.chat.header.state.verbose
         await self._do(f"/verbose {'off' if on else 'on'}")
@@ -292,7 +297,14 @@ class HoldfastApp(App[None]):
             self.chat.notice.say(error.message, "warning", hint=error.hint)
 
     async def _open(self, choice: SessionChoice) -> None:
-        """Open a session; without a key over the welcome screen, as often as it takes."""
+        """Open a session. Where none can be opened, what was sent to it is typed again."""
+        try:
+            await self._open_with_patience(choice)
+        finally:
+            self.bridge.give_back()
+
+    async def _open_with_patience(self, choice: SessionChoice) -> None:
+        """Without a key over the welcome screen, as often as it takes."""
         from tui.bridge import SessionChoice  # noqa: PLC0415
 
         while True:

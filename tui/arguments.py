@@ -63,6 +63,7 @@ class Options:
     out: Path | None = None
     format: Literal["md", "html", "jsonl"] = "md"
     at: str | None = None
+    title: str | None = None
 
     faults: tuple[str, ...] = FAULTS
     shell: Literal["bash", "zsh", "fish"] = "bash"

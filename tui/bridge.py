@@ -10,10 +10,11 @@ import asyncio
 import codecs
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from textual.app import App
 from textual.worker import Worker
@@ -30,8 +31,17 @@ from tui.provider.base import ModelInfo
 from tui.screens.chat import ChatScreen
 from tui.screens.choices import SessionRow, Setup
 from tui.servers import LocalServer
+from tui.session.end import read_end
 from tui.session.records import Record
+from tui.widgets.conversation.items import ToolItem
+from tui.widgets.transcript import items_of
 from tui.workspace import branch_of
+
+if TYPE_CHECKING:
+    from tui.context.ledger import Ledger
+    from tui.context.overlay import Overlay
+    from tui.context.view import View
+    from tui.provider.base import Request
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +86,13 @@ class Agent(Protocol):
     def unqueue(self) -> tuple[str, ...]: ...
     def cancel(self) -> None: ...
     def use_model(self, info: ModelInfo) -> None: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    def view(self) -> View: ...
+    def fixed_texts(self) -> Mapping[str, str]: ...
+    def next_request(self, *, prompt_follows: bool = False) -> Request: ...
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]: ...
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]: ...
     async def close(self) -> None: ...
 
 
@@ -161,7 +178,9 @@ class Bridge:
     presenter: Presenter = field(init=False)
     opening: bool = False
     _worker: Worker[None] | None = None
-    _early: list[str] = field(default_factory=list[str])
+    _stopping: bool = False
+    _waiting: list[str] = field(default_factory=list[str])
+    """Sent as turns of their own, as soon as one can begin."""
 
     def __post_init__(self) -> None:
         self.presenter = Presenter(self.chat)
@@ -172,13 +191,16 @@ class Bridge:
         return self._worker is not None
 
     async def open(self, choice: SessionChoice) -> None:
-        """Open a session and show it; what was typed before it stood is sent now.
+        """Open a session and show it; what was typed before it stood is sent then.
 
-        Raises what `make_agent` raises; the session that was open stays then.
+        Its end is shown while the rest is read. Raises what `make_agent` raises; the session
+        that was open stays then.
         """
         self.opening = True
         self.chat.work("opening the session")
         try:
+            if choice.path is not None and self.agent is None:
+                await self._show_end(choice.path)
             agent = await self.services.make_agent(choice, ModalApprover(self.app, self.chat))
         finally:
             self.opening = False
@@ -191,21 +213,31 @@ class Bridge:
         self._retitle()
         for event in await agent.start():
             self.presenter.show(event)
-        waiting, self._early = self._early, []
-        for text in waiting:
-            self.submit(text)
+        self._send_waiting()
 
     def submit(self, text: str) -> None:
-        """Send a prompt, or queue it while something runs or no session stands yet."""
+        """Send a prompt, or queue it.
+
+        It joins the turn that runs. While there is none to join (no session stands yet, the
+        person has stopped the turn, a shell command runs) it waits for a turn of its own.
+        """
         self.chat.follow()
-        if self.agent is None:
-            self._early.append(text)
-            self.chat.queued.texts = tuple(self._early)
-        elif self.busy:
-            self.agent.steer(text)
-            self.chat.queued.texts = self.agent.queue
-        else:
+        free = self.agent is not None and not self.opening
+        if self.agent and free and not self.busy:
             self._run("turn", self._turn(self.agent, text))
+        elif self.agent and free and self._in_turn and not self._stopping:
+            self.agent.steer(text)
+            self._show_queue()
+        else:
+            self._waiting.append(text)
+            self._show_queue()
+
+    def give_back(self) -> None:
+        """Put what waits for a session back into the prompt: none could be opened."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.chat.prompt.put_back("\n".join(waiting))
+        self._show_queue()
 
     def run_shell(self, command: str) -> None:
         """Run the person's own command. Its output is shown; the model does not see it."""
@@ -218,7 +250,8 @@ class Bridge:
         """Stop what runs. False when nothing did."""
         if self._worker is None:
             return False
-        if self.agent and self._worker.name == "turn":
+        if self.agent and self._in_turn:
+            self._stopping = True
             self.agent.cancel()
         else:
             self._worker.cancel()
@@ -230,6 +263,33 @@ class Bridge:
             self.agent.use_model(await self.services.model_info(name))
             self.presenter.name_model(self.agent.model)
 
+    async def mark(self, what: Literal["mask", "pin"]) -> None:
+        """Mask or pin the result of the tool call under the cursor, or undo that."""
+        from tui.context.overlay import Overlay  # noqa: PLC0415 - not for the first frame
+
+        item, say = self.chat.conversation.cursor, self.chat.notice.say
+        if self.agent is None or not isinstance(item, ToolItem):
+            say(
+                f"There is no tool call here to {what}.",
+                hint="Tab and ↑ ↓ choose one, F2 shows all.",
+            )
+            return
+        records = reversed(self.agent.session.records)
+        wanted = (
+            r for r in records if r.type == "tool_result" and r.data.get("call_id") == item.id
+        )
+        record = next(wanted, None)
+        if record is None:
+            say("The model has no result of this call.")
+            return
+        if what == "mask":
+            overlay = Overlay(record.id, "full" if item.masked else "masked")
+            told = await self.agent.overlay([overlay])
+        else:
+            told = await self.agent.pin({record.id: not item.pinned})
+        for event in told:
+            self.presenter.show(event)
+
     async def close(self) -> None:
         """Stop what runs and let the agent go."""
         agent, self.agent = self.agent, None
@@ -237,6 +297,27 @@ class Bridge:
         if agent is not None:
             agent.cancel()
             await agent.close()
+
+    @property
+    def _in_turn(self) -> bool:
+        return self._worker is not None and self._worker.name == "turn"
+
+    def _send_waiting(self) -> None:
+        """Begin a turn with what waited; what is more than one text joins it."""
+        waiting, self._waiting = self._waiting, []
+        for text in waiting:
+            self.submit(text)
+        self._show_queue()
+
+    def _show_queue(self) -> None:
+        queue = self.agent.queue if self.agent else ()
+        self.chat.queued.texts = (*queue, *self._waiting)
+
+    async def _show_end(self, path: Path) -> None:
+        """Show the end of a session that is about to be read, where it has one that can be."""
+        with suppress(HoldfastError):
+            records = await asyncio.to_thread(read_end, path)
+            self.chat.fill(items_of(records))
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._worker = self.app.run_worker(work, name=name, group="work", exit_on_error=False)
@@ -258,22 +339,21 @@ class Bridge:
             log.exception("the turn failed")
             self._explain(error)
         finally:
-            self._worker = None
+            self._worker, self._stopping = None, False
         if agent is not self.agent:
             return
         if self.chat.busy:
             presenter.show(events.TurnFinished("failed"))
         self._retitle()
         left = agent.unqueue() if agent.queue else ()
-        self.chat.queued.texts = ()
-        if outcome == "done" and left:
-            self.submit(left[0])
-            for later in left[1:]:
-                self.submit(later)
+        again = [] if recorded else [text]
+        if outcome == "done":
+            self._waiting[:0] = left
         else:
-            again = [*([] if recorded else [text]), *left]
-            if again:
-                self.chat.prompt.put_back("\n".join(again))
+            again += left
+        if again:
+            self.chat.prompt.put_back("\n".join(again))
+        self._send_waiting()
 
     def _explain(self, error: Exception) -> None:
         known = isinstance(error, HoldfastError)
@@ -310,6 +390,8 @@ class Bridge:
             show(events.ToolFinished(id_, "shell", code != 0, seconds, None, summary, text))
             self._worker = None
             self.chat.idle()
+            if self.agent:
+                self._send_waiting()
 
     def _hear(self, id_: str, text: str, before: str) -> str:
         if text:

@@ -141,6 +141,21 @@ async def _browse(desk: Desk) -> None:
     desk.app.push_screen(screen, chosen)
 
 
+def _context(desk: Desk, _: str) -> None:
+    from tui.screens.context import ContextScreen  # noqa: PLC0415
+
+    bridge = desk.bridge
+    if bridge.agent is None:
+        bridge.chat.notice.say("No session is open yet.")
+        return
+    root = bridge.services.workspace
+    desk.app.push_screen(ContextScreen(bridge.agent, bridge.presenter.show, root))
+
+
+async def _pin(desk: Desk, _: str) -> None:
+    await desk.bridge.mark("pin")
+
+
 def _copy(desk: Desk, _: str) -> None:
     text, notice = desk.bridge.presenter.last_answer, desk.bridge.chat.notice
     if text:
@@ -230,6 +245,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("help", "keys and commands", _help),
     Command("new", "begin a new session; the old one is kept", _new, ("clear",)),
     Command("resume", "go on with a session", _resume, ("sessions",), "[ID]"),
+    Command("context", "what the model sees, item by item; mask and pin", _context),
+    Command("pin", "keep the chosen tool result in the context, or let it go", _pin),
     Command("copy", "copy the last answer", _copy),
     Command("find", "find in the conversation", _find, argument="[TEXT]"),
     Command("output", "show or hide the output pane, or set its width", _output, (), "[%]"),

@@ -18,7 +18,11 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 Url = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(https?://[^\s/?#]\S*)?\Z", description='an http:// or https:// address, or ""'
+        pattern=(
+            r"^(https?://([^\s/?#\[\]]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]:@]+)(:\d{1,5})?"
+            r"([/?#]\S*)?)?\Z"
+        ),
+        description='an http:// or https:// address, or ""',
     ),
 ]
 Folder = Annotated[
@@ -69,14 +73,22 @@ class Compaction(_Section, frozen=True, kw_only=True):
 
 
 class Guard(_Section, frozen=True, kw_only=True):
-    """Limits of one tool result (L4, O1, K1)."""
+    """Limits of one tool result (L4, O1, K1), and of the full copies on disk (L26, L29).
+
+    A full copy that a session names is kept, however old it is; others go after `keep_days`, and
+    the oldest of them sooner where all together are above `keep_bytes`.
+    """
 
     default_bytes: Positive = 50_000
     preview_bytes: Positive = 2048
     clamp_bytes: Positive = 51_200
     clamp_lines: Positive = 2000
     token_share: Share = 0.3
+    memory_chars: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
     spill_max_bytes: Positive = 4 * 1024**3
+    spill_min_free_bytes: NotNegative = 1024**3
+    keep_days: Positive = 30
+    keep_bytes: NotNegative = 10 * 1024**3
     bytes: dict[str, Positive] = {}
 
 

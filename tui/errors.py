@@ -5,6 +5,7 @@ HoldfastError            what happened, why (`message`) and what to do (`hint`)
 │   └── ConfigError      a broken configuration file; names file and key  exit 2
 ├── CredentialsError     no key, or the server refused it                 exit 3
 ├── SessionError         the session cannot be opened                     exit 4
+│   └── SessionInUseError  another program has it open                    exit 4
 ├── StorageError         the record or a spill could not be written
 ├── LimitReachedError    --max-turns, --max-tokens or --max-cost          exit 1
 ├── ToolError            a tool failed: becomes a result with is_error
@@ -13,6 +14,8 @@ HoldfastError            what happened, why (`message`) and what to do (`hint`)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -71,6 +74,10 @@ class SessionError(HoldfastError):
     """A session cannot be opened: not found, ambiguous, not readable, in use."""
 
 
+class SessionInUseError(SessionError):
+    """Another program writes this session. It can be taken over, read, or forked."""
+
+
 class StorageError(HoldfastError):
     """Something could not be written. Whoever raises it still holds the data."""
 
@@ -83,10 +90,39 @@ class ToolError(HoldfastError):
     """A tool could not do what it was asked. The message is meant for the model too."""
 
 
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The sizes that a `context_overflow` named, in tokens; None for what it did not say.
+
+    `max_tokens` is set only where the room asked for the answer was counted too (O28).
+    """
+
+    input_tokens: int | None = None
+    max_tokens: int | None = None
+    limit: int | None = None
+
+    def output_room(self, margin: int = 0) -> int | None:
+        """The `max_tokens` that would fit, `margin` tokens kept free (O28): C - A - margin.
+
+        None where a smaller answer does not help: the input alone is too long, or nothing was
+        said of `max_tokens`.
+        """
+        if self.max_tokens is None or self.input_tokens is None or self.limit is None:
+            return None
+        room = self.limit - self.input_tokens - margin
+        return room if 0 < room < self.max_tokens else None
+
+
 class ProviderError(HoldfastError):
     """A request to the model failed.
 
     `retry_after` is in seconds, None when the server named none. `retryable` follows R17.
+    `overflow` holds the sizes of a `context_overflow` that named any.
+
+    Set by whoever sent the attempts: `received`, the characters that the failed attempt had
+    streamed; `park_until`, the wall-clock moment (UTC) before which the server does not want to
+    see the request, where that is further off than the policy waits (R15); `switch`, the person
+    asked for another model while a retry was waited for.
     """
 
     def __init__(
@@ -99,6 +135,7 @@ class ProviderError(HoldfastError):
         request_id: str | None = None,
         retry_after: float | None = None,
         retryable: bool = False,
+        overflow: Overflow | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.error_class: ErrorClass = error_class
@@ -106,3 +143,7 @@ class ProviderError(HoldfastError):
         self.request_id = request_id
         self.retry_after = retry_after
         self.retryable = retryable
+        self.overflow = overflow
+        self.received = 0
+        self.park_until: datetime | None = None
+        self.switch = False

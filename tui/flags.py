@@ -61,6 +61,11 @@ class Command:
     help: str
     flags: tuple[Flag, ...] = ()
     word: Word | None = None
+    second: Word | None = None
+
+    @property
+    def arguments(self) -> tuple[Word, ...]:
+        return tuple(word for word in (self.word, self.second) if word)
 
 
 _SESSION, _MODEL, _FILES = "Session", "Model", "Folder, files and tools"
@@ -195,8 +200,10 @@ _ID = Word("ID|FILE", "target", "a session's id, the start of one, or a file", "
 _OUT = Flag(("--out",), "out", "write to PATH", "PATH", "file")
 
 
-def _sessions(name: str, text: str, word: Word | None = _ID, *flags: Flag) -> Command:
-    return Command(("sessions", name), text, (*flags, _CWD, _JSON), word)
+def _sessions(
+    name: str, text: str, word: Word | None = _ID, *flags: Flag, second: Word | None = None
+) -> Command:
+    return Command(("sessions", name), text, (*flags, _CWD, _JSON), word, second)
 
 
 COMMANDS = (
@@ -222,27 +229,25 @@ COMMANDS = (
         None,
         Flag(("--all",), "all", "those of all folders"),
     ),
-    _sessions(
-        "search", "(planned) find text in all sessions", Word("TEXT", "target", "what to look for")
-    ),
+    _sessions("search", "find text in all sessions", Word("TEXT", "target", "what to look for")),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 where there is some"),
     _sessions("view", "print the exact request that the next prompt would send"),
     _sessions(
         "repair",
-        "(planned) write a repaired copy; the original is never changed",
+        "write a repaired copy; the original is never changed",
         _ID,
         Flag(("--dry-run",), "dry_run", "show what would be done, do nothing"),
         _OUT,
     ),
     _sessions(
         "import",
-        "(planned) take over another agent's session",
+        "take over another agent's session",
         Word("FILE", "target", "a session file", "session"),
     ),
     _sessions(
         "export",
-        "(planned) write a session as a document",
+        "write a session as a document",
         _ID,
         Flag(
             ("--format",), "format", "the document's format (md)", choices=("md", "html", "jsonl")
@@ -251,11 +256,16 @@ COMMANDS = (
     ),
     _sessions(
         "fork",
-        "(planned) copy a session, whole or up to a message",
+        "copy a session, whole or up to a message",
         _ID,
         Flag(("--at",), "at", "copy up to this message", "MESSAGE", "name"),
     ),
-    _sessions("delete", "(planned) move a session to the trash folder"),
+    _sessions(
+        "rename",
+        "give a session another title",
+        second=Word("TITLE", "title", "the title; quote it", "name"),
+    ),
+    _sessions("delete", "move a session to the trash folder"),
     Command(
         ("doctor",),
         "(planned) check the installation, the configuration and the key",
@@ -276,7 +286,7 @@ COMMANDS = (
 )
 
 GROUPS = {
-    "sessions": "list, show and check saved sessions",
+    "sessions": "find, read, check, repair, copy and export saved sessions",
 }
 
 

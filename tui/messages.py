@@ -62,13 +62,15 @@ class RawOutput:
     """What a tool really put out, where the content it hands back is not all of it.
 
     `partial`: the content lacks a part, it is not just a cleaner rendition. `lost` says why a
-    part is in no file either; "" where nothing is lost.
+    part is in no file either; "" where nothing is lost. `data` is all of it where it is small
+    enough to be in no file.
     """
 
     bytes: int
     lines: int
     partial: bool = False
     lost: str = ""
+    data: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,8 @@ class ToolOutput:
 
     `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
     as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full`
-    is a file that already holds the raw output, where `content` is not all of it; its bytes are
-    the tool's promise. `raw` says what that output was.
+    is a file of this call alone that already holds the raw output; its bytes are the tool's
+    promise, and it is removed where nothing was cut. `raw` says what that output was.
     """
 
     content: list[Block]

@@ -29,8 +29,7 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
     usage = [name]
     if command.flags:
         usage.append("[options]")
-    if word := command.word:
-        usage.append(word.name if word.required else f"[{word.name}]")
+    usage += (word.name if word.required else f"[{word.name}]" for word in command.arguments)
     parser = _Parser(
         prog=name,
         usage=" ".join(usage) + ("\n       holdfast COMMAND [options]" if command is MAIN else ""),
@@ -41,14 +40,15 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
         add_help=False,
         argument_default=argparse.SUPPRESS,
     )
-    if word:
-        parser.add_argument_group("Arguments").add_argument(
+    arguments = parser.add_argument_group("Arguments") if command.word else parser
+    for word in command.arguments:
+        arguments.add_argument(
             word.field,
             metavar=word.name,
             help=_escaped(word.help),
             type=_CONVERT[word.kind],
             nargs=None if word.required else "?",
-            choices=word.choices if word.kind == "name" else None,
+            choices=(word.choices or None) if word.kind == "name" else None,
             default=None,
         )
     titles = dict.fromkeys(flag.group for flag in command.flags if flag.group != "Options")

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.context.overlay import overlays_of, pins_of
 from tui.messages import Block, Usage, text_of
 from tui.screens.chat import ChatScreen
 from tui.session.records import Record
@@ -52,6 +53,12 @@ class Presenter:
             if record.type == "tool_result":
                 text = text_of(cast("list[Block]", record.data.get("content") or []))
                 self._outputs[str(record.data.get("call_id"))] = deque([text[:SHOWN_CHARS]])
+        masks, pins = overlays_of(records), pins_of(records)
+        for record in records if masks or pins else ():
+            item = self._tools.get(str(record.data.get("call_id")))
+            if record.type == "tool_result" and item:
+                item.masked = record.id in masks and masks[record.id].view == "masked"
+                item.pinned = record.id in pins
         answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
         self.last_answer = next(answers, "")
         turns = sum(isinstance(item, UserItem) for item in items)
@@ -109,8 +116,11 @@ class Presenter:
                 chat.retry.wait(reason, attempt=attempt, max_attempts=most, delay_s=delay_s)
                 note = f"{reason} · retry {attempt} of {most} in {delay_s:.0f} s"
                 chat.add(NoticeItem(note, "warning"))
-            case events.ContextMeasured(count, measured, estimated, window, parts, source):
-                chat.measure(MeterState(count, measured, estimated, window, parts, source))
+            case events.ContextMeasured():
+                chat.measure(meter_state(event))
+            case events.ContextChanged(changes):
+                for change in changes:
+                    self._mark(change)
             case events.TodosChanged(todos):
                 chat.todos.todos = todos
             case events.QueueChanged(texts):
@@ -127,6 +137,14 @@ class Presenter:
                 chat.add(NoticeItem(f"{message} {hint}".strip(), "error"))
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
+
+    def _mark(self, change: dict[str, Any]) -> None:
+        """Show on its card how a result stands in the context."""
+        id_ = str(change.get("call_id", ""))
+        if "pinned" in change:
+            self._set_tool(id_, pinned=change["pinned"])
+        else:
+            self._set_tool(id_, masked=change["view"] == "masked")
 
     def open_output(self, item: Item) -> None:
         """Show the output of a tool call in the output pane; other items have none."""
@@ -261,3 +279,8 @@ class Presenter:
         self._prompted = False
         self._live = None
         chat.idle()
+
+
+def meter_state(event: events.ContextMeasured) -> MeterState:
+    """What the meter shows of a measurement."""
+    return MeterState(**{name: getattr(event, name) for name in MeterState.__slots__})

@@ -57,6 +57,19 @@ def private_file(path: Path) -> BinaryIO:
         raise _failed(path, error) from error
 
 
+def private_dir(folder: Path, *, create: bool = True) -> int:
+    """A descriptor of a private folder that no symlink led to; the caller closes it. Blocks.
+
+    Made where it is missing, unless `create` is False. Raises StorageError.
+    """
+    try:
+        if not create:
+            folder.lstat()
+        return _enter(folder)
+    except OSError as error:
+        raise _failed(folder, error) from error
+
+
 def _create(path: Path, folder: int) -> BinaryIO:
     def opener(used: str, flags: int) -> int:
         return os.open(Path(used).name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)

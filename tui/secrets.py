@@ -5,19 +5,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import Any, cast
+
+MASK = "[secret removed]"
 
 _PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN)$")
 
 _SHAPES = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
     r"sk-ant-[A-Za-z0-9_-]{16,}"
-    r"|sk-[A-Za-z0-9_-]{20,}"
+    r"|sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"  # a name such as sk-fading-circle has no digit
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{30,}"
     r"|github_pat_[A-Za-z0-9_]{30,}"
     r"|glpat-[A-Za-z0-9_-]{20,}"
-    r"|xox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|AKIA[0-9A-Z]{16}"
+    r"|xox[abeprs]-[A-Za-z0-9-]{10,}"
+    r"|xapp-[0-9]-[A-Za-z0-9-]{20,}"
+    r"|A(?:KIA|SIA)[0-9A-Z]{16}(?![0-9A-Z])"
     r"|AIza[0-9A-Za-z_-]{35}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
+    r"|npm_[A-Za-z0-9]{36}"
+    r"|hf_[A-Za-z0-9]{30,}"
+    r"|pypi-AgE[A-Za-z0-9_-]{50,}"
+    r"|SG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"
+    r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r")"
+    r"|-----BEGIN (?P<kind>[A-Z ]*PRIVATE KEY)-----"
+    r"(?:[\s\S]{0,20000}?-----END (?P=kind)-----|(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+)"
 )
 
 
@@ -29,4 +42,24 @@ def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def mask(text: str) -> tuple[str, int]:
     """`text` with keys of known shapes masked, and how many were found."""
-    return _SHAPES.subn("[secret removed]", text)
+    return _SHAPES.subn(MASK, text)
+
+
+def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """A JSON object with the keys in its texts masked, field names included, and how many."""
+    count = 0
+
+    def masked(part: Any) -> Any:
+        nonlocal count
+        if isinstance(part, str):
+            text, found = mask(part)
+            count += found
+            return text
+        if isinstance(part, list):
+            return [masked(item) for item in cast("list[Any]", part)]
+        if isinstance(part, dict):
+            items = cast("dict[str, Any]", part).items()
+            return {masked(name): masked(item) for name, item in items}
+        return part
+
+    return masked(value), count

@@ -41,10 +41,33 @@ def test_R7_repair_is_idempotent_and_deterministic(
     assert repair(copy.deepcopy(given_), thinking=thinking, tail=tail) == (once, findings)
 
 
+@settings(max_examples=200, deadline=None)
+@given(parts=st.lists(messages, min_size=1, max_size=4), tail=TAILS)
+def test_R4_damage_in_one_turn_is_repaired_as_if_all_were_looked_at(
+    parts: list[list[Any]], tail: Tail
+) -> None:
+    said: list[Any] = []
+    for number, part in enumerate(parts):
+        one = call(f"turn_{number}")
+        said += [user("go"), assistant(one), user(result(f"turn_{number}")), assistant("so"), *part]
+        said += [user("and"), assistant("done"), user("on"), assistant("yes")]
+    before = copy.deepcopy(said)
+    in_pieces = repair(said, tail=tail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tui.context.repair.pieces_of", _no_pieces)
+        at_once = repair(said, tail=tail)
+    assert in_pieces == at_once
+    assert json.dumps(said) == json.dumps(before)
+
+
 @settings(max_examples=100, deadline=None)
 @given(given_=messages, tail=TAILS)
 def test_R13_text_only_is_valid_whatever_is_given(given_: list[Any], tail: Tail) -> None:
     assert check(text_only(given_, tail=tail), tail=tail) == []
+
+
+def _no_pieces(*_: object) -> None:
+    return None
 
 
 def _conversation(turns: int) -> list[dict[str, Any]]:

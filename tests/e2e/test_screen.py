@@ -98,7 +98,7 @@ def test_esc_stops_a_command_and_the_session_goes_on(holdfast: Open, home: Path)
         screen.wait_for("begun")
         screen.type("\x1b")
         screen.wait_for("interrupted")
-        # Typed while the turn still closes, it comes back into the prompt: Enter sends it then.
+        # Typed while the turn still closes, it is the next turn.
         screen.type("read README.md")
         screen.press("\r", lambda: "The demo project." in screen.text)
 

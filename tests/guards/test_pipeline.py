@@ -41,6 +41,54 @@ async def test_L3_size_is_utf8_bytes(spill: Path) -> None:
     assert "(29.3 KB)" in text_of(guarded.content)
 
 
+async def test_L4_L5_K22_thresholds_and_their_defaults() -> None:
+    named = ["grep_search", "find_by_name", "run_command", "command_status", "read_file", "other"]
+    assert [LIMITS.bytes_of(tool) for tool in named] == [
+        *[20_000, 20_000, 50_000, 50_000],
+        *[100_000, 50_000],
+    ]
+    own = Guard(bytes={"grep_search": 7, "mine": 9}, default_bytes=11, preview_bytes=13)
+    limits = GuardLimits.of(own, window=128_000)
+    assert [limits.bytes_of(tool) for tool in [*named, "mine"]] == [
+        *[7, 20_000, 50_000, 50_000],
+        *[100_000, 11, 9],
+    ]
+    assert limits.preview_bytes == 13
+    assert limits.share_tokens == 38_400  # K22: 30 % without configuration
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (30_000, "29.3 KB"),
+        (50_001, "48.8 KB"),
+        (1024 * 1024 - 60_000, "965.4 KB"),
+        (1024 * 1024, "1.0 MB"),
+        (2_621_440, "2.5 MB"),
+    ],
+)
+async def test_L9_sizes(spill: Path, size: int, said: str) -> None:
+    text = text_of((await run("x" * size, spill, "grep_search")).content)
+    assert text.startswith(f"Output too large ({said}). ")
+
+
+@pytest.mark.parametrize("character", ["é", "漢", "🎉", "x"])
+async def test_L10_the_preview_is_the_longest_that_fits(spill: Path, character: str) -> None:
+    text = text_of((await run("a" + character * 60_000, spill)).content)
+    preview = text.split("Preview (first 2048 bytes):\n", 1)[1].removesuffix("\n...")
+    width = len(character.encode())
+    assert preview == "a" + character * ((2048 - 1) // width)
+
+
+async def test_K23_the_name_of_the_tool_changes_nothing(spill: Path) -> None:
+    limits = GuardLimits.of(Guard(), window=20_000)
+    one = await run("word " * 9000, spill, "one", limits=limits)
+    two = await run("word " * 9000, spill.with_name("b.txt"), "⚠️ {two}", limits=limits)
+    assert text_of(one.content) == text_of(two.content)
+    assert one.receipt is not None
+    assert one.receipt.stages == ("share",)
+
+
 async def test_L6_exactly_at_the_threshold_passes(spill: Path) -> None:
     assert (await run("x" * 50_000, spill)).receipt is None
     assert (await run("x" * 50_001, spill)).receipt is not None

@@ -105,6 +105,8 @@ def test_L6_colours_alone_do_not_make_an_output_too_large(tmp_path: Path) -> Non
     guarded = cut(output, str(tmp_path), "ends", within)
     assert guarded.receipt is None
     assert guarded.content is output.content
+    assert not full.exists()  # nothing was cut, nobody needs it
+    full.write_bytes(b"\x1b[1mx\x1b[0m\n" * 4000)
     guarded = cut(output, str(tmp_path), "ends", GuardLimits(default_bytes=size - 1))
     assert guarded.receipt is not None
     assert guarded.receipt.path == full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from tests.support.clock import FakeClock
+from tests.support.clock import ManualClock
 from tests.support.server import LoopbackServer
 from tui.messages import Message, text_block
 from tui.provider.anthropic import AnthropicProvider
@@ -30,7 +30,8 @@ def a_request(*messages: Message, **options: Any) -> Request:
 
 
 def provider_for(server: LoopbackServer, **options: Any) -> AnthropicProvider:
-    given: dict[str, Any] = {"api_key": "k", "base_url": server.url, "clock": FakeClock()}
+    """The adapter before a server; its clock stands still unless a test moves it."""
+    given: dict[str, Any] = {"api_key": "k", "base_url": server.url, "clock": ManualClock()}
     return AnthropicProvider(**given | options)
 
 

@@ -14,7 +14,7 @@ from tests.provider.conversation import MODEL, a_request, ask, provider_for
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.errors import CredentialsError, ErrorClass, ProviderError
+from tui.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
 from tui.provider.anthropic.rules import RULES
@@ -142,6 +142,91 @@ def test_O33_overflow_is_recognised(text: str, shout: bool) -> None:
     error = _error(400, _api("invalid_request_error", text.upper() if shout else text))
     assert (error.error_class, error.retryable) == ("context_overflow", False)
     assert "/compact" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("prompt is too long: 213462 tokens > 200000 maximum", (213462, None, 200000)),
+        (
+            "input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000, decrease",
+            (188059, 20000, 200000),
+        ),
+        (
+            (
+                "This endpoint's maximum context length is 131072 tokens. However, you requested "
+                "about 140120 tokens (130120 of text input, 10000 in the output)."
+            ),
+            (130120, 10000, 131072),
+        ),
+        (
+            (
+                "This model's maximum context length is 8,192 tokens. However, your messages "
+                "resulted in 9,000 tokens."
+            ),
+            (9000, None, 8192),
+        ),
+        (
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            (537812, None, 131072),
+        ),
+        (
+            "The input token count (1196265) exceeds the maximum number of tokens (1048575).",
+            (1196265, None, 1048575),
+        ),
+        ("prompt token count of 130000 exceeds the limit of 128000", (130000, None, 128000)),
+        (
+            "Prompt contains 150000 tokens, too large for model with 131072 maximum context length",
+            (150000, None, 131072),
+        ),
+        (
+            "Your request exceeded model token limit: 262144 (requested: 300000)",
+            (300000, None, 262144),
+        ),
+        ("Your request exceeded model token limit: 262144", (None, None, 262144)),
+        ("Your input exceeds the context window of this model.", None),
+    ],
+)
+def test_O28_O33_the_sizes_of_an_overflow_are_read(
+    text: str, sizes: tuple[int | None, int | None, int] | None
+) -> None:
+    for error in (_error(400, _rejected(text)), _error(200, _rejected(text))):
+        assert error.error_class == "context_overflow"
+        assert error.overflow == (Overflow(*sizes) if sizes else None)
+
+
+def test_O33_sizes_that_stand_apart_from_the_text_are_read() -> None:
+    body = _other(
+        "the request exceeds the available context size", type="exceed_context_size_error"
+    )
+    body["error"] |= {"n_prompt_tokens": 9000, "n_ctx": 4096}
+    assert _error(400, body).overflow == Overflow(9000, None, 4096)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "margin", "room"),
+    [
+        (Overflow(188059, 20000, 200000), 0, 11941),
+        (Overflow(188059, 20000, 200000), 1000, 10941),
+        (Overflow(188059, 20000, 200000), 11941, None),
+        (Overflow(200001, 20000, 200000), 0, None),
+        (Overflow(213462, None, 200000), 0, None),
+        (Overflow(None, None, 200000), 0, None),
+    ],
+)
+def test_O28_the_room_for_an_answer_is_what_the_input_leaves(
+    sizes: Overflow, margin: int, room: int | None
+) -> None:
+    assert sizes.output_room(margin) == room
+
+
+def test_O28_only_an_overflow_has_sizes() -> None:
+    assert _error(413, _rejected("prompt is too long: 9 tokens > 8 maximum")).overflow is None
+
+
+@given(st.text(alphabet="prompt is too long: 0123456789,+>()", max_size=200))
+def test_O28_any_text_with_numbers_is_read_or_not(text: str) -> None:
+    _error(400, _rejected(f"prompt is too long {text}"))
 
 
 @pytest.mark.parametrize(
@@ -288,6 +373,15 @@ def test_every_rule_says_what_to_do() -> None:
         ({"retry-after": "4233600"}, 4233600.0),
         ({"retry-after": "Sat, 21 Nov 2026 09:01:30 GMT"}, 90.0),
         ({"retry-after": "Sat, 21 Nov 2026 08:00:00 GMT"}, 0.0),
+        # a server whose clock is an hour behind
+        (
+            {
+                "retry-after": "Sat, 21 Nov 2026 08:01:00 GMT",
+                "date": "Sat, 21 Nov 2026 08:00:00 GMT",
+            },
+            60.0,
+        ),
+        ({"retry-after": "Sat, 21 Nov 2026 09:01:30 GMT", "date": "now"}, 90.0),
     ],
 )
 def test_R15_retry_after_is_read_in_all_its_forms(
@@ -337,7 +431,16 @@ async def test_a_local_server_needs_no_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8080", "ftp://host", "http://", "http://h:99999", "http://[", "http://a b"]
+    "url",
+    [
+        "localhost:8080",
+        "ftp://host",
+        "http://",
+        "http://h:99999",
+        "http://[",
+        "http://[::1",
+        "http://a b",
+    ],
 )
 async def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
     provider = AnthropicProvider(api_key="k", base_url=url, clock=FakeClock())

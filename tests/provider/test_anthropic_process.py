@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.provider.conversation import ask
-from tests.support.clock import FakeClock
+from tests.support.clock import ManualClock
 from tui.provider.anthropic import AnthropicProvider
 
 _JSON = '{"turns": [{"text": "from a script"}]}'
@@ -30,7 +30,7 @@ async def test_a_server_process_prints_its_url_and_logs_requests(
     try:
         assert process.stdout is not None
         url = (await process.stdout.readline()).decode().strip()
-        provider = AnthropicProvider(api_key="k", base_url=url, clock=FakeClock())
+        provider = AnthropicProvider(api_key="k", base_url=url, clock=ManualClock())
         answer = await ask(provider)
         await provider.aclose()
     finally:

@@ -299,31 +299,6 @@ async def test_a_password_in_the_address_is_not_shown() -> None:
     assert caught.value.message == f"Cannot reach {url}: connection refused."
 
 
-async def test_late_first_byte_is_a_timeout() -> None:
-    error = await _failure(
-        {"turns": [{"text": "x", "faults": [{"slow_s": 60}]}]}, first_byte_timeout_s=0.05
-    )
-    assert (error.error_class, error.retryable) == ("timeout", True)
-    assert "within 0.05 s" in error.message
-    assert "first_byte_timeout_s" in error.hint
-
-
-async def test_silence_in_the_answer_is_a_timeout() -> None:
-    error = await _failure(_STALLED, stall_timeout_s=0.05)
-    assert (error.error_class, error.retryable) == ("timeout", True)
-    assert "nothing came for 0.05 s" in error.message
-
-
-@pytest.mark.parametrize("comments", [False, True])
-async def test_pings_and_comments_count_as_life(comments: bool) -> None:
-    fault = {"stall_s": 0.5, "ping_every_s": 0.02, "comments": comments}
-    async with LoopbackServer({"turns": [{"text": "late", "faults": [fault]}]}) as server:
-        provider = provider_for(server, stall_timeout_s=0.25)
-        answer = await ask(provider)
-        await provider.aclose()
-    assert answer.content == [{"type": "text", "text": "late"}]
-
-
 async def test_closing_the_iterator_closes_the_connection_at_once() -> None:
     async with LoopbackServer(_STALLED) as server:
         provider = provider_for(server)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from tests.provider.conversation import ask, provider_for
 from tests.provider.practice_world import parts_of
 from tests.support.clock import FakeClock
-from tui.errors import ErrorClass, ProviderError, UsageError
+from tests.support.server import LoopbackServer
+from tui.errors import ErrorClass, Overflow, ProviderError, UsageError
 from tui.messages import Message, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
@@ -19,6 +24,20 @@ from tui.provider.base import (
     ToolInputDelta,
 )
 from tui.provider.practice import DRILL, Fault, Faulty, PracticeModel, faulty
+
+DRILL_OVER_HTTP: list[dict[str, Any]] = [
+    {"status": 429, "retry_after": 2},
+    {"status": 529},
+    {"status": 401},
+    {"cut_after": 3},
+    {"eof_after": 3},
+    {"bad_json": True},
+    {"overflow": True},
+    {"overflow": "until_smaller"},
+    {"overflow": "max_tokens"},
+    {"rejected": "B17"},
+    {"status": 502, "html": "Bad Gateway"},
+]
 
 TOOLS = [{"name": "list_dir"}, {"name": "read_file"}]
 
@@ -64,7 +83,7 @@ def with_fault(fault: Fault, clock: FakeClock | None = None) -> Faulty:
         (408, "timeout", True),
         (409, "server", True),
         (413, "payload_too_large", False),
-        (418, "unknown", False),
+        (418, "invalid_request", False),
         (422, "invalid_request", False),
         (429, "rate_limit", True),
         (500, "server", True),
@@ -185,3 +204,93 @@ async def test_closing_the_stream_during_a_fault_ends_it():
     await anext(stream)
     await stream.aclose()
     assert clock.slept == []
+
+
+async def test_R12_a_rejection_has_the_text_of_the_api():
+    _, error = await failing(with_fault(Fault(rejected="B01")))
+    assert (error.error_class, error.status, error.retryable) == ("invalid_request", 400, False)
+    assert "`tool_use` ids were found without `tool_result` blocks" in error.message
+    assert "practice" in error.hint
+
+
+async def test_a_status_may_have_its_own_words_and_is_read_by_the_same_table():
+    fault = Fault(status=400, message="prompt is too long: 9 tokens > 8 maximum")
+    _, error = await failing(with_fault(fault))
+    assert error.error_class == "context_overflow"
+    assert error.overflow == Overflow(input_tokens=9, limit=8)
+    _, error = await failing(with_fault(Fault(status=503, type="overloaded_error")))
+    assert error.error_class == "overloaded"
+
+
+@pytest.mark.parametrize(
+    ("status", "error_class", "retryable"),
+    [(502, "server", True), (200, "not_found", False), (511, "network", False)],
+)
+async def test_a_page_of_a_proxy_is_said_to_be_one(
+    status: int, error_class: ErrorClass, retryable: bool
+):
+    _, error = await failing(with_fault(Fault(status=status, html="Bad Gateway")))
+    assert (error.error_class, error.retryable) == (error_class, retryable)
+    assert "a web page “Bad Gateway (practice fault)”" in error.message
+
+
+async def test_O22_an_overflow_may_stay_until_the_request_is_smaller():
+    model = Faulty(
+        PracticeModel(FakeClock()),
+        [Fault(overflow="until_smaller"), Fault(status=529)],
+        FakeClock(),
+    )
+    for text in ("a long request " * 20, "a long request " * 20):
+        _, error = await failing(model, text)
+        assert error.error_class == "context_overflow"
+    _, error = await failing(model, "short")
+    assert error.error_class == "overloaded"
+    assert isinstance((await parts_of(model, request("a long request " * 20)))[-1], Completed)
+
+
+async def test_O28_an_overflow_by_max_tokens_goes_away_with_a_lower_one():
+    model = with_fault(Fault(overflow="max_tokens"))
+    await failing(model, "hello")
+    _, error = await failing(model, "hello")
+    assert error.overflow is not None
+    room = error.overflow.output_room()
+    assert room == 2048
+    assert "exceed context limit" in error.message
+    lower = replace(request("hello"), max_tokens=room)
+    assert isinstance((await parts_of(model, lower))[-1], Completed)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": 200},
+        {"rejected": "B99"},
+        {"message": "x", "cut_after": 3},
+        {"html": "x"},
+        {"overflow": True, "status": 400},
+        {},
+    ],
+)
+def test_a_fault_that_makes_no_sense_is_refused(wrong: dict[str, Any]):
+    with pytest.raises(ValueError, match=r"goes with|exactly one|needs an html|one of"):
+        Fault(**wrong)
+
+
+async def test_R14_tokens_are_counted_without_a_fault():
+    model = with_fault(Fault(status=429))
+    assert await model.count_tokens(request("hello")) > 0
+    _, error = await failing(model)
+    assert error.error_class == "rate_limit"
+
+
+async def test_the_faults_over_http_are_of_the_same_classes():
+    for fault in DRILL_OVER_HTTP:
+        async with LoopbackServer({"turns": [{"text": "hi there", "faults": [fault]}]}) as server:
+            provider = provider_for(server)
+            with pytest.raises(ProviderError) as caught:
+                await ask(provider)
+            await provider.aclose()
+        _, error = await failing(with_fault(Fault(**fault)), "hello")
+        assert error.error_class == caught.value.error_class, fault
+        assert error.retryable == caught.value.retryable, fault
+        assert error.retry_after == caught.value.retry_after, fault

@@ -140,7 +140,7 @@ async def test_an_interrupted_turn_counts_as_played_and_an_interrupted_fault_doe
         ('[[turn]]\ntools = [{name = ""}]\n', ["turn 1, tools[0].name"]),
         ("[[turn]]\ndelay_s = -1\n", ["turn 1, delay_s"]),
         ("[[turn]]\nusage = {tokens = 1}\n", ["turn 1, usage", "tokens"]),
-        ("[[turn]]\n[[turn]]\nfaults = [{status = 200}]\n", ["turn 2, faults[0].status"]),
+        ("[[turn]]\n[[turn]]\nfaults = [{status = 200}]\n", ["turn 2, faults[0]", "html"]),
         ("[[turn]]\nfaults = [{}]\n", ["turn 1, faults[0]", "exactly one"]),
         ("[[turn]]\nfaults = [{status = 429, overflow = true}]\n", ["faults[0]", "exactly one"]),
         ("[[turn]]\nfaults = [{stall_s = 1, retry_after = 1}]\n", ["faults[0]", "retry_after"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.provider.conversation import a_request, ask, parts_of, provider_for
-from tests.support.clock import FakeClock
+from tests.support.clock import FakeClock, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.config import Retry
@@ -28,7 +29,7 @@ from tui.provider.base import (
     StreamPart,
     TextDelta,
 )
-from tui.provider.retry import Retrying, backoff_s
+from tui.provider.retry import RetryControl, Retrying, backoff_s
 
 _DONE = Completed([{"type": "text", "text": "yes"}], "m", "end_turn", Usage())
 
@@ -52,6 +53,12 @@ class _Flaky:
         finally:
             self.closed += 1
 
+    async def count_tokens(self, request: Request) -> int:
+        self.attempts += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return len(request.messages)
+
     async def load(self) -> None:
         pass
 
@@ -70,7 +77,7 @@ class _Middle(random.Random):
 
 
 def _error(**options: Any) -> ProviderError:
-    given: dict[str, Any] = {"status": 529, "retryable": True}
+    given: dict[str, Any] = {"status": 529, "retryable": True, "request_id": "req_1"}
     return ProviderError("overloaded", "Busy.", **given | options)
 
 
@@ -93,7 +100,7 @@ async def test_R14_waits_double_and_are_said_before_they_begin() -> None:
     ]
     assert [p.attempt for p in parts if isinstance(p, AttemptStarted)] == [1, 2, 3, 4]
     assert [p for p in parts if isinstance(p, RetryScheduled)] == [
-        RetryScheduled(n, 3, delay, "Busy.", 529, "overloaded")
+        RetryScheduled(n, 3, delay, "Busy.", 529, "overloaded", "req_1", received=len("try n"))
         for n, delay in ((1, 1.0), (2, 2.0), (3, 4.0))
     ]
     assert clock.slept == [1.0, 2.0, 4.0]
@@ -159,6 +166,29 @@ async def test_R15_a_longer_retry_after_is_not_waited_for(seconds: float, when: 
     assert (flaky.attempts, clock.slept) == (1, [])
 
 
+async def test_R15_a_parked_request_says_until_when_by_the_wall_clock() -> None:
+    clock = FakeClock()
+    flaky = _Flaky(*[_error() for _ in range(3)], _error(retry_after=3600.0))
+    with pytest.raises(ProviderError) as caught:
+        await parts_of(_retrying(flaky, clock).stream(a_request()))
+    assert caught.value.park_until == clock.now() + timedelta(seconds=3600)
+    assert clock.slept == [1.0, 2.0, 4.0]  # said by the last attempt, too
+
+
+async def test_R15_an_absurd_figure_is_parked_for_a_year_at_most() -> None:
+    clock, flaky = FakeClock(), _Flaky(_error(retry_after=1e15))
+    with pytest.raises(ProviderError) as caught:
+        await parts_of(_retrying(flaky, clock).stream(a_request()))
+    assert caught.value.park_until == clock.now() + timedelta(days=366)
+
+
+async def test_R15_what_is_not_parked_says_no_time() -> None:
+    flaky = _Flaky(*[_error(retry_after=1.0) for _ in range(4)])
+    with pytest.raises(ProviderError) as caught:
+        await parts_of(_retrying(flaky, FakeClock()).stream(a_request()))
+    assert caught.value.park_until is None
+
+
 async def test_R15_with_a_bound_of_ones_own_the_server_is_waited_for_up_to_it() -> None:
     clock, flaky = FakeClock(), _Flaky(_error(retry_after=120.0), _error(), _error(retry_after=400))
     retrying = Retrying(flaky, retry=Retry(), clock=clock, max_wait_s=520.0, rng=_Middle())
@@ -174,6 +204,58 @@ async def test_R15_waits_of_one_request_are_added_up(bound: float, waits: list[f
         await parts_of(retrying.stream(a_request()))
     assert caught.value.hint.startswith("It can be tried again in ")
     assert clock.slept == waits
+
+
+async def test_R16_the_raised_error_says_what_its_attempt_had_received() -> None:
+    flaky = _Flaky(*[_error() for _ in range(4)])
+    with pytest.raises(ProviderError) as caught:
+        await parts_of(_retrying(flaky, FakeClock()).stream(a_request()))
+    assert caught.value.received == len("try 4")
+
+
+async def test_R14_counting_is_retried_as_sending_is() -> None:
+    clock, flaky = FakeClock(), _Flaky(_error(), _error(retry_after=7.0), _error())
+    assert await _retrying(flaky, clock).count_tokens(a_request()) == 1
+    assert clock.slept == [1.0, 7.0, 4.0]
+    assert flaky.attempts == 4
+
+
+@pytest.mark.parametrize(
+    "errors", [[_error() for _ in range(4)], [_error(retryable=False)], [_error(retry_after=99)]]
+)
+async def test_R14_R16_counting_gives_up_as_sending_does(errors: list[HoldfastError]) -> None:
+    flaky = _Flaky(*errors)
+    with pytest.raises(ProviderError):
+        await _retrying(flaky, FakeClock()).count_tokens(a_request())
+    assert flaky.attempts == len(errors)
+
+
+async def test_R14_counting_over_http_is_retried() -> None:
+    clock = FakeClock()
+    script: Json = {"count_faults": [{"status": 429, "retry_after": 2}, {"status": 529}]}
+    async with LoopbackServer(script) as server:
+        retrying = _retrying(provider_for(server), clock)
+        assert await retrying.count_tokens(a_request()) > 0
+        await retrying.aclose()
+    assert clock.slept == [2.0, 2.0]
+
+
+async def test_a_person_may_retry_now_or_take_another_model() -> None:
+    clock, control = ManualClock(), RetryControl()
+    errors = [_error(retry_after=20), _error(retry_after=20)]
+    flaky = _Flaky(*errors)
+    retrying = Retrying(flaky, retry=Retry(), clock=clock, control=control)
+    assert not control.retry_now()
+    task = asyncio.create_task(parts_of(retrying.stream(a_request())))
+    while not control.retry_now():  # noqa: ASYNC110 - nothing tells when it waits
+        await asyncio.sleep(0)
+    while not control.other_model() or flaky.attempts < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    with pytest.raises(ProviderError) as caught:
+        await task
+    assert caught.value is errors[1]
+    assert caught.value.switch
+    assert flaky.attempts == 2
 
 
 @given(

@@ -22,7 +22,7 @@ def side(chat: ChatScreen) -> int:
 def joined(chat: ChatScreen) -> bool:
     """Whether the lines between the panes meet."""
     column = chat.splitter.region.x
-    row = chat.meter_rule.region.y - chat.splitter.region.y
+    row = chat.side.meter_rule.region.y - chat.splitter.region.y
     return chat.prompt_rule.joint == column and set(chat.splitter.joints) == {row}
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from tests.screens.driving import answer, items, running, say, turn, until
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from tests.screens.driving import answer, app_of, items, running, say, turn, until
 from tests.support.fake_agent import FakeSession, World, record
-from tui.bridge import SessionChoice
+from tui.app import HoldfastApp
+from tui.bridge import Agent, Opening, SessionChoice
 from tui.errors import SessionError
+from tui.paths import folders
+from tui.permissions.base import Approver
+from tui.session.session import Session
 from tui.widgets.conversation.items import (
     AssistantItem,
     UserItem,
@@ -66,3 +74,39 @@ async def test_a_resumed_session_that_cannot_be_opened_falls_back_to_a_new_one()
         await until(pilot, lambda: len(world.agents) == 1)
         assert "cannot be read" in app.chat.notice.text
         assert [choice.path for choice in world.chosen] == [world.rows[0].path, None]
+
+
+async def test_what_was_sent_to_a_session_that_cannot_be_opened_comes_back() -> None:
+    world = World()
+    world.refusals.append(RuntimeError("a bug"))
+    app = app_of(world, prompt="precious words")
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "could not be opened" in app.chat.notice.text)
+        assert app.chat.prompt.text == "precious words"
+        assert app.chat.queued.texts == ()
+
+
+async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Path) -> None:
+    world = World()
+    session = Session.create(tmp_path, folders=folders(), clock=world.clock)
+    session.append("user", content=[{"type": "text", "text": "hello"}], text="hello")
+    await session.close()
+    assert session.path
+    held = asyncio.Event()
+    services = world.services()
+
+    async def make_agent(choice: SessionChoice, approver: Approver) -> Agent:
+        await held.wait()
+        return await services.make_agent(choice, approver)
+
+    opening = Opening(
+        services=replace(services, make_agent=make_agent), choice=SessionChoice(session.path)
+    )
+    app = HoldfastApp(lambda: opening, clock=world.clock)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.ready and bool(items(app, UserItem)))
+        assert app.bridge.agent is None
+        await say(pilot, "go on")
+        assert app.chat.queued.texts == ("go on",)
+        held.set()
+        await until(pilot, lambda: bool(world.agents) and world.agent.sent == ["go on"])

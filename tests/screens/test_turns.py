@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,37 @@ async def test_escape_stops_and_gives_back_what_was_queued() -> None:
         assert "Stopped" in items(app, NoticeItem)[-1].text
         assert app.chat.prompt.text == "later"
         assert not app.chat.busy
+
+
+async def test_what_is_sent_while_a_stopped_turn_closes_is_the_next_turn() -> None:
+    world = World()
+    world.scripts.extend([turn(events.TextDelta("I am"), Hold()), turn(*answer("Yes."))])
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        app.bridge.submit("queued before")
+        app.bridge.cancel()
+        app.bridge.submit("another way")
+        app.bridge.submit("quickly")
+        assert app.chat.queued.texts == ("queued before", "another way", "quickly")
+        await until(pilot, lambda: world.agent.sent == ["work", "another way", "quickly"])
+        await until(pilot, lambda: not app.bridge.busy)
+        assert app.chat.prompt.text == "queued before"
+        assert app.chat.queued.texts == ()
+
+
+async def test_what_is_sent_while_a_shell_command_runs_is_the_next_turn() -> None:
+    world = World(Path.cwd())
+    world.scripts.append(turn(*answer("Yes.")))
+    async with running(world) as (app, pilot):
+        app.bridge.run_shell("exec sleep 300")
+        await until(pilot, lambda: bool(items(app, ToolItem)))
+        app.bridge.submit("and now?")
+        assert app.chat.queued.texts == ("and now?",)
+        assert world.agent.sent == []
+        await pilot.press("escape")
+        await until(pilot, lambda: world.agent.sent == ["and now?"])
+        assert app.chat.queued.texts == ()
 
 
 async def test_deltas_of_a_failed_attempt_are_taken_back() -> None:

@@ -154,13 +154,27 @@ def test_B50_carriage_returns_are_white_space(path: Path) -> None:
     assert loaded.findings == ()
 
 
-def test_B51_a_line_too_long_to_hold_is_left_out(
+def test_B51_a_placeholder_stands_for_a_record_too_long_to_hold(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 10_000)
-    loaded = load(path, HEADER + A + line("b", "a", "x" * 3_000_000) + C + D)
-    assert names(loaded) == "acd"
-    assert found(loaded) == ["B51", "B53"]
+    long = line("b", "a", "x" * 3_000_000)
+    loaded = load(path, HEADER + A + long + C + D)
+    assert names(loaded) == "abcd"
+    assert found(loaded) == ["B51"]
+    assert f"byte {len(HEADER + A)}" in loaded.findings[0].where
+    placeholder = loaded.records[1].data
+    assert placeholder["left_out"] == len(long) - 1
+    assert f"{len(long) - 1:,} bytes left out" in placeholder["content"][0]["text"]
+
+
+def test_B51_a_long_line_that_is_no_record_is_left_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE", 10_000)
+    loaded = load(path, HEADER + A + b"x" * 2_500_000 + b"\n" + B + b"y" * 11_000)
+    assert names(loaded) == "ab"
+    assert found(loaded) == ["B51", "B51"]
 
 
 def test_B52_bad_lines_are_skipped_and_counted(path: Path) -> None:

@@ -14,7 +14,7 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.start = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-        self.elapsed = 0.0
+        self.elapsed: float = 0.0
         self.slept: list[float] = []
 
     def now(self) -> datetime:
@@ -27,3 +27,22 @@ class FakeClock:
         self.slept.append(seconds)
         self.elapsed += seconds
         await asyncio.sleep(0)
+
+
+class ManualClock(FakeClock):
+    """Moves only by `advance`, for which `sleep` waits. For what watches in the background."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moved = asyncio.Event()
+
+    def advance(self, seconds: float) -> None:
+        self.elapsed += seconds
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        until = self.elapsed + seconds
+        while self.elapsed < until:
+            await self._moved.wait()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,10 +13,14 @@ from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.events import Event
 from tui.bridge import AppServices, SessionChoice
+from tui.context import view
+from tui.context.ledger import Ledger
+from tui.context.overlay import Overlay
+from tui.context.view import View
 from tui.messages import Usage
 from tui.paths import folders
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
-from tui.provider.base import ModelInfo
+from tui.provider.base import ModelInfo, Request
 from tui.screens.choices import SessionRow, Setup
 from tui.servers import LocalServer
 from tui.session.records import Record
@@ -142,6 +146,29 @@ class FakeAgent:
 
     def use_model(self, info: ModelInfo) -> None:
         self.model = info.id
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.model)
+
+    def view(self) -> View:
+        return view.build(self.session.records, model=self.model, prompt_follows=True)
+
+    def fixed_texts(self) -> Mapping[str, str]:
+        return {}
+
+    def next_request(self, *, prompt_follows: bool = False) -> Request:
+        return Request(self.model, [], self.view().messages, [], 1000)
+
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
+        calls = {r.id: {"call_id": r.data.get("call_id")} for r in self.session.records}
+        told = [asdict(change) | calls.get(change.target, {}) for change in changes]
+        return [events.ContextChanged(tuple(told))]
+
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
+        calls = {r.id: {"call_id": r.data.get("call_id")} for r in self.session.records}
+        told = [{"target": id_, "pinned": on} | calls.get(id_, {}) for id_, on in pins.items()]
+        return [events.ContextChanged(tuple(told))]
 
     async def close(self) -> None:
         self.cancel()

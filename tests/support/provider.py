@@ -46,6 +46,7 @@ class ScriptedProvider:
         self.requests: list[Request] = []
         self.waiting = asyncio.Event()
         self.closed = False
+        self.window = 200_000
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         self.requests.append(request)
@@ -80,11 +81,14 @@ class ScriptedProvider:
             "req_test",
         )
 
+    async def count_tokens(self, request: Request) -> int:
+        return len(request.messages)
+
     async def load(self) -> None:
         pass
 
     async def model_info(self, model: str) -> ModelInfo:
-        return ModelInfo(model, 200_000, 8192, "server")
+        return ModelInfo(model, self.window, 8192, "server")
 
     async def aclose(self) -> None:
         self.closed = True

@@ -29,8 +29,9 @@ from typing import Any, Self
 import h11
 
 from tests.support.server_http import Connection, GoneError, SeenRequest
-from tests.support.server_rules import Rejection, parsed, prompt_tokens, rejected
+from tests.support.server_rules import Rejection, overflow_of, parsed, prompt_tokens, rejected
 from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
+from tui.provider.practice.rejections import REJECTIONS
 
 _BURST_BYTES = 65_536
 
@@ -42,6 +43,7 @@ class LoopbackServer:
         self.script = script if isinstance(script, Script) else Script.of(script or {})
         self.requests: list[SeenRequest] = []
         self.log: Path | None = None
+        self.dripped = asyncio.Semaphore(0)
         self._port = port
         self._server: asyncio.Server | None = None
         self._arrived = asyncio.Condition()
@@ -97,7 +99,8 @@ class LoopbackServer:
                     seen = SeenRequest(head.method.decode(), path, headers, raw, number)
                     await self._note(seen)
                     connection.watch(seen)
-                    await _Answer(self.script, connection, seen, len(self.requests)).give()
+                    number_of = len(self.requests)
+                    await _Answer(self.script, connection, seen, number_of, self.dripped).give()
                     if connection.h11.our_state is not h11.DONE:
                         break
                     connection.h11.start_next_cycle()
@@ -122,6 +125,7 @@ class _Answer:
     connection: Connection
     seen: SeenRequest
     number: int
+    dripped: asyncio.Semaphore
 
     async def give(self) -> None:
         path, method = self.seen.path, self.seen.method
@@ -138,7 +142,12 @@ class _Answer:
             else:
                 await self._json(200, _model(name, facts))
         elif method == "POST" and path == "/v1/messages/count_tokens":
-            await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
+            if self.script.count_faults:
+                fault = self.script.count_faults.pop(0)
+                await self._pause(fault.get("slow_s", 0))
+                await self._fault(fault)
+            else:
+                await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
         elif method == "POST" and path == "/v1/messages":
             await self._message()
         else:
@@ -160,7 +169,7 @@ class _Answer:
         if self.script.check and (refusal := rejected(self.seen.raw, self.script)) is not None:
             await self._error(refusal)
             return
-        turn, fault, number = self.script.next()
+        turn, fault, number = self.script.next(self.seen.body)
         if turn is None:
             spent = f"the script has {number} turns and no more"
             await self._error(Rejection(400, "invalid_request_error", spent))
@@ -169,9 +178,11 @@ class _Answer:
         await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
         if "status" in fault:
             await self._fault(fault)
-        elif fault.get("overflow"):
-            text = "prompt is too long: 213462 tokens > 200000 maximum"
+        elif "rejected" in fault:
+            text = REJECTIONS[fault["rejected"]]
             await self._error(Rejection(400, "invalid_request_error", text))
+        elif "overflow" in fault:
+            await self._error(overflow_of(self.seen.body, fault))
         elif self.seen.body.get("stream"):
             model = self.seen.body["model"]
             events = list(events_of(turn, number, model))
@@ -193,6 +204,14 @@ class _Answer:
         after = fault.get("cut_after", fault.get("eof_after", fault.get("after", 2)))
         for event in events[: after if fault else None]:
             await self._write(encoded(event))
+        await self._strike(fault, events[after:])
+        if fault and "eof_after" not in fault:
+            for event in events[after:]:
+                await self._write(encoded(event))
+        await self.connection.send(h11.EndOfMessage())
+
+    async def _strike(self, fault: Json, rest: list[Event]) -> None:
+        """A fault in mid-stream. GoneError where nothing may follow."""
         if "cut_after" in fault:
             self.connection.reset()
             raise GoneError
@@ -204,10 +223,15 @@ class _Answer:
             await self._write(encoded({"type": "error", "error": fault["error_event"]}))
         elif "stall_s" in fault:
             await self._stall(fault)
-        if fault and "eof_after" not in fault:
-            for event in events[after:]:
-                await self._write(encoded(event))
-        await self.connection.send(h11.EndOfMessage())
+        elif "drip_s" in fault:
+            while True:
+                await self._write(b"d")
+                self.dripped.release()
+                await self._pause(fault["drip_s"])
+        elif "open" in fault:
+            await self._write(b"".join(map(encoded, rest)))
+            await self.seen.gone.wait()
+            raise GoneError
 
     async def _paced(self, events: list[Event], seconds: float) -> None:
         """One event every so many seconds, by the clock: a late one does not delay the rest."""
@@ -235,9 +259,12 @@ class _Answer:
         if "retry_after" in fault:
             headers["retry-after"] = str(fault["retry_after"])
         if "html" in fault:
-            await self._whole(status, "text/html", fault["html"].encode(), headers)
+            page: str = fault["html"]
+            page = page if "<" in page else f"<html><head><title>{page}</title></head></html>"
+            await self._whole(status, "text/html", page.encode(), headers)
         elif isinstance(body := fault.get("body"), str):
-            await self._whole(status, "text/plain", body.encode(), headers)
+            kind = fault.get("content_type", "text/plain")
+            await self._whole(status, kind, body.encode(), headers)
         elif body is not None:
             await self._json(status, body, headers)
         else:

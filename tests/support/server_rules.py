@@ -76,6 +76,19 @@ def _beyond_the_shape(body: Json, model: Json, script: Script) -> Iterator[str]:
         yield from _signatures(body["messages"], script.scripted_signatures)
 
 
+def overflow_of(body: Json, fault: Json) -> Rejection:
+    """The 400 of an `overflow` fault: true figures of the request against a window made up."""
+    asked = body["max_tokens"]
+    if fault["overflow"] == "max_tokens":
+        tokens = prompt_tokens(body)
+        limit = tokens + max(1, asked // 2)
+        return _invalid(
+            f"input length and `max_tokens` exceed context limit: {tokens} + {asked} > {limit}, "
+            "decrease input length or `max_tokens` and try again"
+        )
+    return _invalid("prompt is too long: 213462 tokens > 200000 maximum")
+
+
 def _signatures(messages: list[Json], scripted: set[str]) -> Iterator[str]:
     for number, message in enumerate(messages):
         content: object = message["content"]

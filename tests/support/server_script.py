@@ -9,6 +9,7 @@ optional:
     keys       the keys that are accepted; absent: any
     check      false = accept requests that the real API would reject (default true)
     signatures false = accept thinking that this server never signed (default true)
+    count_faults  faults with a status, one per request to count tokens
 
 A turn:
 
@@ -29,8 +30,12 @@ A turn:
 A fault is the first of these keys that it has:
 
     status         an error answer; with "type", "message", "headers", "retry_after" (seconds or a
-                   date), or a "body" (object or text) or "html" of its own. 200 and 3xx work too.
-    overflow       true = 400 prompt is too long
+                   date), or a "body" (object or text) or "html" (a page, or its title) of its
+                   own; "content_type" replaces that of a body. 200 and 3xx work too.
+    rejected       a B number: the 400 that the real API answers to such a request
+    overflow       true = 400 prompt is too long, once; "until_smaller" = as long as the request
+                   is not smaller than the first that met it; "max_tokens" = 400 input length and
+                   `max_tokens` exceed context limit, as long as max_tokens is not lower
     cut_after      a TCP reset after N events
     eof_after      a clean end after N events, without message_stop
     bad_json       true = a line that is no JSON, after "after" events (default 2)
@@ -38,6 +43,9 @@ A fault is the first of these keys that it has:
     error_event    {"type", "message"}: an error event, after "after" events (default 2)
     stall_s        silence of so many seconds after "after" events (default 2), then the rest;
                    "ping_every_s" fills it with pings, or comments with "comments": true
+    drip_s         bytes that never become an event, one every so many seconds, after "after"
+                   events (default 2), until the client leaves
+    open           true = the whole turn, and then the connection is never closed
     slow_s         seconds before the first byte, then the turn
 """
 
@@ -60,7 +68,8 @@ _TURN = {
     "stop_reason", "model", "piece", "delay_s", "every_s", "burst", "faults",
 }  # fmt: skip
 _FAULT = {
-    "status", "type", "message", "headers", "retry_after", "body", "html", "overflow",
+    "status", "type", "message", "headers", "retry_after", "body", "html", "content_type",
+    "overflow", "rejected", "drip_s", "open",
     "cut_after", "eof_after", "bad_json", "raw", "error_event", "after", "stall_s",
     "ping_every_s", "comments", "slow_s",
 }  # fmt: skip
@@ -80,6 +89,8 @@ class Script:
     keys: list[str] | None = None
     check: bool = True
     signatures: bool = True
+    count_faults: list[Json] = field(default_factory=list[Json])
+    _met: int | None = None
     _turn: int = 0
     _fault: int = 0
 
@@ -104,15 +115,24 @@ class Script:
         """Signatures that the turns name themselves, in the place of this server's own."""
         return {turn["signature"] for turn in self.turns if "signature" in turn}
 
-    def next(self) -> tuple[Json | None, Json | None, int]:
+    def next(self, body: Json | None = None) -> tuple[Json | None, Json | None, int]:
         """Turn, fault and number of the turn for the next request; no turn: used up."""
+        body = body or {"max_tokens": 0, "messages": []}
         if self._turn >= len(self.turns):
             return None, None, self._turn
         turn = self.turns[self._turn]
         faults: list[Json] = turn.get("faults", [])
-        if self._fault < len(faults):
-            self._fault += 1
-            return turn, faults[self._fault - 1], self._turn
+        while self._fault < len(faults):
+            fault = faults[self._fault]
+            if fault.get("overflow") not in {"until_smaller", "max_tokens"}:
+                self._fault += 1
+                return turn, fault, self._turn
+            by_output = fault["overflow"] == "max_tokens"
+            size = body["max_tokens"] if by_output else len(json.dumps(body["messages"]))
+            if self._met is None or size >= self._met:
+                self._met = size if self._met is None else self._met
+                return turn, fault, self._turn
+            self._fault, self._met = self._fault + 1, None
         self._turn, self._fault = self._turn + 1, 0
         return turn, None, self._turn - 1
 

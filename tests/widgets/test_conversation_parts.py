@@ -8,10 +8,10 @@ from rich.style import Style
 
 from tui.widgets.conversation import draw
 from tui.widgets.conversation.diff import draw_diff
-from tui.widgets.conversation.heights import Heights
 from tui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem, UserItem
 from tui.widgets.conversation.style import RULES
-from tui.widgets.conversation.viewport import Viewport
+from tui.widgets.line_view.heights import Heights
+from tui.widgets.line_view.viewport import Viewport
 from tui.widgets.markdown.styles import RULES as MARKDOWN_RULES
 from tui.widgets.markdown.text import Line
 

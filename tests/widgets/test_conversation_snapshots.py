@@ -130,7 +130,6 @@ def test_behind_with_a_pill(snap_compare: SnapCompare) -> None:
 
 def test_output_with_colours(snap_compare: SnapCompare) -> None:
     view = OutputView()
-    view.styles.border = ("round", "gray")
     app = Stage(view, "textual-dark")
 
     async def fill(pilot: Pilot[None]) -> None:

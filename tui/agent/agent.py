@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tui.agent import directives as directive_words
@@ -18,20 +21,23 @@ from tui.agent.directives import Directives
 from tui.agent.dispatch import Dispatcher, Settings
 from tui.agent.events import Event
 from tui.agent.limits import Limits, Spent
-from tui.agent.loop import Turn, measured
+from tui.agent.loop import Turn
+from tui.agent.measuring import Measuring
 from tui.agent.recorder import Recorder
 from tui.clock import Clock
 from tui.config import Config
 from tui.context import request
-from tui.context.meter import Meter
-from tui.context.view import Viewer
+from tui.context.ledger import Ledger
+from tui.context.overlay import SPEAKING, Overlay
+from tui.context.view import View, Viewer
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.guards.clamp import Room
 from tui.guards.pipeline import GuardLimits
-from tui.messages import Block, blocks_of, text_block, tool_calls
+from tui.kept import Kept
+from tui.messages import Block, blocks_of, text_block, text_of, tool_calls
 from tui.permissions.base import Approver, Mode
 from tui.permissions.gate import Gate
 from tui.provider.base import ModelInfo, Provider, Request
-from tui.session.records import Record
 from tui.session.session import Session
 from tui.tools.base import Tool
 from tui.tools.files import FileLedger
@@ -46,7 +52,8 @@ class Parts:
     """What an agent is made of. The agent owns the session, the provider and the jobs.
 
     `switches` are directives to begin with (-y, --verbose), `notices` what the person should
-    know before the first turn.
+    know before the first turn. `layers` are the names and texts that `system` is made of, for
+    the ledger; `cache` is the folder where calibrations are kept, None to keep none.
     """
 
     session: Session
@@ -63,6 +70,9 @@ class Parts:
     limits: Limits = field(default_factory=Limits)
     switches: Mapping[str, bool] = field(default_factory=dict[str, bool])
     notices: Sequence[str] = ()
+    layers: Sequence[tuple[str, str]] = ()
+    cache: Path | None = None
+    kept: Kept | None = None
 
 
 class Agent:
@@ -83,14 +93,24 @@ class Agent:
         self._task: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._stop = threading.Event()
         self._cancelled = False
         self._interruptible = False
-        self._meter = Meter()
-        self._viewer = Viewer()
+        guard = parts.config.guard
+        self._viewer = Viewer(Room(guard.clamp_bytes, guard.clamp_lines))
         self._tools = [tool.schema() for tool in parts.tools.values()]
-        self._meter.fixed(parts.system, self._tools)
+        self._measuring = Measuring(
+            parts.model,
+            layers=parts.layers or [("prompt", text_of(parts.system))],
+            tools=self._tools,
+            records=parts.session.records,
+            threshold=parts.config.compaction.threshold,
+            cache=parts.cache,
+            think=directive_words.THINK_PROMPT if self.directives.think else "",
+        )
         self._call_ids: set[str] = set()
-        self._recorder = Recorder(parts.session, self._publish, self._meter.add)
+        self._recorder = Recorder(parts.session, self._publish, self.ledger.add)
         self._settings = Settings(parts.workspace)
         self._dispatcher = Dispatcher(
             tools=parts.tools,
@@ -103,9 +123,12 @@ class Agent:
             jobs=parts.jobs,
             limits=self._guard_limits,
             publish=self._publish,
+            kept=parts.kept,
         )
         for record in parts.session.records:
-            self._remember(record)
+            if record.type == "assistant":
+                calls = tool_calls(blocks_of(record.data.get("content")))
+                self._call_ids.update(str(call.get("id")) for call in calls)
 
     @property
     def model(self) -> str:
@@ -133,6 +156,7 @@ class Agent:
         Does not touch the network; begins to load what the first request will need.
         """
         self._loading = asyncio.create_task(self._load(), name="loading")
+        self._sweeping = asyncio.create_task(self._sweep(), name="sweeping")
         session = self.session
         path = str(session.path) if session.path else None
         found: list[Event] = [
@@ -140,7 +164,7 @@ class Agent:
                 session.id, path, self.model, str(self._parts.workspace.root), session.resumed
             )
         ]
-        seen = self._viewer.build(session.records, model=self.model)
+        seen = self._look()
         findings = (*session.findings, *seen.findings)
         if findings:
             found.append(events.RepairApplied(tuple(f.to_json() for f in findings)))
@@ -155,7 +179,7 @@ class Agent:
                 events.Notice("This session was elevated. Send /elevated to switch it on again.")
             )
         found.extend(map(events.Notice, self._parts.notices))
-        found.append(measured(self._meter, self.model_info))
+        found.extend(self._measured())
         return found
 
     async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
@@ -200,16 +224,47 @@ class Agent:
                 self._task.cancel()
 
     @property
-    def parts(self) -> dict[str, int]:
-        """Estimated tokens of the next request by kind."""
-        return self._meter.measure().parts
+    def ledger(self) -> Ledger:
+        """The items of the next request."""
+        return self._measuring.ledger
 
     def use_model(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
         self.model_info = info
+        self._measuring.use(info)
         if self._learning is not None:
             self._learning.cancel()
             self._learning = None
+
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
+        """Change how records stand in what the model sees, from the next request on.
+
+        Allowed at any time: a request that is under way stays as it was sent. While a turn runs
+        the events come in it; else they are returned, as no turn will tell them. Raises
+        HoldfastError where a target is no record of this session that the model sees.
+        """
+        return await self._change("overlay", [asdict(change) for change in changes])
+
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
+        """Keep records from everything that takes results away by itself, or let them go again.
+
+        When, events and errors as for `overlay`.
+        """
+        changes = [{"target": target, "pinned": pinned} for target, pinned in pins.items()]
+        return await self._change("pin", changes)
+
+    def view(self) -> View:
+        """What the model will see of the record, less the prompt that follows."""
+        return self._look(prompt_follows=True)
+
+    def fixed_texts(self) -> dict[str, str]:
+        """The texts of the ledger's items that every request carries, by id."""
+        layers = list(self._parts.layers) or [("prompt", text_of(self._parts.system))]
+        if self.directives.think:
+            layers.append(("think", directive_words.THINK_PROMPT))
+        texts = {f"system:{name}": text for name, text in layers}
+        schemas = {f"tool:{tool['name']}": json.dumps(tool, indent=2) for tool in self._tools}
+        return texts | schemas
 
     async def close(self) -> None:
         """Interrupt, stop background commands, sync and let go of everything.
@@ -219,7 +274,8 @@ class Agent:
         self.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
-        for task in (self._learning, self._loading):
+        self._stop.set()
+        for task in (self._learning, self._loading, self._sweeping):
             if task is not None:
                 task.cancel()
         try:
@@ -228,7 +284,30 @@ class Agent:
             try:
                 await self.session.close()
             finally:
+                if self._parts.kept is not None:
+                    await asyncio.to_thread(self._parts.kept.close)
                 await self._parts.provider.aclose()
+
+    async def _change(self, type_: str, changes: list[dict[str, Any]]) -> Sequence[Event]:
+        known = {
+            record.id: {"call_id": record.data.get("call_id")}
+            if record.type == "tool_result"
+            else {}
+            for record in self.session.records
+            if record.type in SPEAKING
+        }
+        if unknown := [change["target"] for change in changes if change["target"] not in known]:
+            raise HoldfastError(f"There is nothing of the id {unknown[0]} in this session.")
+        for change in changes:
+            self._recorder.append(type_, **change)
+        self._look()
+        told = tuple(change | known[change["target"]] for change in changes)
+        facts = (events.ContextChanged(told), *self._measured())
+        if self.busy:
+            await self._recorder.show(*facts)
+            return ()
+        await self._recorder.sync()
+        return facts
 
     def _publish(self, event: Event) -> None:
         self._events.put_nowait(event)
@@ -242,11 +321,17 @@ class Agent:
         if self._settings.verbose:
             self._publish(events.Debug(text))
 
-    def _remember(self, record: Record) -> None:
-        self._meter.add(record)
-        if record.type == "assistant":
-            calls = tool_calls(blocks_of(record.data.get("content")))
-            self._call_ids.update(str(call.get("id")) for call in calls)
+    def _look(self, *, prompt_follows: bool = False) -> View:
+        """The view of the record now; the ledger takes from it how each record stands."""
+        seen = self._viewer.build(
+            self.session.records, model=self.model, prompt_follows=prompt_follows
+        )
+        self._measuring.look(seen)
+        return seen
+
+    def _measured(self) -> list[Event]:
+        self.model_info, facts = self._measuring.facts(self.model_info)
+        return facts
 
     async def _turn(self, text: str, attached: str) -> None:
         """The turn boundary: whatever happens inside, the record is closed and the end is told."""
@@ -254,8 +339,8 @@ class Agent:
             provider=self._parts.provider,
             recorder=self._recorder,
             dispatcher=self._dispatcher,
-            meter=self._meter,
-            model=lambda: self.model_info,
+            ledger=self.ledger,
+            measured=self._measured,
             call_ids=self._call_ids,
             prepare=lambda: self._prepare(turn),
             take_queued=self._take_queued,
@@ -295,6 +380,7 @@ class Agent:
         self.spent += turn.spent
         known = turn.spent.requests or self.model in self._parts.config.prices
         usd = turn.spent.usd if known else None
+        await self._measuring.keep()
         await self._recorder.show(events.TurnFinished(outcome, turn.spent.usage, usd))
 
     async def _take(self, typed: str, attached: str = "") -> bool:
@@ -323,6 +409,7 @@ class Agent:
 
     def _apply(self, changes: Mapping[str, bool]) -> None:
         self.directives = self.directives.with_changes(changes)
+        self._measuring.carry(directive_words.THINK_PROMPT if self.directives.think else "")
         now = self.directives
         self._settings.elevated = now.elevated
         self._settings.verbose = now.verbose
@@ -339,15 +426,13 @@ class Agent:
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        seen = self._viewer.build(
-            self.session.records, model=self.model, prompt_follows=prompt_follows
-        )
+        seen = self._look(prompt_follows=prompt_follows)
         return request.build(
             model=self.model_info,
             system=self._parts.system,
             messages=seen.messages,
             tools=self._tools,
-            prompt_tokens=self._meter.tokens,
+            prompt_tokens=self.ledger.tokens,
             think=directive_words.THINK_PROMPT if self.directives.think else "",
         )
 
@@ -358,6 +443,14 @@ class Agent:
         """
         with suppress(HoldfastError):
             await self._parts.provider.load()
+
+    async def _sweep(self) -> None:
+        """Let full outputs go that no session names and that have had their time (L26)."""
+        if self._parts.kept is not None:
+            now = self._parts.clock.now()
+            gone = await asyncio.to_thread(self._parts.kept.sweep, now, self._stop)
+            if gone:
+                log.info("%d kept outputs that no session names were removed", gone)
 
     async def _learn(self) -> None:
         """Ask the server for the model's window while the first request is under way."""

@@ -14,6 +14,7 @@ from tui.agent.limits import Limits
 from tui.clock import Clock, SystemClock
 from tui.config import Config
 from tui.context import project_files, system_prompt
+from tui.kept import Kept, Retention
 from tui.paths import Folders
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
@@ -142,5 +143,21 @@ def make_agent(
             limits=launch.limits,
             switches={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
             notices=(*launch.notices, *found.problems),
+            layers=[(layer.name, layer.text) for layer in prompt.layers],
+            cache=launch.folders.cache if session.path else None,
+            kept=_kept(launch, session),
         )
+    )
+
+
+def _kept(launch: Launch, session: Session) -> Kept | None:
+    """The workspace's kept outputs; those of a run that keeps nothing go with their folder."""
+    workspace, guard = launch.workspace, launch.config.guard
+    if workspace.scratch is not None:
+        return None
+    sessions = launch.folders.sessions_of(workspace.root)
+    return Kept(
+        workspace.tool_results,
+        session=session.path,
+        retention=Retention(sessions, guard.keep_days, guard.keep_bytes),
     )

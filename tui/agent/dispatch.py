@@ -30,14 +30,16 @@ from tui.agent.recorder import Recorder, to_the_end
 from tui.clock import Clock
 from tui.context.repair import INTERRUPTED
 from tui.errors import ToolError
-from tui.guards.pipeline import GuardLimits, guard
-from tui.guards.receipt import Keep
+from tui.guards.clamp import Room, clamp_text
+from tui.guards.pipeline import GuardLimits, guard, left_behind
+from tui.guards.receipt import Keep, Receipt
+from tui.kept import Kept
 from tui.messages import Block, ToolOutput, text_block, text_of
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
 from tui.permissions.gate import Gate
 from tui.private import safe_name
 from tui.session.records import encode
-from tui.tools.base import Params, Todo, Tool, ToolContext
+from tui.tools.base import OutputLimits, Params, Todo, Tool, ToolContext
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs
 from tui.workspace import Workspace
@@ -78,6 +80,7 @@ class Dispatcher:
     jobs: Jobs
     limits: Callable[[], GuardLimits]
     publish: Callable[[Event], None]
+    kept: Kept | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run_all(self, calls: Sequence[Block]) -> None:
@@ -222,15 +225,18 @@ class Dispatcher:
             self.publish(Debug(f"[DEBUG] Decision: {tool}: {answer} (by {by}): {reason}"))
 
     def _context(self, state: _Open) -> ToolContext:
+        limits = self.limits()
+        room = Room(limits.clamp_bytes, limits.clamp_lines)
+
         def emit(text: str) -> None:
             state.hear(text)
+            text = clamp_text(text, room, "ends")
             for start in range(0, len(text), SHOWN_CHARS):
                 self.publish(ToolOutputChunk(state.id, text[start : start + SHOWN_CHARS]))
 
         def set_todos(todos: Sequence[Todo]) -> None:
             self.publish(TodosChanged(tuple({"text": t.text, "status": t.status} for t in todos)))
 
-        limits = self.limits()
         return ToolContext(
             call_id=state.id,
             workspace=self.settings.workspace,
@@ -242,6 +248,8 @@ class Dispatcher:
             set_todos=set_todos,
             read_page_bytes=limits.page_bytes,
             read_page_lines=limits.clamp_lines,
+            output=OutputLimits(limits.memory_chars, limits.disk.most, limits.disk.min_free),
+            leave=state.leave,
         )
 
     def _spill_path(self, state: _Open) -> Path:
@@ -255,7 +263,7 @@ class Dispatcher:
         guarded = await guard(
             output, tool=state.name, keep=keep, spill=self._spill_path(state), limits=self.limits()
         )
-        receipt = guarded.receipt.to_json() if guarded.receipt else None
+        receipt = await self._kept(guarded.receipt)
         summary = _preview(output.summary) if output.is_error else output.summary
         display = output.display[:SHOWN_CHARS]
         self.recorder.append(
@@ -268,7 +276,7 @@ class Dispatcher:
             receipt=receipt,
             summary=summary,
             display=display,
-            details=output.details,
+            details=_with_limits(output.details, receipt),
         )
         del open_calls[state.id]
         text = text_of(guarded.content)
@@ -287,15 +295,25 @@ class Dispatcher:
         if self.settings.verbose:
             self.publish(Debug(await asyncio.to_thread(_debug_block, state.name, text)))
 
+    async def _kept(self, receipt: Receipt | None) -> dict[str, Any] | None:
+        """A receipt as it is recorded, once it is known whose the full copy is."""
+        if receipt and receipt.path and self.kept:
+            await asyncio.to_thread(self.kept.note, receipt.path)
+        return receipt.to_json() if receipt else None
+
     async def _close(self, calls: Iterable[_Open]) -> None:
+        await to_the_end(self._close_all(list(calls)))
+
+    async def _close_all(self, calls: Sequence[_Open]) -> None:
         """Give calls that were interrupted their result (R2): the literal text for the model.
 
-        What was heard of them is kept for the person. A call that never began is not shown as
-        finished either.
+        What was heard of them is kept for the person: its end in the record, all of it in a
+        file where that is more. A call that never began is not shown as finished either.
         """
         finished: list[Event] = []
         for state in calls:
             seconds, partial = self._seconds(state), state.partial()
+            receipt = await self._left_behind(state)
             self.recorder.append(
                 "tool_result",
                 call_id=state.id,
@@ -303,16 +321,31 @@ class Dispatcher:
                 content=[text_block(INTERRUPTED)],
                 is_error=True,
                 seconds=seconds,
-                receipt=None,
+                receipt=receipt,
                 summary="interrupted",
                 display="",
                 details={"interrupted": True, "partial": partial},
             )
             if state.started is not None:
                 finished.append(
-                    ToolFinished(state.id, state.name, True, seconds, None, "interrupted", partial)
+                    ToolFinished(
+                        state.id, state.name, True, seconds, receipt, "interrupted", partial
+                    )
                 )
         await self.recorder.show(*finished)
+
+    async def _left_behind(self, state: _Open) -> dict[str, Any] | None:
+        output = state.left
+        if output is None or (output.full is None and text_of(output.content) == state.partial()):
+            return None
+        try:
+            spill, limits = self._spill_path(state), self.limits()
+            return await self._kept(
+                await left_behind(output, INTERRUPTED, spill=spill, limits=limits)
+            )
+        except Exception:  # the call gets its result, whatever becomes of the copy
+            log.exception("what %s left behind could not be kept", state.name)
+            return None
 
     def _seconds(self, state: _Open) -> float:
         started = state.started
@@ -325,6 +358,7 @@ class _Open:
 
     call: Block
     started: float | None = None
+    left: ToolOutput | None = None
     _heard: list[str] = field(default_factory=list[str])
     _chars: int = 0
 
@@ -335,6 +369,9 @@ class _Open:
     @property
     def name(self) -> str:
         return str(self.call.get("name"))
+
+    def leave(self, output: ToolOutput) -> None:
+        self.left = output
 
     def hear(self, text: str) -> None:
         self._heard.append(text[-PARTIAL_CHARS:])
@@ -350,6 +387,13 @@ def _debug_block(name: str, result: str) -> str:
     """K39's literal block: the text that the model received, and its tokens (K41)."""
     size = tokens.count_fast(result)
     return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
+
+
+def _with_limits(details: dict[str, Any], receipt: dict[str, Any] | None) -> dict[str, Any]:
+    """A result's details, and which limits cut it (decision 1)."""
+    if receipt is None:
+        return details
+    return {**details, "limits": receipt["stages"], "path": receipt["path"]}
 
 
 def _preview(error: str) -> str:

@@ -152,7 +152,14 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class ContextMeasured:
-    """The next request: `measured` came from the last usage, `estimated` is what came since."""
+    """The next request: `measured` came from the last usage, `estimated` is what changed since.
+
+    `parts` are estimates by kind: system, tools, memory, messages, results. `reserve` is the
+    output that the request asks for. `drift` is the share by which the last request was estimated
+    too large (below 0: too small), null before an answer. `forecast` is in how many turns like
+    the last ones `threshold`, a share of the window, is reached; null while unknown. `saved` is
+    the tokens that guards keep out.
+    """
 
     type: ClassVar[str] = "context_measured"
     tokens: int
@@ -161,6 +168,23 @@ class ContextMeasured:
     window: int
     parts: dict[str, int]
     window_source: str = "assumed"
+    reserve: int = 0
+    drift: float | None = None
+    forecast: int | None = None
+    saved: int = 0
+    threshold: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChanged:
+    """How records stand in the request was changed, from the next request on.
+
+    `changes` are `{"target", "view", "by", "reason"}` for overlays and `{"target", "pinned"}` for
+    pins; a target is the id of a record, and `call_id` stands beside it where it is a result.
+    """
+
+    type: ClassVar[str] = "context_changed"
+    changes: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +269,7 @@ Event: TypeAlias = (
     | ToolFinished
     | RetryScheduled
     | ContextMeasured
+    | ContextChanged
     | TodosChanged
     | QueueChanged
     | StorageChanged

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -16,13 +16,12 @@ from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
 from tui.config import Price
-from tui.context.meter import Meter
+from tui.context.ledger import Ledger
 from tui.errors import ProviderError
 from tui.messages import Block, text_of, tool_calls
 from tui.provider.base import (
     AttemptStarted,
     Completed,
-    ModelInfo,
     Provider,
     Request,
     RetryScheduled,
@@ -36,17 +35,18 @@ from tui.provider.base import (
 class Turn:
     """One prompt's way through the model and the tools.
 
-    `prepare` makes the next request or raises LimitReachedError; `take_queued` records what was
-    typed meanwhile and says whether there was any; `call_ids` are the ids of all calls of the
-    session; `debug` shows a line while verbose is on. After an interruption `partial_text` and
-    `partial_thinking` hold what the model had said of the answer that never came.
+    `measured` tells how full the context is now; `prepare` makes the next request or raises
+    LimitReachedError; `take_queued` records what was typed meanwhile and says whether there was
+    any; `call_ids` are the ids of all calls of the session; `debug` shows a line while verbose is
+    on. After an interruption `partial_text` and `partial_thinking` hold what the model had said of
+    the answer that never came.
     """
 
     provider: Provider
     recorder: Recorder
     dispatcher: Dispatcher
-    meter: Meter
-    model: Callable[[], ModelInfo]
+    ledger: Ledger
+    measured: Callable[[], Sequence[Event]]
     call_ids: set[str]
     prepare: Callable[[], Request]
     take_queued: Callable[[], Awaitable[bool]]
@@ -68,7 +68,8 @@ class Turn:
             if calls:
                 await self.dispatcher.run_all(calls)
             self._stop_if_cut(answer, has_calls=bool(calls))
-            self.publish(measured(self.meter, self.model()))
+            for fact in self.measured():
+                self.publish(fact)
             queued = await self.take_queued()
             if not calls and not queued and answer.stop_reason != "pause_turn":
                 return
@@ -82,7 +83,7 @@ class Turn:
                         self._forget_partial()
                         self.publish(
                             events.RequestSent(
-                                len(request.messages), self.meter.tokens, model, attempt
+                                len(request.messages), self.ledger.tokens, model, attempt
                             )
                         )
                     case TextDelta(text):
@@ -98,6 +99,8 @@ class Turn:
                     case Completed():
                         self._forget_partial()
                         return part
+                    case _:
+                        pass
         raise ProviderError(
             "stream_broken",
             "The answer ended before it was complete.",
@@ -143,7 +146,7 @@ class Turn:
         )
         said = events.AssistantMessage(text_of(content), answer.stop_reason, answer.usage)
         try:
-            await self.recorder.show(said, measured(self.meter, self.model()))
+            await self.recorder.show(said, *self.measured())
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise
@@ -183,14 +186,6 @@ def _described(answer: Completed) -> str:
     return (
         f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
         f"request {answer.request_id or '—'}"
-    )
-
-
-def measured(meter: Meter, model: ModelInfo) -> events.ContextMeasured:
-    """The meter's figures as an event."""
-    now = meter.measure()
-    return events.ContextMeasured(
-        now.tokens, now.measured, now.estimated, model.window, now.parts, model.source
     )
 
 

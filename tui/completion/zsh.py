@@ -21,7 +21,8 @@ def script() -> str:
 
 
 def _function(command: Command) -> str:
-    specs = [*_specs(command), *([_word(command.word)] if command.word else [])]
+    words = [_word(word, place) for place, word in enumerate(command.arguments, 1)]
+    specs = [*_specs(command), *words]
     name = "_".join(("_holdfast", *command.words))
     return "\n".join((f"{name}() {{", "    _arguments -s -S \\", *specs, "        && ret=0", "}"))
 
@@ -56,9 +57,9 @@ def _flag(flag: Flag) -> Iterable[str]:
         yield quoted(f"{others}{name}{attach}[{help_text}]{value}")
 
 
-def _word(word: Word) -> str:
+def _word(word: Word, place: int) -> str:
     colon = ":" if word.required else "::"
-    return f"        {quoted(f'1{colon}{word.name.lower()}:{_action(word)}')} \\"
+    return f"        {quoted(f'{place}{colon}{word.name.lower()}:{_action(word)}')} \\"
 
 
 def _action(part: Flag | Word) -> str:

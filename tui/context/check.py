@@ -14,6 +14,7 @@ from tui.context.rules.blocks import MESSAGE_FIELDS, block_violations, extra_fie
 from tui.context.rules.media import crowd_violations, media_in
 from tui.context.rules.order import Tail, order_violations, thinking_violations
 from tui.context.rules.pairs import Seen, pair_violations
+from tui.context.rules.plain import is_plain, is_plain_message
 from tui.context.rules.request import MAX_MARKS, marks_in, request_violations
 from tui.messages import Block
 
@@ -56,16 +57,22 @@ def _violations(
     marks = 0
     for index, message in enumerate(messages):
         where = f"messages.{index}"
-        yield from _shape(message, where)
+        if not is_plain_message(message):
+            yield from _shape(message, where)
         one = _see(message, where)
         if one is None:
             continue
         seen.append(one)
         content = cast("dict[str, Any]", message)["content"]
-        for place, block in enumerate(content if isinstance(content, list) else one.blocks):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            yield from block_violations(block, f"{where}.content.{place}")
-        media.extend(media_in(one.blocks, where))
-        marks += marks_in(one.blocks)
+        blocks = cast("list[object]", content if isinstance(content, list) else one.blocks)
+        plain = True  # what is plain is no image and has no mark
+        for place, block in enumerate(blocks):
+            if not is_plain(block):
+                plain = False
+                yield from block_violations(block, f"{where}.content.{place}")
+        if not plain:
+            media.extend(media_in(one.blocks, where))
+            marks += marks_in(one.blocks)
     yield from pair_violations(seen)
     yield from order_violations(seen, tail)
     yield from thinking_violations(seen, thinking)

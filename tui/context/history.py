@@ -5,7 +5,8 @@
     tool_result   at the front of the user message after its call, in the order of the calls
     interrupt     what the model had said by then, as an assistant message; nothing if that is none
 
-All other types say nothing to the model. Damage is left as it is: that is for the repair.
+All other types say nothing to the model. Damage is left as it is: that is for the repair. Where
+a record does not stand as recorded, what stands in for it is said in its place.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tui.context.overlay import Stand, content_of
 from tui.context.rules.blocks import THINKING
-from tui.messages import Block, Message, blocks_of, text_block, tool_calls
+from tui.messages import Block, Message, tool_calls
 from tui.session.records import Record
-
-SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
-"""The types of record that become part of a message."""
 
 _VERSION = re.compile(r"-(\d{8}|latest)$")
 _NEVER_SENT = ("caller",)
@@ -41,34 +40,32 @@ class History:
     _front: list[int] = field(default_factory=list[int])
     _prompt: list[Block] | None = None
 
-    def add(self, record: Record) -> None:
-        """Add what a record says. Records come in the order of their branch."""
+    def add(self, record: Record, stand: Stand | None = None) -> None:
+        """Add what a record says, or its stand-in. Records come in the order of their branch."""
         match record.type:
             case "user":
-                self._add_prompt(record)
+                self._add_prompt(record, stand)
             case "assistant":
-                self._add_answer(record.id, self._answer(record))
+                self._add_answer(record.id, self._answer(record, stand))
             case "tool_result":
-                self._add_result(record)
+                self._add_result(record, stand)
             case "interrupt":
-                text = record.data.get("text")
-                if isinstance(text, str) and text.strip():
-                    self._add_answer(record.id, [text_block(text)])
+                self._add_answer(record.id, stand.blocks if stand else content_of(record))
             case _:
                 pass
 
-    def _add_prompt(self, record: Record) -> None:
-        blocks = blocks_of(record.data.get("content"))
+    def _add_prompt(self, record: Record, stand: Stand | None) -> None:
+        blocks = content_of(record)
         if blocks and blocks == self._prompt:
             return  # sent again after a failure, without an answer between (B58)
         self._prompt = blocks
-        self._extend("user", record.id, blocks)
+        self._extend("user", record.id, stand.blocks if stand else blocks)
 
-    def _answer(self, record: Record) -> list[Block]:
-        blocks = [_as_sent(block) for block in blocks_of(record.data.get("content"))]
+    def _answer(self, record: Record, stand: Stand | None) -> list[Block]:
+        blocks = [_as_sent(block) for block in (stand.blocks if stand else content_of(record))]
         model = record.data.get("model")
         if isinstance(model, str) and not same_model(model, self.model):
-            return [block for block in blocks if block.get("type") not in THINKING]
+            return [block for block in blocks if str(block.get("type")) not in THINKING]
         return blocks
 
     def _add_answer(self, id_: str, blocks: list[Block]) -> None:
@@ -82,10 +79,11 @@ class History:
         self._front = []
         self._prompt = None
 
-    def _add_result(self, record: Record) -> None:
+    def _add_result(self, record: Record, stand: Stand | None) -> None:
         data = record.data
         id_ = str(data.get("call_id", ""))
-        block: Block = {"type": "tool_result", "tool_use_id": id_, "content": data.get("content")}
+        content: object = stand.blocks if stand else data.get("content")
+        block: Block = {"type": "tool_result", "tool_use_id": id_, "content": content}
         if data.get("is_error"):
             block["is_error"] = True
         place = self._calls.get(id_)
@@ -130,7 +128,7 @@ def same_model(one: str, other: str) -> bool:
 
 def _as_sent(block: Block) -> Block:
     """An answer's block as a request takes it: without what only answers have."""
-    if block.get("type") in THINKING or not _has_extras(block):
+    if str(block.get("type")) in THINKING or not _has_extras(block):
         return block
     return {
         name: value

@@ -1,8 +1,9 @@
 """The repair engine: any list of messages becomes one that the Messages API takes.
 
 Pure: what is given is never changed. A valid list comes back as it is, the same object; running
-twice equals running once. Nothing is made up but R2's result, "(no output)", "(continue)" and
-placeholders that say what was removed. Every change is a finding.
+twice equals running once. Damage that concerns no more than its turn costs no more than that: the
+other turns are looked at once. Nothing is made up but R2's result, "(no output)", "(continue)"
+and placeholders that say what was removed. Every change is a finding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tui.context.fixes.draft import Draft, Item, Report
 from tui.context.fixes.media import strip_marks, thin_media
 from tui.context.fixes.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
 from tui.context.fixes.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
+from tui.context.fixes.pieces import pieces_of
 from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields
 from tui.messages import Message, blocks_of, text_block
 from tui.session.records import Finding
@@ -35,10 +37,31 @@ def repair(
     see `tui.context.view.fitting_thinking`.
     """
     switch = thinking if thinking and thinking.get("type") == "disabled" else None
-    if not check(messages, thinking=switch, tail=tail):
+    broken = check(messages, thinking=switch, tail=tail)
+    if not broken:
         return cast("list[Message]", messages), ()
+    pieces = None if switch else pieces_of(messages, broken)
+    if pieces is None:
+        return _repaired(messages, 0, switch, tail)
+    whole: list[Message] = []
+    findings: list[Finding] = []
+    for start, end, damaged in pieces:
+        piece = messages[start:end]
+        if damaged:
+            mended, found = _repaired(piece, start, None, tail if end == len(messages) else "open")
+            whole.extend(mended)
+            findings.extend(found)
+        else:
+            whole.extend(cast("Sequence[Message]", piece))
+    return whole, tuple(findings)
+
+
+def _repaired(
+    messages: Sequence[object], start: int, switch: Mapping[str, Any] | None, tail: Tail
+) -> tuple[list[Message], tuple[Finding, ...]]:
+    """Messages, the first of which is number `start` of a request, put through every step."""
     report = Report()
-    drafts = join(split_roles(_drafts(messages, report), report), report)
+    drafts = join(split_roles(_drafts(messages, report, start), report), report)
     server_pairs(drafts, report)
     drafts = join(pair(drafts, report), report)
     strip_wrong_thinking(drafts, switch, report)
@@ -67,9 +90,9 @@ def _messages(drafts: Iterable[Draft]) -> list[Message]:
     return [{"role": d.role, "content": [item.block for item in d.items]} for d in drafts]
 
 
-def _drafts(messages: Sequence[object], report: Report) -> Iterable[Draft]:
+def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Iterable[Draft]:
     """Whatever has a role and content, its blocks cleaned."""
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages, start):
         where = f"messages.{index}"
         given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
         role, content = given.get("role"), given.get("content")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tui.messages import Block, Message
@@ -31,7 +33,6 @@ def build(
     `think` is the text of a second system block, in force for this request only (K35); it also
     asks for adaptive thinking and more effort where the model has them (K37a).
     """
-    room = model.window - prompt_tokens - MARGIN_TOKENS
     deep = bool(think) and model.adaptive_thinking
     extra: list[Block] = [{"type": "text", "text": think}] if think else []
     return Request(
@@ -39,10 +40,62 @@ def build(
         system=[*_mark_last(system), *extra],
         messages=_mark_last_two(messages),
         tools=tools,
-        max_tokens=max(MARGIN_TOKENS, min(OUTPUT_TOKENS, model.max_output, room)),
+        max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": "summarized"} if deep else None,
         effort="xhigh" if deep else None,
     )
+
+
+def output_room(model: ModelInfo, prompt_tokens: int) -> int:
+    """The most output that is asked for behind a prompt of that size."""
+    room = model.window - prompt_tokens - MARGIN_TOKENS
+    return max(MARGIN_TOKENS, min(OUTPUT_TOKENS, model.max_output, room))
+
+
+def to_json(request: Request) -> dict[str, Any]:
+    """A request as `sessions view --json` prints it, ledger aside."""
+    return {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "system": request.system,
+        "messages": request.messages,
+        "tools": request.tools,
+        "thinking": request.thinking,
+    }
+
+
+def printed(request: Request) -> str:
+    """A request to be read: JSON, its parts under comments that number them and mark breakpoints.
+
+    Line breaks inside of texts are followed by real ones, so it is JSON for the eye only.
+    """
+    return "\n".join(_printed(request))
+
+
+def _printed(request: Request) -> Iterator[str]:
+    yield f"// {request.model}, at most {request.max_tokens:,} tokens of output"
+    yield f'"thinking": {json.dumps(request.thinking)}'
+    for number, tool in enumerate(request.tools, 1):
+        yield f"\n// tools · {number} of {len(request.tools)} · {tool.get('name', '')}"
+        yield _readable(tool)
+    for number, block in enumerate(request.system, 1):
+        yield f"\n// system · block {number} of {len(request.system)}{_breakpoint(block)}"
+        yield _readable(block)
+    for number, message in enumerate(request.messages, 1):
+        yield f"\n// messages · {number} of {len(request.messages)} · {message['role']}"
+        for block in message["content"]:
+            if mark := _breakpoint(block):
+                yield f"// {message['role']}{mark}"
+            yield _readable(block)
+
+
+def _breakpoint(block: Block) -> str:
+    return " · ◆ cache breakpoint: all up to the end of this block" * ("cache_control" in block)
+
+
+def _readable(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return re.sub(r"\\(.)", lambda found: found[0] + "\n    " * (found[1] == "n"), text)
 
 
 def _mark_last(blocks: Sequence[Block]) -> list[Block]:

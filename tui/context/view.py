@@ -1,24 +1,46 @@
 """The view: what the model will be sent of a record, and how each part of it stands. Pure.
 
-`records → history → repaired → checked`. Later steps (pruned, masked, summarised) stand between.
+    records → history, record by record, masked and cut ones by their stand-ins → repaired → steps
+
+Overlays name records, so they are obeyed where records become messages; the repair comes behind
+them and makes whatever they leave valid. An overlay makes the viewer start anew, since it may
+concern any turn; other records do not.
+
+A step behind the repair (pruning by age, a summary in the place of a prefix) is a pure function
+from the messages to the messages it leaves and a `Stand` for every record that it changed, by
+id. Its contract: it gets valid messages and hands back valid ones; those it does not change are
+the same objects; it looks at every message in every build, so it does next to nothing for one;
+a pinned record is not for it. It belongs into `Viewer.build`, after the settled and the recent
+messages are joined and before the tail is settled; its stands join those of the overlays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tui.context.check import check
 from tui.context.fixes.draft import place
-from tui.context.history import SPEAKING, History
+from tui.context.history import History
+from tui.context.overlay import (
+    SPEAKING,
+    Overlay,
+    Stand,
+    State,
+    overlay_in,
+    overlays_of,
+    pins_of,
+    stand,
+)
 from tui.context.repair import CONTINUE, repair
 from tui.context.rules.media import MANY_IMAGES, media_in
 from tui.context.rules.request import marks_in
+from tui.guards.clamp import Room
 from tui.messages import Message, text_block, tool_calls
 from tui.session.records import Finding, Record
 
-State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
+__all__ = ["Stand", "State", "View", "Viewer", "build", "fitting_thinking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +48,16 @@ class View:
     """Messages that the API takes: to be read, not changed, for their blocks are the record's.
 
     `findings` is what was wrong with the record; `states` how each record that speaks stands in
-    the request, by id; `thinking` the switch that fits the messages (B20).
+    the request, by id; `thinking` the switch that fits the messages (B20); `stands` what is sent
+    of records that are not sent as recorded, by id; `pinned` what nothing automatic takes away.
     """
 
     messages: list[Message]
     findings: tuple[Finding, ...]
     states: dict[str, State]
     thinking: dict[str, Any] | None = None
+    stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
+    pinned: frozenset[str] = frozenset()
 
 
 def build(
@@ -41,13 +66,15 @@ def build(
     model: str,
     thinking: Mapping[str, Any] | None = None,
     prompt_follows: bool = False,
+    room: Room | None = None,
 ) -> View:
     """The view of a branch for a request to `model`.
 
     It ends with the user: where the last word is the model's, "(continue)" follows (B15), unless
-    a prompt does. That is part of asking, not damage, so it is no finding.
+    a prompt does. That is part of asking, not damage, so it is no finding. `room` is what a
+    result may take (O17); None for the limits as written.
     """
-    viewer = Viewer()
+    viewer = Viewer(room)
     return viewer.build(records, model=model, thinking=thinking, prompt_follows=prompt_follows)
 
 
@@ -58,8 +85,10 @@ class Viewer:
     another model it starts anew.
     """
 
-    def __init__(self) -> None:
-        self._start_anew("")
+    def __init__(self, room: Room | None = None) -> None:
+        """`room` is what a single result may take, as in `build`."""
+        self._room = room
+        self._start_anew("", {})
 
     def build(
         self,
@@ -87,11 +116,17 @@ class Viewer:
             if last["role"] == "assistant" and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
         repaired: dict[str, State] = dict.fromkeys(self._hit(findings), "repaired")
-        states = self._states | repaired
-        return View(messages, findings, states, fitting_thinking(messages, thinking))
+        stands = dict(self._stands)
+        replaced: dict[str, State] = {id_: each.state for id_, each in stands.items()}
+        states = self._states | repaired | replaced
+        switch = fitting_thinking(messages, thinking)
+        return View(messages, findings, states, switch, stands, self._pinned)
 
-    def _start_anew(self, model: str) -> None:
+    def _start_anew(self, model: str, overlays: dict[str, Overlay]) -> None:
         self._told = History(model)
+        self._overlays = overlays
+        self._stands: dict[str, Stand] = {}
+        self._pinned: frozenset[str] = frozenset()
         self._last: Record | None = None
         self._count = 0
         self._states: dict[str, State] = {}
@@ -105,12 +140,19 @@ class Viewer:
         grown = len(records) >= self._count and (
             not self._count or records[self._count - 1] is self._last
         )
-        if not grown or model != self._told.model:
-            self._start_anew(model)
+        fresh = records[self._count :] if grown else records
+        if not grown or model != self._told.model or any(map(overlay_in, fresh)):
+            self._start_anew(model, overlays_of(records))
+        if any(record.type == "pin" for record in records[self._count :]):
+            self._pinned = pins_of(records)
         for record in records[self._count :]:
-            self._told.add(record)
-            if record.type in SPEAKING:
-                self._states[record.id] = "cut" if record.data.get("receipt") else "full"
+            if record.type not in SPEAKING:
+                continue
+            stands = stand(record, self._overlays.get(record.id), self._room)
+            if stands:
+                self._stands[record.id] = stands
+            self._told.add(record, stands)
+            self._states[record.id] = "cut" if record.data.get("receipt") else "full"
         self._count = len(records)
         self._last = records[-1] if records else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ SUFFIX = (
     "request smaller chunks (offset/limit) or specific sections]"
 )
 PLACEHOLDER = "[tool output truncated]"
+CEILING_CHARS = 400_000
+FLOOR_CHARS = 2_000
 
 _SUFFIX_LINES = 2
 _ENDS_LINES = 5
@@ -71,6 +74,29 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
         cut = head_bytes(head_lines(text, reserved.lines), reserved.bytes)
         return [*kept, cut + SUFFIX, *[PLACEHOLDER] * later]
     return kept
+
+
+def clamp_text(text: str, room: Room, keep: Keep = "head") -> str:
+    """One plain text within `room` (O12): a partial update, the message of an error."""
+    return clamp([text], room, keep)[0]
+
+
+def ceiling(texts: Sequence[str], most: int = CEILING_CHARS) -> Sequence[str]:
+    """The text blocks of one result within `most` characters in all (O16).
+
+    Each keeps its share of them, in proportion to its length, and at least FLOOR_CHARS. A cut
+    block ends with SUFFIX, which counts. Returns `texts` itself where they fit. It binds only
+    where the clamp is configured up.
+    """
+    total = sum(map(len, texts))
+    if total <= most:
+        return texts
+    cut = [_share_of(text, max(FLOOR_CHARS, len(text) * most // total)) for text in texts]
+    return texts if all(map(operator.is_, cut, texts)) else cut
+
+
+def _share_of(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - len(SUFFIX)] + SUFFIX
 
 
 def _fits(texts: Sequence[str], room: Room) -> bool:

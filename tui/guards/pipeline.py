@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,11 @@ from pathlib import Path
 from tui import tokens
 from tui.config import Guard
 from tui.guards import spill as spilling
-from tui.guards.clamp import Room, clamp
+from tui.guards.clamp import CEILING_CHARS, Room, ceiling, clamp
 from tui.guards.receipt import Keep, Receipt, Size, Stage
 from tui.guards.share import share, threshold
-from tui.guards.spill import Copy
-from tui.guards.text import byte_length, line_count
+from tui.guards.spill import Copy, Disk, joined
+from tui.guards.text import byte_length, encode, line_count
 from tui.messages import Block, RawOutput, ToolOutput, text_block
 
 TOOL_BYTES: Mapping[str, int] = {
@@ -38,6 +39,8 @@ class GuardLimits:
     clamp_bytes: int = 51_200
     clamp_lines: int = 2000
     share_tokens: int = 38_400
+    memory_chars: int = 200_000
+    disk: Disk = field(default_factory=Disk)
 
     @classmethod
     def of(cls, config: Guard, *, window: int) -> GuardLimits:
@@ -49,6 +52,8 @@ class GuardLimits:
             clamp_bytes=config.clamp_bytes,
             clamp_lines=config.clamp_lines,
             share_tokens=threshold(window, config.token_share),
+            memory_chars=config.memory_chars,
+            disk=Disk(config.spill_max_bytes, config.spill_min_free_bytes),
         )
 
     def bytes_of(self, tool: str) -> int:
@@ -57,7 +62,7 @@ class GuardLimits:
     @property
     def page_bytes(self) -> int:
         """A page of read_file that no stage cuts (L21): a token has at least one byte."""
-        return min(self.clamp_bytes, self.share_tokens)
+        return min(self.clamp_bytes, self.share_tokens, self.bytes_of("read_file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +79,47 @@ async def guard(
     """Bring one result within all limits. Off the event loop where there is work to do.
 
     `spill` is where the full copy goes when something is cut; a copy that the tool has written
-    itself (`output.full`) is used as it is. What is measured is the raw output. Content under
-    every limit is returned as it is.
+    itself (`output.full`) is used as it is, and removed where nothing is cut. What is measured
+    is the raw output. Content under every limit is returned as it is.
     """
-    texts = [str(b.get("text", "")) for b in output.content if b.get("type") == "text"]
+    texts = _texts(output)
     size = sum(map(byte_length, texts))
-    small = size <= min(limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens)
-    whole = output.raw is None and output.full is None
-    if whole and small and sum(map(line_count, texts)) <= limits.clamp_lines:
+    small = size <= min(
+        limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens, CEILING_CHARS
+    )
+    if (
+        output.full is None
+        and _whole(output, limits.bytes_of(tool))
+        and small
+        and sum(map(line_count, texts)) <= limits.clamp_lines
+    ):
         return Guarded(output.content, None)
     cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits)
     return await asyncio.to_thread(cut, spill_over=limits.bytes_of(tool))
+
+
+async def left_behind(
+    output: ToolOutput, shown: str, *, spill: Path, limits: GuardLimits
+) -> Receipt | None:
+    """The receipt of a call that was interrupted: the model gets `shown` and nothing else.
+
+    What the tool had put out is kept whole. None where that was nothing.
+    """
+    texts = _texts(output)
+    raw = output.raw or RawOutput(sum(map(byte_length, texts)), sum(map(line_count, texts)))
+    if not raw.bytes:
+        return None
+    receipt = partial(_receipt, output, texts, [shown], raw=raw, stages=("spill",), keep="head")
+    return await asyncio.to_thread(receipt, spill=spill, limits=limits)
+
+
+def _texts(output: ToolOutput) -> list[str]:
+    return [str(b.get("text", "")) for b in output.content if b.get("type") == "text"]
+
+
+def _whole(output: ToolOutput, most: int) -> bool:
+    """Whether the content is all there was, or a cleaner rendition of not too much."""
+    return output.raw is None or (not output.raw.partial and output.raw.bytes <= most)
 
 
 def _cut(
@@ -98,13 +133,13 @@ def _cut(
 ) -> Guarded:
     size = sum(map(byte_length, texts))
     stages: list[Stage] = []
-    copy = _copy_of(output)
+    copy = _copy_of(output, texts)
     raw = output.raw or RawOutput(size, sum(map(line_count, texts)))
     if output.raw is None and copy is not None:
         raw = RawOutput(copy.bytes, copy.lines, partial=True)
     shown = texts
     if texts and (raw.partial or raw.bytes > spill_over):
-        copy = copy or spilling.write_copy(texts, spill)
+        copy = copy or _write(output, texts, spill, limits)
         stages.append("spill")
         code = output.details.get("exit_code")
         shown = [
@@ -118,48 +153,90 @@ def _cut(
                 ends=keep == "ends",
             )
         ]
-    clamped = clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep)
+    clamped = ceiling(clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep))
     if clamped is not shown:
         stages.append("clamp")
     shared = share(clamped, limits.share_tokens, keep)
     if shared is not clamped:
         stages.append("share")
     if not stages:
+        if output.full is not None:
+            output.full.unlink(missing_ok=True)
         return Guarded(output.content, None)
-    copy = copy or spilling.write_copy(texts, spill)
-    receipt = Receipt(
+    receipt = _receipt(
+        output,
+        texts,
+        shared,
+        raw=raw,
         stages=tuple(stages),
-        total=Size(raw.bytes, raw.lines, _tokens(texts, raw.bytes, size)),
+        copy=copy,
+        keep=keep,
+        spill=spill,
+        limits=limits,
+    )
+    return Guarded(_replaced(output.content, shared), receipt)
+
+
+def _receipt(
+    output: ToolOutput,
+    texts: Sequence[str],
+    shown: Sequence[str],
+    *,
+    raw: RawOutput,
+    stages: tuple[Stage, ...],
+    copy: Copy | None = None,
+    keep: Keep,
+    spill: Path,
+    limits: GuardLimits,
+) -> Receipt:
+    """What was cut. Sees to it that there is a full copy."""
+    copy = copy or _copy_of(output, texts) or _write(output, texts, spill, limits)
+    return Receipt(
+        stages=stages,
+        total=Size(raw.bytes, raw.lines, _tokens(texts, raw, copy)),
         shown=Size(
-            sum(map(byte_length, shared)),
-            sum(map(line_count, shared)),
-            sum(map(tokens.count, shared)),
+            sum(map(byte_length, shown)),
+            sum(map(line_count, shown)),
+            sum(map(tokens.count, shown)),
         ),
         kept=keep,
         path=copy.path,
         sha256=copy.sha256,
         bytes_kept=copy.bytes,
     )
-    return Guarded(_replaced(output.content, shared), receipt)
 
 
-def _copy_of(output: ToolOutput) -> Copy | None:
+def _write(output: ToolOutput, texts: Sequence[str], spill: Path, limits: GuardLimits) -> Copy:
+    """The full copy: the bytes as they came where they are at hand, else the text."""
+    data = output.raw.data if output.raw else None
+    return spilling.write_copy(encode(joined(texts)) if data is None else data, spill, limits.disk)
+
+
+def _copy_of(output: ToolOutput, texts: Sequence[str]) -> Copy | None:
     """The full copy that the tool has made, or could not make; None where it left that to us."""
     raw = output.raw
     lost = raw.lost if raw else ""
-    if output.full is None:
-        return Copy(error=lost or "no reason is known") if raw and raw.partial else None
-    copy = spilling.measure_copy(output.full)
-    if lost and copy.path:
-        kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
-        return replace(copy, error=f"{kept}: {lost}")
-    return copy
+    if output.full is not None:
+        copy = spilling.measure_copy(output.full)
+        if lost and copy.path:
+            kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
+            return replace(copy, error=f"{kept}: {lost}")
+        return copy
+    at_hand = raw is None or raw.data is not None or (texts and not raw.partial and not lost)
+    return None if at_hand else Copy(error=lost or "no reason is known")
 
 
-def _tokens(texts: Sequence[str], total_bytes: int, held_bytes: int) -> int:
-    """Tokens of the raw output; scaled up where only a part of it is in memory."""
-    counted = sum(map(tokens.count, texts))
-    return counted if total_bytes <= held_bytes else counted * total_bytes // max(1, held_bytes)
+def _tokens(texts: Sequence[str], raw: RawOutput, copy: Copy) -> int:
+    """Tokens of the raw output. Above 2 MB an estimate, by the part that is in memory."""
+    held = sum(map(byte_length, texts))
+    if raw.data is not None:
+        return tokens.count(raw.data.decode(errors="replace"))
+    if raw.bytes == held:
+        return sum(map(tokens.count, texts))
+    if copy.path is not None and raw.bytes == copy.bytes <= tokens.SAMPLE_CHARS:
+        with suppress(OSError):
+            return tokens.count(copy.path.read_bytes().decode(errors="replace"))
+    return sum(map(tokens.count, texts)) * raw.bytes // max(1, held)
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:

@@ -5,6 +5,7 @@ The only part of the guards that touches the disk; everything here runs in a thr
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Sequence
@@ -12,10 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.errors import StorageError
-from tui.guards.text import encode, head_bytes, tail_bytes
+from tui.guards.text import head_bytes, tail_bytes
 from tui.private import private_file
 
 TAIL_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """How much a full copy may take, and what must stay free on the disk (L29)."""
+
+    most: int = 4 * 1024**3
+    min_free: int = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +45,38 @@ def joined(texts: Sequence[str]) -> str:
     return "\n".join(f"--- block {n} ---\n{text}" for n, text in enumerate(texts, 1))
 
 
-def write_copy(texts: Sequence[str], path: Path) -> Copy:
+def write_copy(data: bytes, path: Path, disk: Disk) -> Copy:
     """Write the raw output to `path` (0600), or beside it where another result has that name.
 
-    Never raises: a copy that could not be written says why (L12).
+    Never raises: a copy that could not be written, or not as a whole, says why (L12, L29).
     """
-    data = encode(joined(texts))
+    error = ""
+    whole, data = len(data), data[: disk.most]
     lines = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
     try:
         with private_file(path) as file:
             path = Path(str(file.name))
             try:
+                if free_bytes(file.fileno()) - len(data) < disk.min_free:
+                    raise OSError(errno.ENOSPC, "the disk is nearly full")  # noqa: TRY301
                 file.write(data)
                 file.flush()
                 os.fdatasync(file.fileno())
             except OSError:
                 path.unlink(missing_ok=True)  # a part of it would be taken for the whole
                 raise
-    except (OSError, StorageError) as error:
-        return Copy(error=str(error))
-    return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines)
+    except (OSError, StorageError) as failed:
+        return Copy(error=(isinstance(failed, OSError) and failed.strerror) or str(failed))
+    if whole > len(data):
+        most = human_size(disk.most)
+        error = f"only the first {human_size(len(data))} are in {path}: the limit is {most}"
+    return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
+
+
+def free_bytes(file: int) -> int:
+    """What the disk of an open file has left for us."""
+    disk = os.fstatvfs(file)
+    return disk.f_bavail * disk.f_frsize
 
 
 def measure_copy(path: Path) -> Copy:

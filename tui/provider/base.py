@@ -1,18 +1,38 @@
 """The provider port: a request goes in, stream parts come out.
 
+    failover(retry(adapter | practice))        the order in which the decorators stand
+
 A stream yields, per attempt, one `AttemptStarted`, then deltas, and ends with one `Completed`.
-When an attempt fails and another will follow, a `RetryScheduled` stands between them, and every
-delta since the last `AttemptStarted` is void. When no other follows, `ProviderError` is raised.
-Closing the iterator (or cancelling its task) ends the request.
+`Alive` may stand anywhere after the `AttemptStarted`.
+
+When an attempt fails and another will follow, a `RetryScheduled` stands between them; when
+another model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is void
+then, and the part says what became of it (class, request id, characters received), enough for
+one line. When nothing follows, `ProviderError` is raised, which says the same. Closing the
+iterator (or cancelling its task) ends the request.
+
+What whoever asks does with the error is decided by its fields, never by its text:
+
+- `park_until` is set: the server wants to see the request no sooner, and that is further off
+  than the policy waits. Record the moment and send the same request again then (R15).
+- `error_class` "context_overflow": first, where `overflow.output_room(margin)` gives a number,
+  send the request again with that `max_tokens` (O28); otherwise `overflow.input_tokens` and
+  `.limit` are the true sizes to shorten to, where the server named them. An error of a model
+  that was only switched to never comes up: the error is that of the model first asked for (O29).
+- "payload_too_large": bytes, not tokens: images first (O31).
+- "invalid_request": the same request fails again; change it before it is sent (R12, R13).
+
+A person who will not wait: `tui.provider.retry.RetryControl`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from tui.errors import ErrorClass
+from tui.errors import ErrorClass, ProviderError
 from tui.messages import Block, Message, Usage
 
 
@@ -72,7 +92,8 @@ class RetryScheduled:
     """An attempt failed and the next starts in `delay_s` seconds.
 
     `attempt` is the number of the coming retry, 1 to `max_attempts`; `status` is None without
-    an HTTP answer.
+    an HTTP answer. `request_id` is the failed attempt's, `received` the characters that it had
+    streamed (text, thinking and tool input), which are void.
     """
 
     attempt: int
@@ -81,6 +102,33 @@ class RetryScheduled:
     reason: str
     status: int | None
     error_class: ErrorClass
+    request_id: str | None = None
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSwitched:
+    """The request goes to the model `new` from now on; `old` was asked before.
+
+    `error` is why, with `received` and the rest as in `RetryScheduled`; None on the way back.
+    `back_at` is when the model first asked for may be asked again, None where that is now or
+    not known.
+    """
+
+    old: str
+    new: str
+    reason: str
+    error: ProviderError | None = None
+    back_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The server is there, but sent no delta (a ping, a signature); at most one a second.
+
+    The seconds since the last part of any kind are the seconds since the last sign of life, give
+    or take that one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +147,24 @@ class Completed:
 
 
 StreamPart: TypeAlias = (
-    AttemptStarted | TextDelta | ThinkingDelta | ToolInputDelta | RetryScheduled | Completed
+    AttemptStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolInputDelta
+    | Alive
+    | RetryScheduled
+    | ModelSwitched
+    | Completed
 )
+
+
+def characters(part: StreamPart) -> int:
+    """How many characters of an answer a part carries."""
+    match part:
+        case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(json=text):
+            return len(text)
+        case _:
+            return 0
 
 
 class Provider(Protocol):
@@ -110,6 +174,14 @@ class Provider(Protocol):
         """Send a request and yield its parts; see the module's text for the order.
 
         Raises ProviderError, or CredentialsError before anything is sent.
+        """
+        ...
+
+    async def count_tokens(self, request: Request) -> int:
+        """The input tokens of a request, as the model's side counts them.
+
+        Raises what `stream` would. Not every server can count: whoever only wants a figure
+        falls back on an estimate (R11).
         """
         ...
 

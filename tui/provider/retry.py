@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Final
 
 from tui.clock import Clock
@@ -17,21 +20,68 @@ from tui.provider.base import (
     Request,
     RetryScheduled,
     StreamPart,
+    characters,
 )
 
+_log = logging.getLogger(__name__)
+
 JITTER: Final = 0.25
+
+LONGEST_PARK_S: Final = 366 * 86_400.0
+"""No server's word is kept for longer; a figure beyond it is no time to wait for."""
+
+
+class RetryControl:
+    """What a person may do about a wait: the keys and commands of the retry banner.
+
+    The methods say whether anything was waiting.
+    """
+
+    def __init__(self) -> None:
+        self._woken: asyncio.Event | None = None
+        self._switch = False
+
+    def retry_now(self) -> bool:
+        """Send the request again at once."""
+        return self._wake()
+
+    def other_model(self) -> bool:
+        """Give this model up: the error is raised with `switch`, for the failover to act on."""
+        self._switch = self._wake()
+        return self._switch
+
+    async def wait(self, clock: Clock, seconds: float) -> bool:
+        """Wait. Returns whether another model was asked for; for `Retrying` alone."""
+        self._woken, self._switch = asyncio.Event(), False
+        waits: list[asyncio.Task[object]] = [
+            asyncio.create_task(wait) for wait in (clock.sleep(seconds), self._woken.wait())
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._woken = None
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        return self._switch
+
+    def _wake(self) -> bool:
+        if self._woken is None:
+            return False
+        self._woken.set()
+        return True
 
 
 class Retrying:
     """A provider whose failed requests are sent again. Implements `Provider`.
 
     Retried is what the error itself calls retryable, `retry.max_attempts` times at most; then
-    the last error is raised as it came. A server that says when it wants to see the request
-    again is obeyed as long as its waits for one request add up to `max_wait_s` seconds at most,
-    without that as long as none is above `retry.max_delay_ms`. Longer ones are not waited for:
-    the error, with `retry_after` and a hint that says when, is raised at once. What was streamed
-    before a failure is void; the parts say so by a `RetryScheduled` and the next
-    `AttemptStarted`.
+    the last error is raised as it came, with `received`. A server that says when it wants to see
+    the request again is obeyed to the second as long as its waits for one request add up to
+    `max_wait_s` at most, without that as long as none is above `retry.max_delay_ms`. Longer ones
+    are not waited for: the error, with `retry_after`, `park_until` and a hint that says when, is
+    raised at once, by the last attempt too. What was streamed before a failure is void; the
+    parts say so by a `RetryScheduled` and the next `AttemptStarted`.
     """
 
     def __init__(
@@ -41,40 +91,59 @@ class Retrying:
         retry: Retry,
         clock: Clock,
         max_wait_s: float | None = None,
+        control: RetryControl | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._provider = provider
         self._retry = retry
         self._clock = clock
         self._max_wait_s = max_wait_s
+        self._control = control or RetryControl()
         self._rng = rng or random.Random()  # noqa: S311 (spreads load, guards nothing)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         failures, waited = 0, 0.0
         while True:
+            received = 0
             try:
                 async with aclosing(self._provider.stream(request)) as parts:
                     async for part in parts:
+                        received += characters(part)
                         if isinstance(part, AttemptStarted):
                             yield AttemptStarted(failures + 1, part.model)
                         else:
                             yield part
                 return  # noqa: TRY300 (the way out of the loop)
             except ProviderError as error:
-                if not error.retryable or failures >= self._retry.max_attempts:
-                    raise
+                error.received = received
+                failed, wait = error, self._wait(error, failures, waited)
+            failures += 1
+            waited += wait if failed.retry_after is not None else 0.0
+            yield RetryScheduled(
+                attempt=failures,
+                max_attempts=self._retry.max_attempts,
+                delay_s=wait,
+                reason=failed.message,
+                status=failed.status,
+                error_class=failed.error_class,
+                request_id=failed.request_id,
+                received=received,
+            )
+            if await self._control.wait(self._clock, wait):
+                failed.switch = True
+                raise failed
+
+    async def count_tokens(self, request: Request) -> int:
+        """As the provider's; failures are retried in the same way, without a word (R14)."""
+        failures, waited = 0, 0.0
+        while True:
+            try:
+                return await self._provider.count_tokens(request)
+            except ProviderError as error:
                 wait = self._wait(error, failures, waited)
-                waited += wait if error.retry_after is not None else 0.0
                 failures += 1
-                coming = RetryScheduled(
-                    attempt=failures,
-                    max_attempts=self._retry.max_attempts,
-                    delay_s=wait,
-                    reason=error.message,
-                    status=error.status,
-                    error_class=error.error_class,
-                )
-            yield coming
+                waited += wait if error.retry_after is not None else 0.0
+                _log.info("counting tokens again in %.1f s: %s", wait, error.message)
             await self._clock.sleep(wait)
 
     async def load(self) -> None:
@@ -87,24 +156,32 @@ class Retrying:
         await self._provider.aclose()
 
     def _wait(self, error: ProviderError, failures: int, waited: float) -> float:
-        """Seconds until the next attempt. Raises `error` when the server asks for too many.
+        """Seconds until the next attempt. Raises `error` when there is none.
 
         `waited` is what the server has asked for before.
         """
-        if error.retry_after is None:
-            return backoff_s(self._retry, failures, self._rng)
-        if self._max_wait_s is None:
-            left = self._retry.max_delay_ms / 1000
-        else:
-            left = self._max_wait_s - waited
-        if error.retry_after > left:
-            wait = _duration(error.retry_after)
+        if not error.retryable:
+            raise error
+        if error.retry_after is not None and error.retry_after > self._patience(waited):
+            error.park_until = self._clock.now() + timedelta(
+                seconds=min(error.retry_after, LONGEST_PARK_S)
+            )
             other = "now with another model (/model)"
             if self._max_wait_s is not None:
                 other = "waited for with a larger --max-wait"
-            error.hint = f"It can be tried again in {wait}, or {other}."
+            error.hint = f"It can be tried again in {duration(error.retry_after)}, or {other}."
             raise error
+        if failures >= self._retry.max_attempts:
+            raise error
+        if error.retry_after is None:
+            return backoff_s(self._retry, failures, self._rng)
         return error.retry_after
+
+    def _patience(self, waited: float) -> float:
+        """The longest wait that a server may ask for now, in seconds."""
+        if self._max_wait_s is None:
+            return self._retry.max_delay_ms / 1000
+        return self._max_wait_s - waited
 
 
 def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:
@@ -113,7 +190,7 @@ def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:
     return min(base * rng.uniform(1 - JITTER, 1 + JITTER), retry.max_delay_ms) / 1000
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20 min`."""
     whole = int(-(-seconds // 1))
     if whole < 120:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -15,16 +14,15 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
-from textual.worker import Worker
 
 from tui.clock import Clock
 from tui.screens import layout
+from tui.screens.output_side import OutputSide
+from tui.screens.phase import FRAMES_PER_S, Phase
 from tui.widgets.context_meter import ContextMeter, MeterState
-from tui.widgets.figures import duration
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
 from tui.widgets.notice import NoticeLine
-from tui.widgets.plain import one_line
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 from tui.widgets.queued import Queued
@@ -43,10 +41,6 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-FRAMES_PER_S = 4
-SILENCE_S = 5
-"""Seconds without a byte from the model from which on they are counted."""
 WIDE = 100
 TALL = 22
 LEFT_MIN, SIDE_MIN = 40, 30
@@ -76,9 +70,6 @@ _WHAT = (
     "Say what shall be done, in your own words. It reads, searches, edits and runs commands in"
     " this folder, and asks before it changes anything."
 )
-_NO_OUTPUT = """\
-What tools print appears here while they run.
-Enter on a tool call in the conversation shows its output again."""
 
 
 def _intro(version: str) -> Content:
@@ -103,7 +94,6 @@ class ChatScreen(Screen[None]):
     """
 
     conversation: Conversation
-    output: OutputView
     todos: TodoList
     retry: RetryBanner
 
@@ -121,7 +111,7 @@ class ChatScreen(Screen[None]):
         version: str = "",
         layout_file: Path | None = None,
     ) -> None:
-        super().__init__(classes="-fresh -no-output")
+        super().__init__(classes="-fresh")
         self._version = version
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
@@ -130,18 +120,14 @@ class ChatScreen(Screen[None]):
         self.queued = Queued(id="queued")
         self.notice = NoticeLine(id="notice")
         self.splitter = Splitter(id="splitter")
-        self.output_rule = PaneRule("output", id="output-rule")
-        self.meter_rule = PaneRule("context", id="meter-rule")
+        self.side = OutputSide(id="side")
+        self.meter_line = ContextMeter(compact=True, id="meter-line")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
-        self._meters = (ContextMeter(id="meter"), ContextMeter(compact=True, id="meter-line"))
-        self._phase = ""
-        self._since = 0.0
-        self._heard: float | None = None
+        self._phase = Phase(clock, self.prompt_rule)
         self._spin: Timer | None = None
         self._find: FindBar | None = None
-        self._reading: Worker[None] | None = None
         self._layout_file = layout_file
         self._layout = layout.load(layout_file) if layout_file else layout.Layout()
         self.set_class(not self._layout.open, "-side-closed")
@@ -151,7 +137,6 @@ class ChatScreen(Screen[None]):
         self.add_class(
             "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
         )
-        meter, meter_line = self._meters
         yield self.header
         with Horizontal(id="body"):
             with Vertical(id="left"):
@@ -159,14 +144,9 @@ class ChatScreen(Screen[None]):
                 yield Static(_intro(self._version), id="intro", markup=False)
                 yield self.queued
                 yield self.notice
-                yield meter_line
+                yield self.meter_line
             yield self.splitter
-            with Vertical(id="side"):
-                yield self.output_rule
-                yield Static(id="output-badge", markup=False)
-                yield Static(_NO_OUTPUT, id="no-output", markup=False)
-                yield self.meter_rule
-                yield meter
+            yield self.side
         yield self.prompt_rule
         with Horizontal(id="prompt-row"):
             yield Static("❯", id="caret", markup=False)
@@ -175,59 +155,59 @@ class ChatScreen(Screen[None]):
         yield self.status
 
     def on_mount(self) -> None:
-        self._spin = self.set_interval(1 / FRAMES_PER_S, self._draw_phase, pause=True)
+        self._spin = self.set_interval(1 / FRAMES_PER_S, self._tick, pause=True)
         self.idle()
         self.show_mode("ask")
 
     async def furnish(self) -> None:
         """Add what the first frame does without. Called once, before a session is shown."""
         from tui.widgets.conversation.view import Conversation  # noqa: PLC0415
-        from tui.widgets.output_view import OutputView  # noqa: PLC0415
         from tui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
         from tui.widgets.todos import TodoList  # noqa: PLC0415
 
         self.conversation = Conversation(id="conversation")
         self.todos = TodoList(id="todos")
         self.retry = RetryBanner(self.clock, id="retry")
-        self.output = OutputView(id="output")
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
             left = self.query_one("#left")
             await left.mount(self.conversation, self.todos, after="#intro")
             await left.mount(self.retry, after="#queued")
-            await self.query_one("#side").mount(self.output, after="#no-output")
+            await self.side.furnish()
 
     def on_resize(self) -> None:
         self._arrange()
 
     @property
     def busy(self) -> bool:
-        return bool(self._phase)
+        return bool(self._phase.what)
+
+    @property
+    def output(self) -> OutputView:
+        return self.side.output
+
+    @property
+    def output_rule(self) -> PaneRule:
+        return self.side.rule
 
     def work(self, phase: str, *, listening: bool = False) -> None:
         """Something is going on: say what, and since when. `listening`: a byte of the model's
         answer has just come, or the wait for the first one has begun."""
-        self._heard = self.clock.monotonic() if listening else None
-        if phase == self._phase:
-            return
-        if not self._phase:
-            self._since = self.clock.monotonic()
+        if not self.busy:
             self._hints(BUSY_HINTS, "Type ahead: it is sent when the agent can take it")
             if self._spin:
                 self._spin.resume()
-        self._phase = phase
-        self._draw_phase()
+        if self._phase.enter(phase, listening=listening):
+            self._tick()
 
     def idle(self) -> None:
         """Nothing is going on any more."""
-        self._phase = ""
+        self._phase.leave()
         if self._spin:
             self._spin.pause()
-        self.prompt_rule.title = Content("")
         self._hints(IDLE_HINTS, "What shall be done?  / for commands, ! for the shell")
 
     def measure(self, state: MeterState) -> None:
-        for meter in self._meters:
-            meter.state = state
+        self.side.meter.state = self.meter_line.state = state
 
     def show_mode(self, mode: Mode) -> None:
         text, style = MODES[mode]
@@ -251,46 +231,11 @@ class ChatScreen(Screen[None]):
         whole: bool = False,
     ) -> None:
         """Show what a tool printed, or its diff. `whole`: all of it, where `receipt` knows."""
-        self.remove_class("-no-output")
-        self._stop_reading()
-        self.badge_output(receipt)
-        self.output_rule.title = Content.assemble(
-            ("output · ", "$text-muted"), (one_line(title), "$foreground")
-        )
-        self.output.show(title, text, diff=diff)
-        if whole and receipt and receipt.get("path"):
-            self._reading = self.run_worker(self._show_whole(title, receipt))
+        self.side.show(title, text, diff=diff, receipt=receipt, whole=whole)
 
-    def _stop_reading(self) -> None:
-        if self._reading:
-            self._reading.cancel()
-            self._reading = None
-
-    def badge_output(self, receipt: dict[str, Any] | None, kept: str = "full copy kept") -> None:
-        """Say what was cut of the output that is shown, and what is left of the rest."""
-        from tui.widgets.conversation.draw import shrunk  # noqa: PLC0415 - not for the first frame
-
-        text = shrunk(receipt) if receipt else ""
-        if receipt and receipt.get("path"):
-            text += f" · {kept}"
-        self.query_one("#output-badge", Static).update(Content(text))
-        self.set_class(bool(text), "-cut")
-
-    async def _show_whole(self, title: str, receipt: dict[str, Any]) -> None:
-        from tui.widgets.full_copy import pieces  # noqa: PLC0415
-
-        self.badge_output(receipt, "reading the full copy")
-        reading = pieces(Path(str(receipt["path"])))
-        try:
-            piece = await asyncio.to_thread(next, reading, None)
-            self.output.show(title, "")
-            while piece is not None:
-                self.output.write(piece)
-                piece = await asyncio.to_thread(next, reading, None)
-        except (OSError, ValueError):
-            self.badge_output(receipt, "the full copy is gone")
-        else:
-            self.badge_output(receipt, "this is the full copy")
+    def badge_output(self, receipt: dict[str, Any] | None) -> None:
+        """Say what was cut of the output that is shown."""
+        self.side.badge(receipt)
 
     def toggle_output(self) -> None:
         if self.has_class("-narrow"):
@@ -304,7 +249,7 @@ class ChatScreen(Screen[None]):
 
     def action_widen(self, cells: int) -> None:
         """Make the conversation wider, by so many cells."""
-        side = self.query_one("#side")
+        side = self.side
         if side.display and not self.has_class("-narrow"):
             self.resize_side((side.size.width - cells) / self.size.width)
 
@@ -313,11 +258,7 @@ class ChatScreen(Screen[None]):
         self.conversation.clear()
         self.conversation.extend(items)
         self.set_class(not items, "-fresh")
-        self.add_class("-no-output")
-        self._stop_reading()
-        self.badge_output(None)
-        self.output.clear()
-        self.output_rule.title = Content.styled("output", "$text-muted")
+        self.side.clear()
         self.measure(MeterState())
         self.todos.todos = ()
         self.queued.texts = ()
@@ -397,21 +338,10 @@ class ChatScreen(Screen[None]):
         self.status.state = replace(self.status.state, hints=hints)
         self.prompt.placeholder = placeholder
 
-    def _draw_phase(self) -> None:
-        if not self._phase:
-            return
-        now = self.clock.monotonic()
-        silent = now - self._heard if self._heard is not None else 0.0
-        silence = f"  nothing heard for {duration(silent)}" if silent >= SILENCE_S else ""
-        glyph = SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
-        self.prompt_rule.title = Content.assemble(
-            (f"{glyph} ", "bold $text-primary"),
-            (self._phase, "$foreground"),
-            (f"  {duration(now - self._since)}", "$text-muted"),
-            (silence, "$text-muted"),
-        )
-        if self.query("#conversation"):
-            self.conversation.tick(now)
+    def _tick(self) -> None:
+        self._phase.draw()
+        if self.busy and self.query("#conversation"):
+            self.conversation.tick(self.clock.monotonic())
 
     def _keep(self, wanted: layout.Layout) -> None:
         self._layout = wanted
@@ -421,7 +351,7 @@ class ChatScreen(Screen[None]):
 
     def _arrange(self) -> None:
         """Lay the panes out, and draw the lines between them to fit."""
-        side, width = self.query_one("#side"), self.size.width
+        side, width = self.side, self.size.width
         if width >= WIDE:
             wanted = round(width * self._layout.side)
             side.styles.width = max(SIDE_MIN, min(wanted, width - LEFT_MIN - 1))
@@ -433,4 +363,4 @@ class ChatScreen(Screen[None]):
     def _join_rules(self) -> None:
         shown = self.splitter.display
         self.prompt_rule.joint = self.splitter.region.x if shown else None
-        self.splitter.joints = frozenset({self.meter_rule.region.y - self.splitter.region.y})
+        self.splitter.joints = frozenset({self.side.meter_rule.region.y - self.splitter.region.y})

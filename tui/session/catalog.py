@@ -1,64 +1,62 @@
 """Which sessions there are: listed, named by a prefix, or the newest of a folder.
 
-Everything here blocks. Long files are not read whole: their ends are, and their lines counted.
+Everything here blocks. What lists show comes from the index, as far as that is up to date.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TypeAlias
 
 from tui.errors import SessionError
-from tui.messages import Usage, blocks_of, tool_calls
 from tui.paths import Folders
-from tui.session.lines import Findings, Line, parse, split
-from tui.session.reader import Loaded, assemble, open_session, read
-from tui.session.records import Record, is_ours
-from tui.session.session import title_of
+from tui.session.describe import Entry, describe, id_of
+from tui.session.lines import Findings, parse, split
+from tui.session.reader import open_session
+from tui.session.records import is_ours
 
-State: TypeAlias = Literal["ok", "interrupted", "parked", "needs_repair", "unreadable"]
+__all__ = [
+    "Entry",
+    "Found",
+    "check_ours",
+    "describe",
+    "entries",
+    "files",
+    "id_of",
+    "newest",
+    "resolve",
+    "scan",
+]
 
-WHOLE = 1024 * 1024
-"""Files up to this size are read whole."""
-
-_END = 128 * 1024
-_CHUNK = 1024 * 1024
-_MESSAGES = (b'\n{"type":"user",', b'\n{"type":"assistant",')
 _CANDIDATES = 10
 
+Found: TypeAlias = tuple[int, str, int]
+"""A session file: when it was changed (ns), its path, its size."""
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of `sessions list`. `tokens` is what the context held after the last answer."""
-
-    id: str
-    path: str
-    title: str
-    cwd: str
-    created: str
-    updated: str
-    messages: int
-    tokens: int
-    state: State
-    problems: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"problems": list(self.problems)}
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many files have been read, and of how many."""
 
 
-def entries(folders: Folders, workspace: Path | None = None) -> list[Entry]:
+def entries(
+    folders: Folders, workspace: Path | None = None, *, progress: Progress | None = None
+) -> list[Entry]:
     """The sessions of a workspace, or all of them, the one used last first."""
-    return [describe(path) for path in files(folders, workspace)]
+    from tui.session import index  # noqa: PLC0415 - it needs sqlite, and nothing else here does
+
+    return index.entries(folders.cache, scan(folders, workspace), progress)
 
 
 def files(folders: Folders, workspace: Path | None = None) -> list[Path]:
     """The session files of a workspace, or all of them, the one written last first."""
+    return [Path(path) for _, path, _ in scan(folders, workspace)]
+
+
+def scan(folders: Folders, workspace: Path | None = None) -> list[Found]:
+    """The session files of a workspace, or all of them, with their state; newest first."""
     roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
-    found = [(changed, path) for root in roots for changed, path in _files_in(root)]
-    return [path for _, path in sorted(found, reverse=True)]
+    return sorted((found for root in roots for found in _files_in(root)), reverse=True)
 
 
 def newest(folders: Folders, workspace: Path) -> Path | None:
@@ -112,38 +110,6 @@ def check_ours(path: Path, folders: Folders) -> None:
         )
 
 
-def id_of(path: Path) -> str:
-    """The session id in a file's name, `<time>-<id>.jsonl`."""
-    return path.stem.rsplit("-", 1)[-1]
-
-
-def describe(path: Path) -> Entry:
-    """What a list shows of one session. Never raises: an unreadable one says so."""
-    try:
-        size = path.stat().st_size
-        loaded = read(path) if size <= WHOLE else _read_ends(path, size)
-        counted = None if size <= WHOLE else _count_messages(path)
-    except (SessionError, OSError) as error:
-        text = error.message if isinstance(error, SessionError) else str(error)
-        return Entry(id_of(path), str(path), "", "", "", "", 0, 0, "unreadable", (text,))
-    branch = loaded.branch
-    messages = [r for r in branch if r.type in {"user", "assistant"}]
-    usage = next((r.data.get("usage") for r in reversed(branch) if r.type == "assistant"), None)
-    problems = tuple(dict.fromkeys(finding.code for finding in loaded.findings))
-    return Entry(
-        id=loaded.header.id,
-        path=str(path),
-        title=_title(branch),
-        cwd=loaded.header.cwd,
-        created=loaded.header.created,
-        updated=branch[-1].time if branch else loaded.header.created,
-        messages=len(messages) if counted is None else counted,
-        tokens=Usage.from_json(usage).total,
-        state=_state(branch, problems),
-        problems=problems,
-    )
-
-
 def _some(paths: Sequence[Path]) -> str:
     more = ", …" if len(paths) > _CANDIDATES else ""
     return ", ".join(id_of(path) for path in paths[:_CANDIDATES]) + more
@@ -151,75 +117,25 @@ def _some(paths: Sequence[Path]) -> str:
 
 def _folders_in(root: Path) -> list[Path]:
     try:
-        return [path for path in root.iterdir() if path.is_dir()]
+        with os.scandir(root) as found:
+            return [Path(item.path) for item in found if item.is_dir()]
     except OSError:
         return []
 
 
-def _files_in(folder: Path) -> Iterator[tuple[int, Path]]:
+def _files_in(folder: Path) -> Iterator[Found]:
     try:
         with os.scandir(folder) as found:
-            for item in found:
-                if item.name.endswith(".jsonl") and not item.is_dir():
-                    yield item.stat().st_mtime_ns, Path(item.path)
+            yield from (one for item in found if (one := _found(item)))
     except OSError:
         return
 
 
-def _title(branch: Iterable[Record]) -> str:
-    title = ""
-    for record in branch:
-        if record.type == "title" and isinstance(record.data.get("title"), str):
-            title = cast("str", record.data["title"])
-        elif record.type == "user" and not title:
-            title = title_of(record.data)
-    return title
-
-
-def _state(branch: Sequence[Record], problems: Sequence[str]) -> State:
-    if not branch:
-        return "unreadable"
-    if problems:
-        return "needs_repair"
-    turns = {"user", "assistant", "tool_result", "interrupt", "error"}
-    last = next((r for r in reversed(branch) if r.type in turns), None)
-    if last is None or last.type == "error":
-        return "ok"
-    if last.type == "assistant":
-        return "interrupted" if tool_calls(blocks_of(last.data.get("content"))) else "ok"
-    return "interrupted"
-
-
-def _read_ends(path: Path, size: int) -> Loaded:
-    """The records at the beginning and the end of a long file, as if nothing was between."""
-    findings = Findings()
-    with path.open("rb") as file:
-        head = file.read(_END)
-        file.seek(size - _END)
-        tail = file.read(_END)
-        changed = os.fstat(file.fileno()).st_mtime
-    head = head[: head.rfind(b"\n") + 1]
-    start = tail.find(b"\n") + 1
-    lines = [*_lines(head), *_lines(tail[start:], offset=size - _END + start)]
-    objects = list(parse(lines, findings))
-    seen = assemble(path, objects, changed, Findings())  # the gap is no damage
-    return Loaded(path, seen.header, seen.records, findings.all())
-
-
-def _lines(data: bytes, offset: int = 0) -> list[Line]:
-    given = iter((data, b""))
-    found = split(lambda _: next(given))
-    return [Line(n.number, n.offset + offset, n.data, n.ended) for n in found]
-
-
-def _count_messages(path: Path) -> int:
-    """How many prompts and answers a file of ours holds, by the beginnings of its lines."""
-    longest = max(map(len, _MESSAGES))
-    count, rest = 0, b""
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            seen = rest + chunk
-            count += sum(seen.count(mark) for mark in _MESSAGES)
-            rest = seen[-(longest - 1) :]
-            count -= sum(rest.count(mark) for mark in _MESSAGES)  # they are seen again
-    return count
+def _found(item: os.DirEntry[str]) -> Found | None:
+    if not item.name.endswith(".jsonl") or item.is_dir():
+        return None
+    try:
+        state = item.stat()
+    except OSError:  # a link to nowhere, say: listed, as what cannot be read
+        return 0, item.path, 0
+    return state.st_mtime_ns, item.path, state.st_size

@@ -14,19 +14,33 @@ from typing import Any, TypeAlias, cast
 from tui.session.records import Finding
 
 MAX_LINE = 64 * 1024 * 1024
-"""Longer lines are left out (B51)."""
+"""Of longer lines only the head is read: a placeholder takes the record's place (B51)."""
 
 MAX_FINDINGS = 1000
 _JOINED_LINES = 20
 _JOINED_BYTES = 4 * 1024 * 1024
 _CHUNK = 1024 * 1024
+_HEAD = 4096
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)
-_RECORD_START = re.compile(r'\{\s*"(?:type|id|parent|time)"\s*:')
 _SPACE = re.compile(r"\s*")
-_RECORD_KEYS = {"type", "id", "parent", "time"}
 
 JsonObject: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the records of a format look: how one begins, and when an object is a whole one."""
+
+    start: re.Pattern[str]
+    whole: Callable[[JsonObject], bool]
+
+
+def _whole(record: JsonObject) -> bool:
+    return record.keys() >= {"type", "id", "parent", "time"} or record.get("type") == "session"
+
+
+OURS = Shape(re.compile(r'\{\s*"(?:type|id|parent|time)"\s*:'), _whole)
 
 
 @dataclass(slots=True)
@@ -53,13 +67,16 @@ class Findings:
 class Line:
     """A line without its newline. `number` counts from 1; `offset` is its first byte.
 
-    `data` is None for a line above MAX_LINE; `ended` tells whether a newline followed.
+    `data` is None for a line above MAX_LINE, whose beginning is then `head`; `ended` tells
+    whether a newline followed.
     """
 
     number: int
     offset: int
     data: bytes | None
     ended: bool = True
+    head: bytes = b""
+    size: int = 0
 
     @property
     def where(self) -> str:
@@ -68,11 +85,13 @@ class Line:
 
 def split(read: Callable[[int], bytes]) -> Iterator[Line]:
     """Lines of a stream, in bounded memory. Empty ones are left out."""
-    number, offset, held, size = 1, 0, list[bytes](), 0
+    number, offset, held, size, head = 1, 0, list[bytes](), 0, b""
 
     def line(ended: bool) -> Line | None:
-        data = b"".join(held) if size <= MAX_LINE else None
-        return None if data == b"" else Line(number, offset, data, ended)
+        if size > MAX_LINE:
+            return Line(number, offset, None, ended, head or b"".join(held)[:_HEAD], size)
+        data = b"".join(held)
+        return Line(number, offset, data, ended) if data else None
 
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
@@ -83,30 +102,37 @@ def split(read: Callable[[int], bytes]) -> Iterator[Line]:
                 yield found
             number, offset = number + 1, offset + size + 1
             held.clear()
-            size = 0
+            size, head = 0, b""
         if size <= MAX_LINE:
             held.append(rest)
-        else:
+        elif not head:
+            head = b"".join(held)[:_HEAD]
             held.clear()
         size += len(rest)
     if found := line(ended=False):
         yield found
 
 
-def parse(lines: Iterable[Line], findings: Findings) -> Iterator[tuple[Line, JsonObject]]:
+def parse(
+    lines: Iterable[Line], findings: Findings, shape: Shape = OURS
+) -> Iterator[tuple[Line, JsonObject]]:
     """The objects of the lines, in order. What cannot be read becomes a finding."""
     torn: list[tuple[Line, str]] = []  # lines that may be the parts of one (B46)
     for line in lines:
         if line.data is None:
             _give_up(torn, findings)
-            findings.add("B51", line.where, f"left out: longer than {MAX_LINE:,} bytes")
+            record = _placeholder(line)
+            what = "its content left out" if record else "left out"
+            findings.add("B51", line.where, f"{what}: longer than {MAX_LINE:,} bytes")
+            if record:
+                yield line, record
             continue
         text = _decode(line, findings)
         if not text.strip():
             continue
         values = _loads(text)
         if values is None:
-            values = _repaired(text, torn, line, findings)
+            values = _repaired(text, torn, line, findings, shape)
         else:
             _give_up(torn, findings)
         for found in values:
@@ -115,6 +141,25 @@ def parse(lines: Iterable[Line], findings: Findings) -> Iterator[tuple[Line, Jso
             else:
                 findings.add("B56", line.where, "skipped: not an object")
     _give_up(torn, findings)
+
+
+def _placeholder(line: Line) -> JsonObject | None:
+    """What stands for a record too long to be read: its place in the session, from its head."""
+    text = line.head.decode(errors="replace").lstrip("\ufeff\0 ")
+    record: JsonObject = {}
+    found = _FIRST_FIELD.match(text)
+    while found:
+        record[found[1]] = json.loads(found[2])
+        found = _NEXT_FIELD.match(text, found.end())
+    if not record.keys() >= {"type", "id", "parent", "time"}:
+        return None
+    said = f"[{line.size:,} bytes left out: more than one record may hold]"
+    return record | {"content": [{"type": "text", "text": said}], "left_out": line.size}
+
+
+_FIELD = r'\s*"(type|id|parent|time|call_id|name|model)"\s*:\s*(null|"[^"\\\x00-\x1f]*")'
+_FIRST_FIELD = re.compile(r"\{" + _FIELD)
+_NEXT_FIELD = re.compile(r"\s*," + _FIELD)
 
 
 def _decode(line: Line, findings: Findings) -> str:
@@ -143,7 +188,7 @@ def _loads(text: str) -> list[object] | None:
 
 
 def _repaired(
-    text: str, torn: list[tuple[Line, str]], line: Line, findings: Findings
+    text: str, torn: list[tuple[Line, str]], line: Line, findings: Findings, shape: Shape
 ) -> list[object]:
     """What can be saved of a line that is not one JSON value."""
     if torn:
@@ -152,7 +197,7 @@ def _repaired(
             findings.add("B46", torn[0][0].where, f"{len(torn) + 1} lines joined to one record")
             torn.clear()
             return joined
-    records, lost = _salvage(text)
+    records, lost = _salvage(text, shape)
     if records:
         _give_up(torn, findings)
         if len(records) > 1:
@@ -175,17 +220,17 @@ def _give_up(torn: list[tuple[Line, str]], findings: Findings) -> None:
     torn.clear()
 
 
-def _salvage(text: str) -> tuple[list[object], bool]:
+def _salvage(text: str, shape: Shape) -> tuple[list[object], bool]:
     """The whole records in a text, and whether it holds anything else."""
     found: list[object] = []
     lost = False
     position = _skip_space(text, 0)
     while position < len(text):
-        start = _RECORD_START.match(text, position)
-        record = _record_at(text, position) if start else None
+        start = shape.start.match(text, position)
+        record = _record_at(text, position, shape) if start else None
         if record is None:
             lost = True
-            start = _RECORD_START.search(text, position + 1)
+            start = shape.start.search(text, position + 1)
             if start is None:
                 break
             position = start.start()
@@ -195,7 +240,7 @@ def _salvage(text: str) -> tuple[list[object], bool]:
     return found, lost
 
 
-def _record_at(text: str, position: int) -> tuple[JsonObject, int] | None:
+def _record_at(text: str, position: int, shape: Shape) -> tuple[JsonObject, int] | None:
     """The record that begins at a position, and where it ends."""
     try:
         value, end = _DECODER.raw_decode(text, position)
@@ -204,8 +249,7 @@ def _record_at(text: str, position: int) -> tuple[JsonObject, int] | None:
     if not isinstance(value, dict):
         return None
     record = cast("JsonObject", value)
-    whole = record.keys() >= _RECORD_KEYS or record.get("type") == "session"
-    return (record, end) if whole else None
+    return (record, end) if shape.whole(record) else None
 
 
 def _skip_space(text: str, position: int) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import FileIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tui.clock import timestamp
 from tui.errors import SessionError
+from tui.session.drafts import NOTHING, DraftReader, LeftBehind
 from tui.session.lines import Findings, Line, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
@@ -23,12 +25,17 @@ _Place: TypeAlias = tuple[Line, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A session as read. `records` are all records in the order of the file."""
+    """A session as read. `records` are all records in the order of the file, less the drafts.
+
+    `lines` has the number of the line of each; `left_behind` is what the drafts come to.
+    """
 
     path: Path
     header: Header
     records: tuple[Record, ...]
     findings: tuple[Finding, ...]
+    lines: tuple[int, ...] = ()
+    left_behind: LeftBehind = NOTHING
 
     @property
     def branch(self) -> list[Record]:
@@ -41,23 +48,71 @@ def read(path: Path) -> Loaded:
 
     Raises SessionError only where the file itself cannot be read.
     """
-    findings = Findings()
+    findings, drafts = Findings(), DraftReader()
     with open_session(path) as stream:
         state = os.fstat(stream.fileno())
         try:
-            objects = list(parse(split(stream.read), findings))
+            objects = list(_kept(parse(split(stream.read), findings), drafts))
         except OSError as error:
             raise _unreadable(path, error) from error
     if not state.st_size:
-        findings.add("B45", "the whole file", "it is empty")
-    return assemble(path, objects, state.st_mtime, findings)
+        findings.add("B45", "line 1 (byte 0)", "the whole file is empty")
+    return _assemble(path, objects, state.st_mtime, findings, drafts.left_behind())
 
 
-def assemble(path: Path, objects: Sequence[_Place], changed: float, findings: Findings) -> Loaded:
+def read_ends(path: Path, size: int = 128 * 1024) -> Loaded:
+    """The first and last `size` bytes of a long session, as if nothing stood between. Blocks.
+
+    The active branch is as far back as the end holds it, and goes on in the beginning; the
+    findings are those of the lines that were read. Raises SessionError as `read` does.
+    """
+    findings, drafts = Findings(), DraftReader()
+    with open_session(path) as stream:
+        state = os.fstat(stream.fileno())
+        if state.st_size <= 2 * size:
+            return read(path)
+        try:
+            head = stream.read(size)
+            tail = os.pread(stream.fileno(), size, state.st_size - size)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    head = head[: head.rfind(b"\n") + 1]
+    start = tail.find(b"\n") + 1
+    far = state.st_size - size + start
+    lines = chain(_lines(head), _lines(tail[start:], offset=far))
+    objects = list(_kept(parse(lines, findings), drafts))
+    seen = _assemble(path, objects, state.st_mtime, Findings(), drafts.left_behind())
+    return replace(seen, findings=findings.all())  # the gap is no damage
+
+
+def _lines(data: bytes, offset: int = 0) -> Iterator[Line]:
+    chunks = iter((data, b""))
+    for line in split(lambda _: next(chunks)):
+        yield replace(line, offset=line.offset + offset)
+
+
+def _kept(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_Place]:
+    """The objects, without the bytes they were read from and without the drafts."""
+    for line, value in places:
+        kind = value.get("type")
+        drafts.see(kind, value)
+        if kind != "draft":
+            yield Line(line.number, line.offset, None), value
+
+
+def _assemble(
+    path: Path,
+    objects: Sequence[_Place],
+    changed: float,
+    findings: Findings,
+    left_behind: LeftBehind,
+) -> Loaded:
     """A session from the objects of its lines. `changed` is the file's time of change."""
     header, rest = _header(path, objects, changed, findings)
-    records = _linked(_records(rest, header.created, findings), findings)
-    return Loaded(path, header, tuple(record for _, record in records), findings.all())
+    linked = _linked(_records(rest, header.created, findings), findings)
+    records = tuple(record for _, record in linked)
+    lines = tuple(line.number for line, _ in linked)
+    return Loaded(path, header, records, findings.all(), lines, left_behind)
 
 
 def active_branch(records: Sequence[Record]) -> list[Record]:
@@ -100,7 +155,7 @@ def _header(
     headers = [value for _, value in objects if value.get("type") == "session"]
     found: dict[str, Any] = headers[0] if headers else {}
     if not found and objects:
-        findings.add("B54", "line 1", "the header is missing; one is made up in memory")
+        findings.add("B54", "line 1 (byte 0)", "the header is missing; one is made up in memory")
     first = rest[0][1] if rest else {}
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     version = found.get("version")

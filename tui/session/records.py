@@ -13,7 +13,10 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     retry        attempt, max_attempts, delay_s, reason, status, error_class, text
     permission   call_id, tool, subject, answer, by, reason
     repair       findings
+    overlay      target, view (full, clamped, masked), by, reason     how another record stands
+    pin          target, pinned                 the last one for a target wins, as of overlays
     title        title
+    draft        prompt, queue, answer, after             no part of the branch, see `drafts`
     note         text
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import tui
 from tui.clock import Clock, timestamp
 from tui.messages import Usage, blocks_of, text_of
 from tui.paths import Folders
+from tui.session.drafts import DraftWriter, LeftBehind
+from tui.session.lease import Lease
 from tui.session.reader import Loaded, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id
 from tui.session.store import SessionFile
@@ -24,7 +26,12 @@ class Session:
 
     `records` is the active branch and only grows. `metadata["directives"]` holds the directives
     last recorded, as they stand in the file (K26). The file of a new session appears with its
-    first prompt: a session in which nothing was asked leaves no trace.
+    first prompt, or draft of one: a session in which nothing was asked leaves no trace.
+
+    A session on disk has the lease of its file (`session.lease`), from its first line or from
+    `open` to `close`. While it has not, `read_only` is true and nothing is written: what is
+    appended is kept in memory, `saved` is false and `problem` says why. `left_behind` is what an
+    earlier run had typed, queued and streamed when it ended.
     """
 
     def __init__(
@@ -36,6 +43,8 @@ class Session:
         records: Iterable[Record] = (),
         findings: Iterable[Finding] = (),
         resumed: bool = False,
+        lease: Lease | None = None,
+        left_behind: LeftBehind | None = None,
     ) -> None:
         self.header = header
         self.records: list[Record] = []
@@ -45,8 +54,13 @@ class Session:
         self.title = ""
         self.model = ""
         self.usage = Usage()
+        self.left_behind = left_behind or LeftBehind()
         self._file = file
         self._clock = clock
+        self._lease = lease
+        self._drafts = DraftWriter()
+        self._asked = resumed
+        self._last_id = ""
         self._waiting: list[bytes] | None = None if resumed else []
         for record in records:
             self._note(record)
@@ -57,7 +71,9 @@ class Session:
         header = _new_header(workspace, clock)
         name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
         path = folders.sessions_of(workspace) / name
-        return cls(header, SessionFile(path, header=header.to_line()), clock)
+        lease = Lease(path, clock=clock)
+        file = SessionFile(path, header=header.to_line(), guard=lease.check)
+        return cls(header, file, clock, lease=lease)
 
     @classmethod
     def in_memory(cls, workspace: Path, *, clock: Clock) -> Session:
@@ -65,24 +81,37 @@ class Session:
         return cls(_new_header(workspace, clock), None, clock)
 
     @classmethod
-    def open(cls, path: Path, *, clock: Clock) -> Session:
+    def open(
+        cls, path: Path, *, clock: Clock, take_over: bool = False, read_only: bool = False
+    ) -> Session:
         """Go on with a session. Blocks while it is read; damage is in `findings`, and stays.
 
-        Raises SessionError where the file cannot be read at all.
+        Raises SessionInUseError while another program has it open, unless it is to be taken over
+        (the other then writes no more) or only read; SessionError where it cannot be read at all.
         """
         real = Path(os.path.realpath(path))
-        return cls.of(read(real), clock=clock)
+        if read_only:
+            return cls.of(read(real), clock=clock)
+        lease = Lease(real, clock=clock)
+        lease.take(over=take_over)  # before it is read: nobody writes behind our back
+        try:
+            return cls.of(read(real), clock=clock, lease=lease)
+        except BaseException:
+            lease.release()
+            raise
 
     @classmethod
-    def of(cls, loaded: Loaded, *, clock: Clock) -> Session:
-        """Go on with a session that has been read."""
+    def of(cls, loaded: Loaded, *, clock: Clock, lease: Lease | None = None) -> Session:
+        """Go on with a session that has been read; without its lease only to look at it."""
         return cls(
             loaded.header,
-            SessionFile(loaded.path),
+            SessionFile(loaded.path, guard=lease.check if lease else _opened_to_read),
             clock,
             records=loaded.branch,
             findings=loaded.findings,
             resumed=True,
+            lease=lease,
+            left_behind=loaded.left_behind,
         )
 
     @property
@@ -109,19 +138,37 @@ class Session:
         """Why something is not saved; "" where everything is."""
         return self._file.problem if self._file else ""
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is written: opened so, or taken over by another program."""
+        return self._file is not None and (self._lease is None or bool(self._lease.lost))
+
     def append(self, type_: str, **data: Any) -> Record:
         """Add a record to the branch and write it, without waiting for the disk.
 
         Never raises for the disk: what cannot be written is kept and tried again, see `saved`.
         """
-        now = self._clock.now()
-        last = self.records[-1].id if self.records else None
-        record = Record(type_, new_id(now, after=last or ""), last, timestamp(now), data)
+        record = self._made(type_, data)
         line = record.to_line()
         self._note(record)
+        if type_ == "user":
+            self._asked = True
         if self._file is not None:
             self._write(self._file, line, starts=type_ == "user")
         return record
+
+    def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float:
+        """Note what a crash would take: the prompt being typed, the queue, the answer so far.
+
+        To be called with all three whenever one changes. Writes what is typed at most once a
+        second and the answer every 5 s, and returns after how many seconds to call again with
+        the same, 0 if all is written. Never raises; does not wait for the disk, so a crash of
+        the program loses nothing and one of the machine what was not synced since.
+        """
+        fields, wait = self._drafts.note(self._clock.monotonic(), prompt, queue, answer)
+        if fields is not None:
+            self._write_draft(fields)
+        return wait
 
     async def commit(self, type_: str, **data: Any) -> Record:
         """Add a record and wait until it is on the disk. Raises StorageError if it is not."""
@@ -135,9 +182,33 @@ class Session:
             await self._file.sync()
 
     async def close(self) -> None:
-        """Sync and let go of the file. Raises StorageError if something could not be saved."""
-        if self._file is not None:
+        """Sync and let go of the file. Raises StorageError if something could not be saved.
+
+        What is still typed is written first; if nothing was asked nor typed, the file goes.
+        """
+        try:
+            if self._file is None:
+                return
+            if not self._asked and not self._drafts.typed:
+                await self._file.discard()
+                return
+            if fields := self._drafts.last():
+                self._write_draft(fields)
             await self._file.close()
+        finally:
+            if self._lease is not None:
+                self._lease.release()
+
+    def _made(self, type_: str, data: dict[str, Any]) -> Record:
+        now = self._clock.now()
+        last = self.records[-1].id if self.records else None
+        self._last_id = new_id(now, after=self._last_id or last or "")
+        return Record(type_, self._last_id, last, timestamp(now), data)
+
+    def _write_draft(self, fields: dict[str, Any]) -> None:
+        if self._file is not None:
+            line = self._made("draft", fields).to_line()
+            self._write(self._file, line, starts=self._drafts.typed)
 
     def _write(self, file: SessionFile, line: bytes, *, starts: bool) -> None:
         if self._waiting is not None:
@@ -167,6 +238,10 @@ class Session:
                 self.metadata["directives"] = {k: data[k] for k in DIRECTIVES if k in data}
             case _:
                 pass
+
+
+def _opened_to_read() -> str:
+    return "The session is open read-only."
 
 
 def title_of(prompt: dict[str, Any]) -> str:

@@ -31,12 +31,19 @@ class SessionFile:
 
     With `header` the file is created by the first `append` and must not exist then. Without, it
     must exist, and bytes that are there are never changed.
+
+    `guard` is asked before every write: while it gives a reason why not, nothing is written.
     """
 
-    def __init__(self, path: Path, *, header: bytes | None = None) -> None:
+    def __init__(
+        self, path: Path, *, header: bytes | None = None, guard: Callable[[], str] | None = None
+    ) -> None:
         self.path = path
+        self._guard = guard
+        self._refused = False  # by the guard, just now
         self._header = header
         self._file: int | None = None
+        self._made = False  # this object created the file
         self._unnamed = False  # the folder does not durably name the file yet
         self._torn = False  # the file's last line has no newline
         self._unwritten: deque[bytes] = deque()
@@ -91,6 +98,15 @@ class SessionFile:
                 os.close(self._file)
                 self._file = None
 
+    async def discard(self) -> None:
+        """Let go of a file that this object created, and remove it."""
+        made = self._file is not None and self._made
+        with suppress(StorageError):
+            await self.close()
+        if made:
+            with suppress(OSError):
+                self.path.unlink()
+
     def _flush(self) -> None:
         """Begin one sync of what has been written by now. Raises StorageError if not all has.
 
@@ -135,6 +151,11 @@ class SessionFile:
 
     def _write(self) -> None:
         """Write what is waiting, line by line, until something fails."""
+        reason = self._guard() if self._guard is not None else ""
+        self._refused = bool(reason)
+        if reason:
+            self._write_problem = reason if self._unwritten else ""
+            return
         try:
             if self._file is None:
                 self._file = self._open()
@@ -168,7 +189,7 @@ class SessionFile:
             file = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
             self._unwritten.appendleft(self._header)
             self._header = None
-            self._unnamed = True
+            self._made = self._unnamed = True
             return file
         file = os.open(self.path, _FLAGS)
         try:
@@ -184,7 +205,9 @@ class SessionFile:
     def _error(self) -> StorageError:
         return StorageError(
             self.problem or f"{self.path} is not open.",
-            hint="What is unsaved is kept in memory and tried again.",
+            hint="What is unsaved is kept in memory; a fork of the session keeps it."
+            if self._refused
+            else "What is unsaved is kept in memory and tried again.",
         )
 
 

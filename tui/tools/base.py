@@ -51,12 +51,26 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """What is held of an output while it is collected (O21), and when its file stops (L29)."""
+
+    memory_chars: int = 200_000
+    spill_max_bytes: int = 4 * 1024**3
+    spill_min_free_bytes: int = 1024**3
+
+
+def _nobody(_output: ToolOutput) -> None:
+    """For calls that nobody interrupts."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
 
     `emit` takes text for the person while the tool works; it may be called often and from the
     event loop only. `spill_path` is where this call may put its full raw output (the folder
-    need not exist yet, see `tui.private.private_file`).
+    need not exist yet, see `tui.private.private_file`). A tool that is cancelled hands what it
+    had to `leave` before it raises.
     """
 
     call_id: str
@@ -69,6 +83,8 @@ class ToolContext:
     set_todos: Callable[[Sequence[Todo]], None]
     read_page_bytes: int = 51_200
     read_page_lines: int = 2000
+    output: OutputLimits = OutputLimits()
+    leave: Callable[[ToolOutput], None] = _nobody
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,7 +1,7 @@
 """What a command printed: bounded in memory, whole on disk, and clean enough to show.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters.
+with replacement, without escape sequences and control characters. All of it is fed in a thread.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ import codecs
 import os
 import re
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from tui.errors import StorageError
 from tui.messages import RawOutput
 from tui.private import private_file
+from tui.tools.base import OutputLimits
 from tui.tools.text import size_text
 
-MEMORY_CHARS = 200_000
-"""O21: how much of an output is held in memory."""
-
 SPILL_AFTER = 48 * 1024
-SPILL_MAX = 4 * 1024**3
-MIN_FREE = 1024**3
+"""Smaller outputs are in no file unless something is cut."""
+
 _CHECK_FREE_EVERY = 64 * 1024**2
 
 _ESCAPE = re.compile(
@@ -80,17 +79,22 @@ def _certain(text: str) -> int:
 class Spill:
     """A private file that takes bytes until a limit, then counts on without writing (L29)."""
 
-    def __init__(self, path: Path, *, most: int = SPILL_MAX, min_free: int = MIN_FREE) -> None:
+    def __init__(self, path: Path, limits: OutputLimits) -> None:
         self.path = path
+        self.offered = 0
         self.written = 0
         self.stopped = ""
-        self._most = most
-        self._min_free = min_free
+        self._most = limits.spill_max_bytes
+        self._min_free = limits.spill_min_free_bytes
         self._next_check = 0
         self._file: BinaryIO | None = None
 
     def write(self, data: bytes) -> None:
-        """Append. Never raises: `stopped` says why no more is kept."""
+        """Append. Never raises: `stopped` says why no more is kept.
+
+        What counts as `written` is in the file: it can be read there at once.
+        """
+        self.offered += len(data)
         if self.stopped:
             return
         try:
@@ -102,6 +106,7 @@ class Spill:
                     self.stopped = "the disk is nearly full"
                     return
             file.write(data[: self._most - self.written])
+            file.flush()
         except (OSError, StorageError) as error:
             self.stopped = str(error)
             return
@@ -109,17 +114,10 @@ class Spill:
         if self.written == self._most:
             self.stopped = f"the limit is {size_text(self._most)}"
 
-    def flush(self) -> None:
-        if self._file is not None and not self._file.closed:
-            try:
-                self._file.flush()
-            except OSError as error:
-                self.stopped = str(error)
-
     def close(self) -> None:
-        self.flush()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # a write that failed, tried again
+                self._file.close()
 
     def _open(self) -> BinaryIO:
         self._file = file = private_file(self.path)
@@ -130,18 +128,19 @@ class Spill:
 class Capture:
     """One output: head and tail in memory, everything in a file once it is worth one.
 
-    `feed` returns the text of the new bytes. After `close`, `text` is what is held and `full`
-    the file, where the text is only a part of it or a cleaned rendition.
+    `feed` returns the text of the new bytes. After `close`, `text` is what is held, `raw` what
+    there was and `full` the file, if it was worth one.
     """
 
-    def __init__(self, path: Path, *, memory_chars: int = MEMORY_CHARS) -> None:
+    def __init__(self, path: Path, limits: OutputLimits) -> None:
+        memory_chars = limits.memory_chars
         self.bytes = 0
         self.truncated = False
         self._newlines = 0
         self._open_end = False
         self._cleaner = Cleaner()
         self._first: list[bytes] = []
-        self._spill = Spill(path)
+        self._spill = Spill(path, limits)
         self._head: list[str] = []
         self._head_room = memory_chars // 2
         self._tail: deque[str] = deque()
@@ -162,25 +161,23 @@ class Capture:
         return self._keep(self._cleaner.feed(data))
 
     def close(self) -> str:
-        """No more will come. Returns the last text; the file is closed, or removed if needless."""
+        """No more will come. Returns the last text."""
         last = self._keep(self._cleaner.feed(b"", final=True))
         self._spill.close()
-        if self._spill.written and self.full is None:
-            self._spill.path.unlink(missing_ok=True)
         return last
 
     @property
     def full(self) -> Path | None:
-        partly = self.truncated or self._cleaner.changed
-        return self._spill.path if self._spill.written and partly else None
+        return self._spill.path if self._spill.written else None
 
     @property
-    def raw(self) -> RawOutput | None:
-        """What there was, where the text is not all of it."""
-        if self.full is None and not self.truncated:
-            return None
+    def raw(self) -> RawOutput:
         return RawOutput(
-            self.bytes, self._newlines + self._open_end, self.truncated, self._spill.stopped
+            self.bytes,
+            self._newlines + self._open_end,
+            self.truncated,
+            self._spill.stopped,
+            b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
         )
 
     @property
@@ -190,7 +187,7 @@ class Capture:
         if not self.truncated:
             return "".join(self._head) + tail
         tail = tail[-self._tail_room :]
-        kept = f"the whole output is in {self.full}" if self.full else "it could not be kept"
+        kept = f"the whole output is in {self.full}" if self.full else "the whole output is kept"
         if self._spill.stopped:
             kept = (
                 f"its first {size_text(self._spill.written)} are in {self.full}, "

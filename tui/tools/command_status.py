@@ -42,7 +42,8 @@ class CommandStatus(Tool[CommandStatusParams]):
             await job.wait(params.timeout, ctx.clock)
         elif params.action == "stop":
             await job.stop(ctx.clock)
-        text = await job.read(ctx.clock) or "(no new output)\n"
+        look = await job.read(ctx.clock, spill=ctx.spill_path, limits=ctx.output)
+        text = look.text or "(no new output)\n"
         text += "" if text.endswith("\n") else "\n"
         kept = f" · {job.kept}" if job.kept else ""
         code = job.exit_code if job.ended else None
@@ -56,6 +57,8 @@ class CommandStatus(Tool[CommandStatusParams]):
                 "seconds": round(job.seconds, 3),
                 "running": not job.ended,
             },
+            full=look.full,
+            raw=look.raw,
         )
 
 

@@ -1,20 +1,27 @@
 """Background commands: started by run_command, looked after by command_status.
 
 Their output goes to a private file, every byte; a look returns what is new since the last one.
+What a look may lose to the guards is kept a second time, as the full copy of that one look.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tui.clock import Clock, SystemClock
 from tui.errors import ToolError
-from tui.tools.capture import MEMORY_CHARS, Cleaner, Spill
+from tui.messages import RawOutput
+from tui.tools.base import OutputLimits
+from tui.tools.capture import SPILL_AFTER, Cleaner, Spill
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,15 @@ class Running:
     id: str
     pid: int
     command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a background command printed since the last look: cleaned, of very much the ends."""
+
+    text: str
+    raw: RawOutput
+    full: Path | None = None
 
 
 class Job:
@@ -37,6 +53,7 @@ class Job:
         self._spill = spill
         self._cleaner = Cleaner()
         self._read_up_to = 0
+        self._accounted = 0
         self._started = started
         self._process: Process | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -85,29 +102,27 @@ class Job:
             await self._started_process.end(clock)
             await self._settled(1.0)
 
-    async def read(self, clock: Clock) -> str:
-        """The output since the last look, cleaned; of very much, head and tail."""
+    async def read(self, clock: Clock, *, spill: Path, limits: OutputLimits) -> Look:
+        """The output since the last look; `spill` takes the whole of it where it is long."""
         if not self.ended:
             self.seconds = clock.monotonic() - self._started
-        self._spill.flush()
+        ended, lost = self.ended, self._spill.stopped
         start, end = self._read_up_to, self._spill.written
-        self._read_up_to = end
-        if end == start:
-            return self._cleaner.feed(b"", final=self.ended)
-        half = MEMORY_CHARS // 2
-        spans = (
-            [(start, end)]
-            if end - start <= 2 * half
-            else [(start, start + half), (end - half, end)]
-        )
-        pieces = [await asyncio.to_thread(_read_span, self.path, *span) for span in spans]
-        texts = [self._cleaner.feed(pieces[0])]
-        if len(pieces) > 1:
-            texts.append(f"\n\n[… {end - start - 2 * half} bytes are not shown here …]\n\n")
-            texts.append(self._cleaner.feed(pieces[1]))
-        if self.ended:
-            texts.append(self._cleaner.feed(b"", final=True))
-        return "".join(texts)
+        size = end - start if not lost else self._spill.offered - self._accounted
+        look = partial(_look_at, self.path, start, end, spill=spill, limits=limits, whole=ended)
+        seen = await asyncio.to_thread(look)
+        self._read_up_to, self._accounted = end, self._accounted + size
+        text = self._cleaner.feed(seen.head)
+        if seen.tail:
+            text += f"\n\n[… the middle of {size} bytes is not shown here …]\n\n"
+            self._cleaner = Cleaner()
+            text += self._cleaner.feed(seen.tail)
+        if ended:
+            text += self._cleaner.feed(b"", final=True)
+        part = bool(seen.tail) or size > end - start
+        data = seen.head if seen.full is None and not part else None
+        raw = RawOutput(size, seen.lines, part, seen.lost or lost, data)
+        return Look(text, raw, seen.full)
 
     @property
     def kept(self) -> str:
@@ -151,9 +166,12 @@ class Jobs:
         self._clock = clock or SystemClock()
         self._jobs: dict[str, Job] = {}
 
-    async def start(self, command: str, *, cwd: Path, path: Path) -> Job:
+    async def start(
+        self, command: str, *, cwd: Path, path: Path, limits: OutputLimits | None = None
+    ) -> Job:
         """Run `command` in the background, its output in a private file at `path`."""
-        job = Job(f"job-{len(self._jobs) + 1}", command, Spill(path), self._clock.monotonic())
+        spill = Spill(path, limits or OutputLimits())
+        job = Job(f"job-{len(self._jobs) + 1}", command, spill, self._clock.monotonic())
         self._jobs[job.id] = job
         try:
             await job.start(cwd, self._clock)
@@ -189,7 +207,54 @@ class Jobs:
                     job.kill()
 
 
-def _read_span(path: Path, start: int, end: int) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    head: bytes = b""
+    tail: bytes = b""
+    lines: int = 0
+    full: Path | None = None
+    lost: str = ""
+
+
+def _look_at(
+    path: Path, start: int, end: int, *, spill: Path, limits: OutputLimits, whole: bool
+) -> _Seen:
+    """The bytes from `start` to `end`, in bounded memory; a long span is kept at `spill`."""
+    if start == end:
+        return _Seen()
+    half = limits.memory_chars // 2
+    copy = Spill(spill, limits) if end - start > min(SPILL_AFTER, 2 * half) else None
+    linked = copy is not None and whole and start == 0 and _linked(path, spill)
+    lines, last = 0, b""
     with path.open("rb") as file:
         file.seek(start)
-        return file.read(end - start)
+        short = end - start <= 2 * half
+        head = file.read(end - start if short else half)
+        file.seek(start)
+        left = end - start
+        while left and (chunk := file.read(min(left, _CHUNK))):
+            left -= len(chunk)
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+            if copy is not None and not linked:
+                copy.write(chunk)
+        tail = b""
+        if not short:
+            file.seek(end - half)
+            tail = file.read(half)
+            cut = next((n for n in range(4) if tail[n : n + 1] < b"\x80" or tail[n] >= 0xC0), 0)
+            tail = tail[cut:]  # not the rest of a character
+    lines += last != b"\n"
+    if linked:
+        return _Seen(head, tail, lines, spill)
+    if copy is None:
+        return _Seen(head, tail, lines)
+    copy.close()
+    return _Seen(head, tail, lines, copy.path if copy.written else None, copy.stopped)
+
+
+def _linked(path: Path, spill: Path) -> bool:
+    """Give a file that will not change a second name, where the disk can."""
+    with suppress(OSError):
+        os.link(path, spill, follow_symlinks=False)
+        return True
+    return False

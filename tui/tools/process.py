@@ -1,7 +1,7 @@
 """One command: its process group, the pipe its output comes through, and how both are ended.
 
-The pipe is read by the event loop itself, so a full pipe, a slow reader and a descendant that
-keeps the pipe open after the shell has gone are all in our hands.
+The pipe is read by a thread of its own, which hands the bytes to whoever keeps them: no disk is
+waited for on the event loop, and a command that prints faster than the disk takes it waits.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import select
 import shutil
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -25,6 +27,8 @@ GRACE_S = 2.0
 
 _POLL_S = 0.05
 _DRAIN_S = 0.25
+_LEFT_IN_PIPE = 1 << 20
+"""No pipe holds more. Who prints on after so much has outlived the shell."""
 _CHUNK = 65_536
 _QUIET = {
     "PAGER": "cat",
@@ -51,16 +55,28 @@ class Process:
     whoever made it ends with `close`, on every way out.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, pipe: int) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, pipe: int, sink: Callable[[bytes], None]
+    ) -> None:
         self._process = process
-        self._pipe = pipe
-        self._sink: Callable[[bytes], None] = _nowhere
+        self._sink = sink
         self._drained = asyncio.Event()
         self._exit = asyncio.create_task(process.wait())
+        self._loop = asyncio.get_running_loop()
+        self._read = 0
+        self._closed = False
+        self._taking = threading.Lock()
+        stop, self._stop = os.pipe()
+        threading.Thread(
+            target=self._read_all, args=(pipe, stop), name="command-output", daemon=True
+        ).start()
 
     @classmethod
     async def start(cls, command: str, *, cwd: Path, sink: Callable[[bytes], None]) -> Process:
-        """Run `command` by the shell. `sink` gets its output as it comes, on the event loop."""
+        """Run `command` by the shell. `sink` gets its output as it comes, in a thread.
+
+        It is not called any more once `close` has returned.
+        """
         if "\0" in command:
             raise ToolError("The command holds a NUL byte.", hint="Send it without.")
         pipe, theirs = os.pipe()
@@ -83,11 +99,7 @@ class Process:
             raise
         finally:
             os.close(theirs)
-        started = cls(process, pipe)
-        started._sink = sink
-        os.set_blocking(pipe, False)
-        asyncio.get_running_loop().add_reader(pipe, started._read)
-        return started
+        return cls(process, pipe, sink)
 
     @property
     def pid(self) -> int:
@@ -105,8 +117,14 @@ class Process:
 
     async def drain(self) -> bool:
         """Read what is left after the shell has exited. False: someone still holds the pipe."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._drained.wait(), _DRAIN_S)
+        first = self._read
+        while not self._drained.is_set():
+            before = self._read
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), _DRAIN_S)
+            idle = self._read == before and not self._taking.locked()
+            if idle or self._read - first > _LEFT_IN_PIPE:
+                break
         return self._drained.is_set()
 
     def group_alive(self) -> bool:
@@ -131,7 +149,10 @@ class Process:
         await self.wait(1.0)
 
     def close(self) -> None:
-        """Kill what is left of the group and stop reading. Never waits; may be called again."""
+        """Kill what is left of the group and stop reading. May be called again.
+
+        Waits for the piece of output that is being taken, no longer.
+        """
         if self.returncode is None or self.group_alive():
             self._signal(signal.SIGKILL)
         self._stop_reading()
@@ -140,24 +161,37 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
-    def _read(self) -> None:
+    def _read_all(self, pipe: int, stop: int) -> None:
+        """The thread: hand over what comes until the pipe ends or `close` says stop."""
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        poll.register(stop, select.POLLIN)
         try:
-            data = os.read(self._pipe, _CHUNK)
-        except BlockingIOError:
-            return
+            while all(file != stop for file, _ in poll.poll()):
+                data = os.read(pipe, _CHUNK)
+                if not data or not self._take(data):
+                    break
         except OSError:
-            data = b""
-        if data:
-            self._sink(data)
-        else:
-            self._stop_reading()
+            pass  # as good as the end
+        finally:
+            os.close(pipe)
+            os.close(stop)
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(self._drained.set)
+
+    def _take(self, data: bytes) -> bool:
+        with self._taking:
+            if not self._closed:
+                self._read += len(data)
+                self._sink(data)
+            return not self._closed
 
     def _stop_reading(self) -> None:
-        if self._drained.is_set():
-            return
-        self._drained.set()
-        asyncio.get_running_loop().remove_reader(self._pipe)
-        os.close(self._pipe)
+        with self._taking:
+            if self._closed:
+                return
+            self._closed = True
+        os.close(self._stop)
 
 
 def outcome(returncode: int) -> tuple[int, str]:
@@ -169,10 +203,6 @@ def outcome(returncode: int) -> tuple[int, str]:
     except ValueError:
         name = f"signal {-returncode}"
     return 128 - returncode, f"killed by {name}"
-
-
-def _nowhere(_data: bytes) -> None:
-    pass
 
 
 def _living_member(group: int) -> bool:

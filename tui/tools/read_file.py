@@ -10,11 +10,12 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Annotated, BinaryIO, ClassVar
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 from msgspec import Meta
 
 from tui.errors import ToolError
+from tui.kept import whereabouts
 from tui.messages import Block, ToolOutput, text_block
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.files import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
@@ -59,7 +60,7 @@ class ReadFile(Tool[ReadFileParams]):
         path = ctx.workspace.resolve(params.path)
         found = await in_thread(partial(_read, params, ctx, path))
         ctx.files.saw(path, found.stat, found.digest)
-        return ToolOutput(found.content, summary=found.summary)
+        return ToolOutput(found.content, summary=found.summary, details=_fact(path, found))
 
     def label(self, params: ReadFileParams) -> str:
         if params.byte_offset:
@@ -67,9 +68,17 @@ class ReadFile(Tool[ReadFileParams]):
         return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
 
 
+def _fact(path: Path, found: _Found) -> dict[str, Any]:
+    """Which file was read and as what, so that it can be told later whether it is still that."""
+    size, mtime_ns = found.stat.st_size, found.stat.st_mtime_ns
+    return {"path": str(path), "size": size, "mtime_ns": mtime_ns, "sha256": found.digest}
+
+
 def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> _Found:
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
+        if path.parent == ctx.spill_path.parent:
+            raise ToolError(whereabouts(path), hint="Run what gave the output again.")
         raise missing(ctx.workspace, path)
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 from tui.errors import ToolError
 from tui.messages import ToolOutput, text_block
 from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
-from tui.tools.capture import MEMORY_CHARS, Capture
+from tui.tools.capture import Capture
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1
@@ -35,15 +36,10 @@ class RunCommandParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class RunCommand(Tool[RunCommandParams]):
-    """`memory_chars` bounds what is held of an output while it is collected (O21)."""
-
     name: ClassVar[str] = "run_command"
     effect: ClassVar[Effect] = "run"
     keep: ClassVar[Keep] = "ends"
     params: ClassVar[type[Params]] = RunCommandParams
-
-    def __init__(self, *, memory_chars: int = MEMORY_CHARS) -> None:
-        self._memory_chars = memory_chars
 
     def subject(self, params: RunCommandParams) -> str:
         return params.command
@@ -65,7 +61,7 @@ class RunCommand(Tool[RunCommandParams]):
         folder = self._folder(params, ctx)
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
-            job = await ctx.jobs.start(params.command, cwd=folder, path=path)
+            job = await ctx.jobs.start(params.command, cwd=folder, path=path, limits=ctx.output)
             text = (
                 f"Started in the background as {job.id} (process {job.pid}). "
                 f'Use command_status with job="{job.id}" to read its output, wait or stop it.'
@@ -73,21 +69,23 @@ class RunCommand(Tool[RunCommandParams]):
             return ToolOutput(
                 [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
             )
-        capture = Capture(ctx.spill_path, memory_chars=self._memory_chars)
+        capture = Capture(ctx.spill_path, ctx.output)
         live = _Live(ctx.emit)
         ended = _Ended()
         started = ctx.clock.monotonic()
+        process = await Process.start(
+            params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data))
+        )
         try:
-            process = await Process.start(
-                params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data))
-            )
             try:
                 await _until_end(process, params.timeout, ctx, live, ended)
             finally:
                 process.close()
-        finally:
-            live.add(capture.close())
-            live.flush()
+                live.add(capture.close())
+                live.flush()
+        except asyncio.CancelledError:
+            ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
+            raise
         seconds = ctx.clock.monotonic() - started
         return _result(capture, ended, process.returncode, seconds, params.timeout)
 
@@ -108,29 +106,34 @@ class _Ended:
 
 @dataclass(slots=True)
 class _Live:
-    """Output on its way to the person: several times a second, never a flood."""
+    """Output on its way to the person: several times a second, never a flood.
+
+    `add` is for the thread that reads, `flush` for the event loop.
+    """
 
     emit: Callable[[str], None]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _pending: list[str] = field(default_factory=list[str])
     _chars: int = 0
     _skipped: bool = False
 
     def add(self, text: str) -> None:
-        if text:
-            self._pending.append(text)
-            self._chars += len(text)
-        while len(self._pending) > 1 and self._chars - len(self._pending[0]) >= _LIVE_CHARS:
-            self._chars -= len(self._pending.pop(0))
-            self._skipped = True
+        with self._lock:
+            if text:
+                self._pending.append(text)
+                self._chars += len(text)
+            while len(self._pending) > 1 and self._chars - len(self._pending[0]) >= _LIVE_CHARS:
+                self._chars -= len(self._pending.pop(0))
+                self._skipped = True
 
     def flush(self) -> None:
-        if not self._pending:
-            return
-        text = "".join(self._pending)
-        if self._skipped or len(text) > 2 * _LIVE_CHARS:
+        with self._lock:
+            text, skipped = "".join(self._pending), self._skipped
+            self._pending, self._chars, self._skipped = [], 0, False
+        if skipped or len(text) > 2 * _LIVE_CHARS:
             text = "\n[… output too fast to show …]\n" + text[-_LIVE_CHARS:]
-        self._pending, self._chars, self._skipped = [], 0, False
-        self.emit(text)
+        if text:
+            self.emit(text)
 
 
 async def _until_end(
@@ -152,6 +155,7 @@ async def _until_end(
             await process.drain()
     except asyncio.CancelledError:
         await process.end(ctx.clock)
+        await process.drain()
         raise
 
 

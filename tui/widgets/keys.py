@@ -50,6 +50,7 @@ PANE_KEYS = (
     Key("up,down", "", "Up, Down, k, j", "the item before and after; in the output a row"),
     Key("enter", "", "Enter, Space, o", "fold or unfold, and show a tool's output"),
     Key("y", "", "y", "copy the item, or the output"),
+    Key("m", "", "m, p", "mask or pin a tool's result: what the model sees of it, see F2"),
     Key("home,end", "", "Home, End, g, G", "the beginning and the end"),
     Key("left,right", "", "Left, Right, h, l", "to the side, in the output"),
     Key("less_than_sign", "screen.widen(-4)", "<, >", "move the line between the panes"),
@@ -60,6 +61,7 @@ CHAT_KEYS = (
     Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("shift+tab", "app.next_mode", "Shift+Tab", "mode: ask, accept edits, plan"),
     Key("f1", "app.command('help')", "F1", "this help"),
+    Key("f2", "app.command('context')", "F2", "the context: what the model sees, mask, pin"),
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "the output pane"),
     Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
@@ -82,10 +84,25 @@ APPROVAL_KEYS = (
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 
+CONTEXT_KEYS = (
+    Key("enter", "", "Enter", "open the item: as the model sees it, and in full"),
+    Key("m", "mask", "m", "mask the item, or unmask it"),
+    Key("p", "pin", "p", "pin the item, or let it go"),
+    Key("u", "undo", "u", "undo the last change"),
+    Key("b", "many", "b", "mask many results at once"),
+    Key("slash", "filter", "/", "filter"),
+    Key("t", "sort('tokens')", "t, a, k", "sort by tokens, age, kind; again: as in the request"),
+    Key("a", "sort('age')", "", ""),
+    Key("k", "sort('kind')", "", ""),
+    Key("y", "copy", "y", "copy the item, or the request"),
+    Key("tab", "other_tab", "Tab", "the items, or the exact next request"),
+)
+
 HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Prompt", PROMPT_KEYS),
     ("In the conversation and the output", PANE_KEYS),
     ("Everywhere", CHAT_KEYS + APP_KEYS),
     ("When the agent asks", APPROVAL_KEYS),
+    ("In the context (F2)", CONTEXT_KEYS),
 )
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""

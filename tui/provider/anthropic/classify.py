@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import Final, cast
 
 from tui.errors import ProviderError
-from tui.provider.anthropic import texts
+from tui.provider.anthropic import sizes, texts
 from tui.provider.anthropic.rules import RULES, Rule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
@@ -91,7 +91,7 @@ def _lost(chain: list[BaseException], at: Attempt) -> ProviderError:
         return broken("the connection was lost")
     return ProviderError(
         "network",
-        f"Cannot reach {at.url}{_reason(chain)}.",
+        f"Cannot reach {at.url}{_reason(chain, at)}.",
         hint="Check the connection, and that the server runs at this address.",
         retryable=True,
     )
@@ -123,6 +123,7 @@ def from_answer(
         request_id=headers.get("request-id") or texts.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
         retryable=retryable,
+        overflow=sizes.overflow(body, said) if rule.error_class == "context_overflow" else None,
     )
 
 
@@ -146,19 +147,26 @@ def not_the_api(headers: Mapping[str, str], body: bytes, at: Attempt) -> Provide
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds until the server wants to be asked again: retry-after-ms, seconds or HTTP date."""
+    """Seconds until the server wants to be asked again: retry-after-ms, seconds or HTTP date.
+
+    A date is measured from the server's own `date`, where it sends one: clocks differ.
+    """
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     value = headers.get("retry-after")
     if (seconds := _number(value)) is not None or value is None:
         return seconds
+    if (moment := _date(value)) is None:
+        return None
+    return max(0.0, (moment - (_date(headers.get("date")) or now)).total_seconds())
+
+
+def _date(value: str | None) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(value)
+        moment = parsedate_to_datetime(value) if value else None
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def _number(value: str | None) -> float | None:
@@ -218,13 +226,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         waiting.extend(e for e in (current.__cause__, before) if e is not None)
 
 
-def _reason(chain: list[BaseException]) -> str:
-    """Why there is no connection, as ": …", or nothing where nobody says."""
+def _reason(chain: list[BaseException], at: Attempt) -> str:
+    """Why there is no connection, as ": …", or nothing where nobody says.
+
+    The HTTP layer's own errors go by name: they are not to be imported for this.
+    """
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):
             return ": its name is not known here"
         if isinstance(error, ssl.SSLError):
             return ": it does not speak TLS"
+        if type(error).__name__ == "EndOfStream" and at.url.startswith("https:"):
+            return ": it closed the connection; perhaps it does not speak TLS"
+        if type(error).__name__ == "ProxyError":
+            return f": the proxy said “{texts.shortened(texts.plain(str(error)), 80)}”"
         if isinstance(error, OSError) and error.errno:
             return f": {os.strerror(error.errno).lower()}"
     return ""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.clock import Clock
 from tui.errors import HoldfastError, ProviderError
 from tui.provider import catalogue
-from tui.provider.anthropic import sdk
+from tui.provider.anthropic import sdk, shapes
 from tui.provider.anthropic.answer import Answer
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
@@ -22,8 +22,15 @@ from tui.provider.anthropic.classify import (
     from_answer,
     not_the_api,
 )
+from tui.provider.anthropic.silence import (
+    LIFE,
+    LONGEST_PINGING_S,
+    NOTHING,
+    PROGRESS,
+    Silence,
+)
 from tui.provider.anthropic.sse import EventDecoder
-from tui.provider.base import AttemptStarted, ModelInfo, Request, StreamPart
+from tui.provider.base import Alive, AttemptStarted, ModelInfo, Request, StreamPart
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MODEL_INFO_TIMEOUT_S: Final = 5.0
+COUNT_TIMEOUT_S: Final = 30.0
+ALIVE_EVERY_S: Final = 1.0
 ASK_AGAIN_S: Final = 300.0
 """How long a failed question for a model's limits stands before it is asked again."""
 
@@ -44,7 +53,8 @@ class AnthropicProvider:
 
     `base_url` "" is the API itself, which needs a key; servers elsewhere may do without.
     `first_byte_timeout_s` runs from sending to the first byte of the answer; after that no
-    silence may be longer than `stall_timeout_s` (pings and comments are no silence).
+    silence may be longer than `stall_timeout_s` (pings and comments are no silence, bytes without
+    an event are one). Both run by `clock`.
     `context_window`, when not 0, is the window of every model.
 
     One attempt per request: retrying is for a decorator. The SDK is loaded by `load()`, or by
@@ -81,30 +91,58 @@ class AnthropicProvider:
         """One attempt. Closing the iterator or cancelling closes the connection at once."""
         client = await self._client()
         yield AttemptStarted(1, request.model)
-        deadline = asyncio.get_running_loop().time() + self._first_byte_s
-        response = await self._open(client, request, deadline)
-        try:
-            answer, decoder = Answer(request.model), EventDecoder()
-            chunks = response.aiter_bytes()
-            async for chunk in self._chunks(chunks, request.model, deadline):
-                for event in self._decoded(decoder, chunk):
-                    if event["type"] == "error":
-                        raise from_answer(
-                            response.status_code,
-                            response.headers,
-                            event,
-                            self._attempt(request.model, began=True),
-                        )
-                    if (delta := self._fed(answer, event)) is not None:
-                        yield delta
-                if answer.done:
-                    break
-            if not answer.done:
+        async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
+            response = await self._open(client, request, silence)
+            try:
+                async with aclosing(self._parts(response, request.model, silence)) as parts:
+                    async for part in parts:
+                        yield part
+            finally:
+                await response.aclose()
+
+    async def _parts(
+        self, response: httpx2.Response, model: str, silence: Silence
+    ) -> AsyncGenerator[StreamPart]:
+        answer, decoder = Answer(model), EventDecoder()
+        chunks, told = response.aiter_bytes(), self._clock.monotonic()
+        while not answer.done:
+            chunk = await self._next(chunks, model, silence)
+            if chunk is None:
                 raise broken("the connection closed before the answer was complete")
-            await _drain(chunks)
-            yield answer.completed(response.headers.get("request-id"))
-        finally:
-            await response.aclose()
+            comments, shown, sign = decoder.comments, False, NOTHING
+            for event in self._decoded(decoder, chunk):
+                if event["type"] == "error":
+                    at = self._attempt(model, began=True)
+                    raise from_answer(response.status_code, response.headers, event, at)
+                sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
+                if (delta := self._fed(answer, event)) is not None:
+                    shown = True
+                    yield delta
+            if decoder.comments > comments:
+                sign = max(sign, LIFE)
+            alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
+            if shown:
+                told = now
+            elif alive and now - told >= ALIVE_EVERY_S:
+                told = now
+                yield Alive()
+        await _drain(chunks)
+        yield answer.completed(response.headers.get("request-id"))
+
+    async def count_tokens(self, request: Request) -> int:
+        """The server's count of a request's input tokens; one attempt, 30 s at most."""
+        client = await self._client()
+        at = self._attempt(request.model)
+        given = shapes.arguments(request)
+        del given["max_tokens"]
+        async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
+            with self._typed(silence, at):
+                async with silence.waiting():
+                    counted: object = await client.messages.count_tokens(**given)
+        found = getattr(counted, "input_tokens", None)
+        if not isinstance(found, int):
+            raise not_the_api({}, b"", at)
+        return found
 
     async def model_info(self, model: str) -> ModelInfo:
         """The server's word if it gives one within 5 s, kept; else the catalogue's."""
@@ -138,54 +176,47 @@ class AnthropicProvider:
         return await asyncio.shield(self._loading)
 
     async def _open(
-        self, client: AsyncAnthropic, request: Request, deadline: float
+        self, client: AsyncAnthropic, request: Request, silence: Silence
     ) -> httpx2.Response:
         """Send the request. Returns a response that is a stream of events, or raises."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                stream = await client.messages.create(**arguments(request), stream=True)
-        except TimeoutError as error:
-            raise self._no_answer() from error
-        except _failures() as error:
-            raise classify(error, self._attempt(request.model)) from error
+        with self._typed(silence, self._attempt(request.model)):
+            async with silence.waiting():
+                stream = await client.messages.create(**shapes.arguments(request), stream=True)
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
             return response
         try:
-            page = await self._beginning_of(response, deadline)
+            page = await self._beginning_of(response, silence)
             raise not_the_api(response.headers, page, self._attempt(request.model))
         finally:
             await response.aclose()
 
-    async def _beginning_of(self, response: httpx2.Response, deadline: float) -> bytes:
+    async def _beginning_of(self, response: httpx2.Response, silence: Silence) -> bytes:
         found = b""
         with suppress(*_failures()):
-            async with asyncio.timeout_at(deadline):
+            async with silence.waiting():
                 async for chunk in response.aiter_bytes():
                     found += chunk
                     if len(found) >= _PAGE_BYTES:
                         break
         return found
 
-    async def _chunks(
-        self, chunks: AsyncIterator[bytes], model: str, deadline: float
-    ) -> AsyncIterator[bytes]:
-        """The bytes of an answer as they come; silence that lasts too long is an error."""
-        loop, began = asyncio.get_running_loop(), False
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    chunk = await anext(chunks, None)
-            except TimeoutError as error:
-                raise (self._stalled() if began else self._no_answer()) from error
-            except _failures() as error:
-                raise classify(error, self._attempt(model, began=True)) from error
-            if chunk is None:
-                return
-            began = True
-            yield chunk
-            deadline = loop.time() + self._stall_s
+    async def _next(
+        self, chunks: AsyncIterator[bytes], model: str, silence: Silence
+    ) -> bytes | None:
+        """The next bytes of an answer, None at its end; silence that lasts too long is an error."""
+        with self._typed(silence, self._attempt(model, began=True)):
+            async with silence.waiting():
+                return await anext(chunks, None)
+
+    @contextmanager
+    def _typed(self, silence: Silence, at: Attempt) -> Generator[None]:
+        """Whatever a request raises, as the one ProviderError that it is."""
+        try:
+            yield
+        except _failures() as error:
+            raise (self._silent(silence) if silence.expired else classify(error, at)) from error
 
     def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
         try:
@@ -210,42 +241,24 @@ class AnthropicProvider:
                 "no limits of %s from %s: %s", model, sdk.shown(self.url), type(error).__name__
             )
             return None
-        return _as_info(model, found)
+        return shapes.model_info(model, found)
 
     def _attempt(self, model: str, *, began: bool = False) -> Attempt:
         return Attempt(sdk.shown(self.url), model, self._clock.now(), began)
 
-    def _no_answer(self) -> ProviderError:
-        return ProviderError(
-            "timeout",
-            f"No answer from {sdk.shown(self.url)} within {self._first_byte_s:g} s.",
-            hint=WAIT_HINT,
-            retryable=True,
-        )
-
-    def _stalled(self) -> ProviderError:
-        return ProviderError(
-            "timeout",
-            f"The answer stopped: nothing came for {self._stall_s:g} s.",
-            hint=STREAM_HINT,
-            retryable=True,
-        )
-
-
-def arguments(request: Request) -> dict[str, Any]:
-    """A request as the SDK takes it; what is not set is left out."""
-    optional: dict[str, Any] = {
-        "system": request.system or None,
-        "tools": request.tools or None,
-        "thinking": request.thinking,
-        "output_config": {"effort": request.effort} if request.effort else None,
-    }
-    return {
-        "model": request.model,
-        "max_tokens": request.max_tokens,
-        "messages": request.messages,
-        **{name: value for name, value in optional.items() if value is not None},
-    }
+    def _silent(self, silence: Silence) -> ProviderError:
+        """The error of a wait that was too long."""
+        place = sdk.shown(self.url)
+        if silence.only_pings:
+            minutes = f"{LONGEST_PINGING_S / 60:.0f} min"
+            message, hint = f"{place} sent nothing but signs of life for {minutes}.", STREAM_HINT
+        elif silence.began:
+            message = f"The answer stopped: nothing came for {silence.limit_s:g} s."
+            hint = STREAM_HINT
+        else:
+            message = f"No answer from {place} within {silence.limit_s:g} s."
+            hint = WAIT_HINT
+        return ProviderError("timeout", message, hint=hint, retryable=True)
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -274,25 +287,3 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_DRAIN_S):
             while await anext(chunks, None) is not None:
                 pass
-
-
-def _as_info(model: str, found: object) -> ModelInfo | None:
-    """A model as the server described it; None if it does not say how much the model reads.
-
-    Servers that only resemble the API may send anything: fields are not trusted to be there.
-    """
-    window = getattr(found, "max_input_tokens", None)
-    if not isinstance(window, int) or window <= 0:
-        return None
-    fallback = catalogue.look_up(model)
-    output = getattr(found, "max_tokens", None)
-    known = found
-    for name in ("capabilities", "thinking", "types", "adaptive", "supported"):
-        known = getattr(known, name, None)
-    return ModelInfo(
-        model,
-        window,
-        output if isinstance(output, int) and output > 0 else fallback.max_output,
-        "server",
-        known if isinstance(known, bool) else fallback.adaptive_thinking,
-    )

@@ -109,6 +109,14 @@ RULES: Final[tuple[Rule, ...]] = (
         text=_words(r"credit balance is too low", r"exceeded your current quota"),
         final=True,
     ),
+    # 511 Network Authentication Required: a captive portal; 407 Proxy Authentication Required
+    Rule(
+        error_class="network",
+        headline="The network wants a login before it lets you reach {url}",
+        hint="Open a web page in a browser and log in, or set the proxy's name and password.",
+        statuses=frozenset({407, 511}),
+        final=True,
+    ),
     # 413 request_too_large: Request exceeds the maximum size
     Rule(
         error_class="payload_too_large",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tui.errors import CredentialsError, ProviderError
+from tui.provider.anthropic import light
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -109,6 +110,7 @@ async def load_client(key: str, url: str) -> AsyncAnthropic:
 
 def _client(key: str, url: str) -> AsyncAnthropic:
     with _short_turns():
+        light.import_sdk()
         import anthropic  # noqa: PLC0415
 
         # Gateways differ in which of the two headers they read; the API wants one only.

@@ -14,14 +14,15 @@ from typing import Any, cast
 class EventDecoder:
     """Feed it chunks; it gives each event's data as a JSON object.
 
-    Lines end with LF or CRLF. Comments, ids and `retry` are skipped. An event without data is
-    none; one whose data has no `type` takes the name of its `event` line.
+    Lines end with LF or CRLF. Comments, ids and `retry` are skipped; `comments` counts the first.
+    An event without data is none; one whose data has no `type` takes the name of its `event` line.
     """
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
         self._data: list[bytes] = []
         self._name = b""
+        self.comments = 0
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """The events that `chunk` completes. Raises ValueError on data that is no JSON object."""
@@ -37,6 +38,8 @@ class EventDecoder:
                 self._data.append(line[5:])
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip()
+            elif line.startswith(b":"):
+                self.comments += 1
             elif not line.rstrip(b"\r"):
                 data, name = self._data, self._name
                 self._data, self._name = [], b""

@@ -5,7 +5,8 @@ messages, so that a session of it can be saved, killed, resumed and handed to an
 Faults that a real server has can be put before either (`faulty`, and `faults` in a script).
 """
 
-from tui.provider.practice.faults import DRILL, Fault, Faulty, faulty
+from tui.provider.practice.fault import DRILL, Fault
+from tui.provider.practice.faults import Faulty, faulty
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.practice.script import Script, ScriptedModel, read_script
 

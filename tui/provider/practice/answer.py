@@ -12,7 +12,7 @@ from typing import Any
 
 from tui import tokens
 from tui.clock import Clock
-from tui.errors import ProviderError
+from tui.errors import Overflow, ProviderError
 from tui.messages import Block, Usage, text_block
 from tui.provider.base import (
     AttemptStarted,
@@ -71,13 +71,28 @@ async def count_input(request: Request) -> int:
     )
 
 
-def overflow(found: int, window: int) -> ProviderError:
-    """The error of a prompt that does not fit, in the words of the Messages API."""
+def overflow(found: int, window: int, *, asked: int | None = None) -> ProviderError:
+    """The error of a prompt that does not fit, in the words of the Messages API.
+
+    With `asked`, of one that does not fit together with that much output; the window that it
+    names is then small enough for that to be true, and still leaves room for half of it.
+    """
+    if asked is None:
+        text = f"prompt is too long: {found} tokens > {window} maximum"
+        sizes = Overflow(input_tokens=found, limit=window)
+    else:
+        window = min(window, found + max(1, asked // 2))
+        text = (
+            f"input length and `max_tokens` exceed context limit: {found} + {asked} > {window}, "
+            "decrease input length or `max_tokens` and try again"
+        )
+        sizes = Overflow(found, asked, window)
     return ProviderError(
         "context_overflow",
-        f"prompt is too long: {found} tokens > {window} maximum",
+        text,
         hint="The practice model has a small window. Start a new session with /new.",
         status=400,
+        overflow=sizes,
     )
 
 

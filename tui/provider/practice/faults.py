@@ -1,7 +1,7 @@
 """Faults: what goes wrong between a program and a model's server, played offline.
 
-A fault is put on one attempt. It raises what the adapter of the real server raises, so that
-everything above meets the same errors; only the text says that it was a practice fault.
+A fault is put on one attempt. It raises what the adapter of the real server raises, by the same
+table, so that everything above meets the same errors; only the texts say that it was played.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from tui.clock import Clock
-from tui.errors import ErrorClass, ProviderError, UsageError
+from tui.errors import ProviderError, UsageError
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -28,73 +26,30 @@ from tui.provider.base import (
     ToolInputDelta,
 )
 from tui.provider.practice.answer import WINDOW, count_input, overflow
+from tui.provider.practice.fault import DRILL, Fault
+from tui.provider.practice.rejections import REJECTIONS
 
-Chars = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+if TYPE_CHECKING:
+    from tui.provider.anthropic.classify import Attempt
 
-
-class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One fault: exactly one of the first seven fields is set.
-
-    `status` is an HTTP answer (with `retry_after` seconds); `cut_after` and `eof_after` end the
-    stream after so many characters, by a lost connection and without the closing event;
-    `stall_s` is a silence that ends in a timeout, `slow_s` one that ends well; `overflow` says
-    that the prompt is too long; `bad_json` breaks the input of the last tool call. `after` lets
-    a status, a stall or an overflow come after so many characters, in mid-stream.
-    """
-
-    status: Annotated[int, msgspec.Meta(ge=400, le=599)] | None = None
-    cut_after: Chars | None = None
-    eof_after: Chars | None = None
-    stall_s: Seconds | None = None
-    slow_s: Seconds | None = None
-    overflow: bool = False
-    bad_json: bool = False
-    retry_after: Seconds | None = None
-    after: Chars = 0
-
-    def __post_init__(self) -> None:
-        timed = (self.status, self.cut_after, self.eof_after, self.stall_s, self.slow_s)
-        kinds = sum(value is not None for value in timed) + self.overflow + self.bad_json
-        if kinds != 1:
-            raise ValueError(
-                "a fault is exactly one of status, cut_after, eof_after, stall_s, slow_s, "
-                "overflow, bad_json"
-            )
-        if self.retry_after is not None and self.status is None:
-            raise ValueError("retry_after goes with status")
-
-
-DRILL: dict[str, Fault] = {
-    "429": Fault(status=429, retry_after=2),
-    "529": Fault(status=529),
-    "cut": Fault(cut_after=40),
-    "eof": Fault(eof_after=40),
-    "stall": Fault(stall_s=8, after=20),
-    "overflow": Fault(overflow=True),
-    "badjson": Fault(bad_json=True),
-    "auth": Fault(status=401),
-    "slow": Fault(slow_s=8),
+_SAID: dict[int, tuple[str, str]] = {
+    400: ("invalid_request_error", "The request is not valid"),
+    401: ("authentication_error", "invalid x-api-key"),
+    402: ("billing_error", "The account has no credit left"),
+    403: ("permission_error", "The key does not have permission to use the model"),
+    404: ("not_found_error", "model: practice"),
+    408: ("timeout_error", "The request came too slowly"),
+    409: ("conflict_error", "The request collided with another"),
+    413: ("request_too_large", "Request exceeds the maximum size"),
+    422: ("invalid_request_error", "The request could not be processed"),
+    429: ("rate_limit_error", "This request would exceed the rate limit"),
+    500: ("api_error", "Internal server error"),
+    504: ("timeout_error", "Request timed out"),
+    529: ("overloaded_error", "Overloaded"),
 }
-"""The faults of `holdfast drill`, by name."""
-
-_STATUS: dict[int, tuple[ErrorClass, str]] = {
-    400: ("invalid_request", "The server found the request invalid"),
-    401: ("auth", "The server refused the key"),
-    402: ("billing", "The account has no credit left"),
-    403: ("auth", "The key may not do this"),
-    404: ("not_found", "The server does not know the model"),
-    408: ("timeout", "The server gave up waiting for the request"),
-    409: ("server", "The request collided with another"),
-    413: ("payload_too_large", "The request has too many bytes"),
-    422: ("invalid_request", "The server could not process the request"),
-    429: ("rate_limit", "The rate limit is reached"),
-    504: ("timeout", "A gateway gave up waiting for the server"),
-    529: ("overloaded", "The server is overloaded"),
-}
-_HINT = "Nothing is wrong: the practice model plays this fault. Send the prompt again."
-_RETRYABLE = {408, 409, 429, 500, 502, 503, 504, 529}
-"""R17."""
+_MARK = "(practice fault)"
+_HINT = "Nothing is wrong: the practice model plays this fault."
+_URL = "the practice server"
 
 
 def faulty(model: Provider, names: Sequence[str], clock: Clock) -> Faulty:
@@ -110,22 +65,48 @@ def faulty(model: Provider, names: Sequence[str], clock: Clock) -> Faulty:
     return Faulty(model, [DRILL[name] for name in names], clock)
 
 
+class Faults:
+    """Faults in a row, one an attempt; an overflow stays until the request is as it wants."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._left = deque(faults)
+        self._met: int | None = None
+
+    async def take(self, request: Request) -> Fault | None:
+        """The fault of the next attempt; None when there is none left."""
+        while self._left:
+            fault = self._left[0]
+            if isinstance(fault.overflow, bool):
+                return self._left.popleft()
+            by_output = fault.overflow == "max_tokens"
+            size = request.max_tokens if by_output else await count_input(request)
+            if self._met is None or size >= self._met:
+                self._met = size if self._met is None else self._met
+                return fault
+            self._met = None
+            self._left.popleft()
+        return None
+
+
 class Faulty:
     """A provider that puts one fault on each attempt until none is left."""
 
     def __init__(self, model: Provider, faults: Sequence[Fault], clock: Clock) -> None:
         self._model = model
-        self._left = deque(faults)
+        self._faults = Faults(faults)
         self._clock = clock
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         parts = self._model.stream(request)
-        if self._left:
+        if (fault := await self._faults.take(request)) is not None:
             window = (await self._model.model_info(request.model)).window
-            parts = inject(self._left.popleft(), parts, request, self._clock, window=window)
+            parts = inject(fault, parts, request, self._clock, window=window)
         async with aclosing(parts):
             async for part in parts:
                 yield part
+
+    async def count_tokens(self, request: Request) -> int:
+        return await self._model.count_tokens(request)
 
     async def load(self) -> None:
         await self._model.load()
@@ -164,7 +145,7 @@ async def inject(
                     return
     if fault.stall_s is not None:
         await clock.sleep(fault.stall_s)
-    raise await _error(fault, request, window)
+    raise await _error(fault, request, window, clock)
 
 
 def _chars(fault: Fault) -> int:
@@ -221,37 +202,52 @@ def _with_raw_input(answer: Completed, raw: str) -> Completed:
     return replace(answer, content=[*answer.content[:-1], {**last, "input": {"raw_input": raw}}])
 
 
-async def _error(fault: Fault, request: Request, window: int) -> ProviderError:
-    """What the adapter of a real server raises for this fault."""
-    if fault.status is not None:
-        return _status_error(fault.status, fault.retry_after)
+async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
+    """What the adapter of a real server raises for this fault; its hint says that it was one."""
+    error = await _raised(fault, request, window, clock)
+    error.hint = f"{_HINT} {error.hint}".strip()
+    return error
+
+
+async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
+    # Only where a fault strikes is the adapter needed.
+    from tui.provider.anthropic.classify import Attempt, broken  # noqa: PLC0415
+
+    if fault.status is not None or fault.rejected is not None:
+        return _answered(fault, Attempt(_URL, request.model, clock.now()))
+    if fault.overflow == "max_tokens":
+        prompt = await count_input(request)
+        return overflow(prompt, max(window, prompt + 1), asked=request.max_tokens)
     if fault.overflow:
         return overflow(max(await count_input(request), window + 1), window)
     if fault.stall_s is not None:
-        message = f"Nothing came from the server for {fault.stall_s:g} s"
-        return ProviderError("timeout", f"{message} (practice fault).", hint=_HINT, retryable=True)
+        return ProviderError(
+            "timeout",
+            f"The answer stopped: nothing came for {fault.stall_s:g} s {_MARK}.",
+            retryable=True,
+        )
     if fault.cut_after is not None:
-        message = "The connection broke in the middle of the answer"
-    elif fault.eof_after is not None:
-        message = "The answer ended without its closing event"
-    else:
-        message = "The server sent an event that is not valid JSON"
-    return ProviderError(
-        "stream_broken", f"{message} (practice fault).", hint=_HINT, retryable=True
-    )
+        return broken(f"the connection was lost {_MARK}")
+    if fault.eof_after is not None:
+        return broken(f"the connection closed before the answer was complete {_MARK}")
+    return broken(f"the server sent a line that is not JSON {_MARK}")
 
 
-def _status_error(status: int, retry_after: float | None) -> ProviderError:
-    by_range: tuple[ErrorClass, str] = (
-        ("server", "The server failed") if status >= 500 else ("unknown", "The server said no")
-    )
-    error_class, message = _STATUS.get(status, by_range)
-    return ProviderError(
-        error_class,
-        f"{message} (HTTP {status}, practice fault).",
-        hint=_HINT,
-        status=status,
-        request_id=f"req_practice_fault_{status}",
-        retry_after=retry_after,
-        retryable=status in _RETRYABLE,
-    )
+def _answered(fault: Fault, at: Attempt) -> ProviderError:
+    """The answer of a server, read by the adapter's own table."""
+    from tui.provider.anthropic.classify import from_answer, not_the_api  # noqa: PLC0415
+
+    status = fault.status or 400
+    headers = {"request-id": f"req_practice_fault_{status}"}
+    if fault.retry_after is not None:
+        headers["retry-after"] = f"{fault.retry_after:f}"
+    if fault.html is not None:
+        page = f"<html><head><title>{fault.html} {_MARK}</title></head></html>"
+        headers["content-type"] = "text/html"
+        if status < 300:
+            return not_the_api(headers, page.encode(), at)
+        return from_answer(status, headers, page, at)
+    kind, said = _SAID.get(status, ("api_error" if status >= 500 else "", "The server failed"))
+    said = REJECTIONS[fault.rejected] if fault.rejected else fault.message or said
+    body = {"error": {"type": fault.type or kind, "message": f"{said} {_MARK}"}}
+    return from_answer(status, headers, body, at)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from tui import tokens
 from tui.clock import Clock
 from tui.provider.base import ModelInfo, Request, StreamPart
-from tui.provider.practice.answer import INFO, WINDOW, model_info, stream
+from tui.provider.practice.answer import INFO, WINDOW, count_input, model_info, stream
 from tui.provider.practice.respond import respond
 from tui.provider.practice.script import Script, ScriptedModel
 
@@ -50,6 +50,9 @@ class PracticeModel:
             delay_s=self._delay_s,
             window=self._window,
         )
+
+    async def count_tokens(self, request: Request) -> int:
+        return await count_input(request)
 
     async def load(self) -> None:
         """Get the token counter ready, which every answer needs."""

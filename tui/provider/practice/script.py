@@ -11,7 +11,8 @@
 
 Every key is optional. A turn is played for one request; each of its faults takes an attempt at
 that request first (`bad_json` ends the request: the turn is then played for the next one; after
-`slow_s` the turn itself follows at once). An exhausted script is an error.
+`slow_s` the turn itself follows at once). An exhausted script is an error. The faults and their
+fields stand in `tui.provider.practice.fault.Fault`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from tui.errors import ProviderError, UsageError
 from tui.files import read_small
 from tui.messages import Usage
 from tui.provider.base import ModelInfo, Request, StreamPart
-from tui.provider.practice.answer import WINDOW, Answer, Call, model_info, stream
-from tui.provider.practice.faults import Fault, Seconds, inject
+from tui.provider.practice.answer import WINDOW, Answer, Call, count_input, model_info, stream
+from tui.provider.practice.fault import Fault, Seconds
+from tui.provider.practice.faults import Faults, inject
 
 _LIMIT = 10_000_000
 
@@ -135,7 +137,7 @@ class ScriptedModel:
         self._delay_s = delay_s
         self._window = window
         self._next = 0
-        self._attempt = 0
+        self._faults: Faults | None = None
 
     @property
     def remaining(self) -> int:
@@ -160,9 +162,8 @@ class ScriptedModel:
             window=self._window,
             max_output=None,
         )
-        if self._attempt < len(turn.faults):
-            fault = turn.faults[self._attempt]
-            self._attempt += 1
+        self._faults = self._faults or Faults(turn.faults)
+        if (fault := await self._faults.take(request)) is not None:
             parts = inject(fault, parts, request, self._clock, window=self._window)
             if fault.slow_s is not None:
                 self._turn_over()
@@ -174,7 +175,10 @@ class ScriptedModel:
 
     def _turn_over(self) -> None:
         self._next += 1
-        self._attempt = 0
+        self._faults = None
+
+    async def count_tokens(self, request: Request) -> int:
+        return await count_input(request)
 
     async def load(self) -> None:
         """Get the token counter ready, which every answer needs."""

@@ -1,7 +1,6 @@
-"""The source text that a mouse selection stands for.
+"""The source text that a selection stands for.
 
-A position is (characters into the drawn line, key of the row), where the key is stable while
-heights change: `key(item, row)`.
+A position is (characters into the drawn line, `line_view.key` of the row).
 """
 
 from __future__ import annotations
@@ -12,15 +11,9 @@ from textual.selection import Selection
 
 from tui.widgets.conversation.draw import gap, source
 from tui.widgets.conversation.items import Item
-from tui.widgets.conversation.strips import extent
+from tui.widgets.line_view import LAST_ROW, place
+from tui.widgets.line_view.strips import extent
 from tui.widgets.markdown.text import Line
-
-_SHIFT = 20
-
-
-def key(index: int, row: int) -> int:
-    """One number for a row of an item, in reading order."""
-    return index << _SHIFT | row
 
 
 def copied(lines: Sequence[Line], first: tuple[int, int], last: tuple[int, int]) -> str:
@@ -55,16 +48,13 @@ def selected(
     if not items:
         return ""
     start, end = selection
-    last_row = (1 << _SHIFT) - 1
-    first = (start.y >> _SHIFT, start.y & last_row, start.x) if start else (0, 0, 0)
-    last = (len(items) - 1, last_row, 1 << 30)
-    if end is not None:
-        last = (end.y >> _SHIFT, end.y & last_row, end.x)
+    first = (*place(start.y), start.x) if start else (0, 0, 0)
+    last = (*place(end.y), end.x) if end else (len(items) - 1, LAST_ROW, 1 << 30)
     parts: list[str] = []
     for index in range(max(0, first[0]), min(last[0], len(items) - 1) + 1):
         begins = (first[1], first[2]) if index == first[0] else (0, 0)
-        stops = (last[1], last[2]) if index == last[0] else (last_row, 1 << 30)
-        if begins == (0, 0) and stops[0] == last_row:
+        stops = (last[1], last[2]) if index == last[0] else (LAST_ROW, 1 << 30)
+        if begins == (0, 0) and stops[0] == LAST_ROW:
             text = source(items[index])
         else:
             rows = lines(index)

@@ -219,11 +219,15 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     space = "  " if words or seconds else " "
     summary: Span | None = (space + clip(item.summary, 40), detail) if item.summary else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
+    words_of_marks = ("masked" * item.masked, "◆ pinned" * item.pinned)
+    said = " ".join(filter(None, words_of_marks))
+    marks: Span | None = (f"  {said}", styles["c-badge"]) if said else None
     for parts in (
-        [state, words, seconds, summary, cut],
-        [state, words, seconds, cut],
-        [state, seconds, cut],
-        [state, cut],
+        [state, words, seconds, summary, cut, marks],
+        [state, words, seconds, cut, marks],
+        [state, seconds, cut, marks],
+        [state, cut, marks],
+        [state, marks],
         [state],
     ):
         spans = [part for part in parts if part is not None]

@@ -42,6 +42,9 @@ class ThinkingItem:
 class ToolItem:
     """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
 
+    `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
+    takes it away.
+
     While it runs, `started` is when it began, on the clock that `Conversation.tick` is told.
     """
 
@@ -59,6 +62,8 @@ class ToolItem:
     started: float | None = None
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     folded: bool = True
+    masked: bool = False
+    pinned: bool = False
 
 
 @dataclass(slots=True, eq=False)

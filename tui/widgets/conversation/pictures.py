@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rich.style import Style
-from textual.strip import Strip
 
 from tui.widgets.conversation import draw
 from tui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
+from tui.widgets.line_view import Picture
 from tui.widgets.markdown import Document
 from tui.widgets.markdown.text import BLANK, Line
 
@@ -19,14 +19,6 @@ KEPT_LINES = 6_000
 """Lines that are kept beside those in sight."""
 
 Streaming: TypeAlias = AssistantItem | ThinkingItem
-
-
-@dataclass(slots=True)
-class Picture:
-    """The lines of an item, the blank row before it included, and the strips made of them."""
-
-    lines: list[Line]
-    strips: dict[int, Strip] = field(default_factory=dict[int, Strip])
 
 
 @dataclass(slots=True)

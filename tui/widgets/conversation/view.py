@@ -1,67 +1,49 @@
-"""The widget. One frame costs what is in sight, however long the conversation is."""
+"""The widget: what a person does with the items. They are shown by `ItemsView`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from time import monotonic
-from typing import ClassVar, overload
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from rich.style import Style
 from textual import events
-from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
-from tui.widgets import scrolling
-from tui.widgets.conversation import draw, strips, style
-from tui.widgets.conversation.copying import key, selected
-from tui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
-from tui.widgets.conversation.pictures import Pictures
-from tui.widgets.conversation.viewport import Viewport
-from tui.widgets.keys import PANE_KEYS, bindings
+from tui.widgets.conversation import draw
+from tui.widgets.conversation.copying import selected
+from tui.widgets.conversation.finding import Finder
+from tui.widgets.conversation.items import AssistantItem, Item, ToolItem
+from tui.widgets.conversation.items_view import ItemsView
+from tui.widgets.line_view import strips
 from tui.widgets.markdown.text import BLANK, Line
 
-FRAME_S = 1 / 20
-"""A stream is drawn at most so often, and never for more than an eighth of the time."""
-SPIN_S = 1 / 8
+SLICES_S = 1 / 30
+"""Between two slices of looking for a text."""
 
 
-class Conversation(ScrollView, can_focus=True):
-    """The items of a conversation, from the oldest to the newest.
+class _Hit(NamedTuple):
+    """Where something was found: an item, its row, and the characters there (none: start -1)."""
 
-    It follows the end while it is at the end. The mouse selects text, the cursor items.
-    """
+    item: int
+    row: int
+    start: int
 
-    ALLOW_SELECT = True
-    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
-    DEFAULT_CSS = """
-    Conversation {
-        height: 1fr;
-        background: $background;
-        color: $text;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-gutter: stable;
-        scrollbar-size-vertical: 1;
-    }
-    """ + style.css("Conversation")
+
+class Conversation(ItemsView):
+    """The items of a conversation. The mouse selects text, the cursor items."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor(-1)", "Previous", show=False),
         Binding("down,j", "cursor(1)", "Next", show=False),
         Binding("enter,space,o", "fold", "Fold", show=False),
         Binding("y", "copy_item", "Copy", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home,g", "edge(-1)", "First", show=False),
-        Binding("end,G", "edge(1)", "Last", show=False),
-        *bindings(PANE_KEYS),
+        Binding("m", "app.mark('mask')", "Mask", show=False),
+        Binding("p", "app.mark('pin')", "Pin", show=False),
+        Binding("n", "find_next(-1)", "Find older", show=False),
+        Binding("N", "find_next(1)", "Find newer", show=False),
     ]
 
     class ItemSelected(Message):
@@ -71,365 +53,168 @@ class Conversation(ScrollView, can_focus=True):
             super().__init__()
             self.item = item
 
-    class Behind(Message):
-        """`count` items arrived below what is in sight; 0 when the end is in sight again."""
+    class Found(Message):
+        """What is looked for was found `total` times so far; the `at`-th, counted from the
+        newest, is in sight (0: none). `more`: there are items left to look through."""
 
-        def __init__(self, count: int) -> None:
+        def __init__(self, at: int, total: int, *, more: bool) -> None:
             super().__init__()
-            self.count = count
+            self.at = at
+            self.total = total
+            self.more = more
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self._items: list[Item] = []
-        self._index: dict[Item, int] = {}
-        self._viewport = Viewport(self._measure)
-        self._pictures = Pictures()
-        self._look: dict[str, Style] = {}
-        self._stale = False
-        self._flush_timer: Timer | None = None
-        self._flush_after = 0.0
-        self._spin_timer: Timer | None = None
         self._cursor: int | None = None
-        self._wanted: re.Pattern[str] | None = None
-        self._hit = -1
-        self._tools_open = False
-        self._behind = 0
-        self._shown: tuple[list[Line], str] = ([], "")
-        self._painting = False
-
-    # Items
-
-    @property
-    def items(self) -> Sequence[Item]:
-        """All items, in order."""
-        return self._items
-
-    @property
-    def following(self) -> bool:
-        """Whether the end is in sight and stays there."""
-        return self._viewport.following
+        self._finder: Finder | None = None
+        self._hit: _Hit | None = None
+        self._step = 0
+        self._slices: Timer | None = None
 
     @property
     def cursor(self) -> Item | None:
         """The item under the cursor."""
         return None if self._cursor is None else self._items[self._cursor]
 
-    def append(self, item: Item) -> None:
-        """Add an item at the end."""
-        self.extend((item,))
-
-    def extend(self, items: Sequence[Item]) -> None:
-        """Add many items; only those in sight are drawn."""
-        start = len(self._items)
-        width = draw.inner(self._pictures.width or 80)
-        for item in items if self._tools_open else ():
-            if isinstance(item, ToolItem):
-                item.folded = False
-        self._items += items
-        self._index.update((item, start + step) for step, item in enumerate(items))
-        self._viewport.extend(draw.estimate(item, width) for item in items)
-        if not self._viewport.following:
-            self._set_behind(self._behind + len(items))
-        self._touch()
-
     def changed(self, item: Item) -> None:
-        """Draw an item anew: something about it is different."""
+        super().changed(item)
         index = self._index.get(item)
-        if index is not None:
-            self._pictures.drop(item)
-            self._viewport.forget(index)
-            self._touch()
+        if self._finder and index is not None and index in self._finder.counts:
+            self._finder.recount(index, item)
 
-    @overload
-    def remove(self) -> AwaitRemove: ...
-    @overload
-    def remove(self, item: Item) -> None: ...
-    def remove(self, item: Item | None = None) -> AwaitRemove | None:
-        """Take an item out; text that was on its way to it is void. Without one: the widget."""
-        if item is None:
-            return super().remove()
-        index = self._index.pop(item, None)
-        if index is None:
-            return None
-        self._pictures.forget_stream(item)
-        del self._items[index]
-        for step in range(index, len(self._items)):
-            self._index[self._items[step]] = step
-        self._viewport.delete(index)
+    def _removed(self, index: int) -> None:
         if self._cursor is not None and self._cursor >= index:
             self._cursor = max(0, self._cursor - 1) if self._items else None
-        if index < len(self._items):  # what stands before it is another item now
-            self.changed(self._items[index])
-        self._touch()
-        return None
+        if self._finder:
+            self._finder, self._hit = Finder(self._finder.text, len(self._items)), None
 
     def clear(self) -> None:
-        """Take all items out."""
-        self._items.clear()
-        self._index.clear()
-        self._pictures.clear()
-        self._viewport.clear()
         self._cursor = None
-        self._wanted, self._hit = None, -1
-        self._set_behind(0)
-        self._touch()
+        self._finder = self._hit = None
+        super().clear()
+
+    # Finding
 
     def find(self, text: str, *, back: bool = True, anew: bool = False) -> bool:
         """Go to the next place (back: the one before) where `text` stands, and mark it there.
 
-        `anew` begins at the end (back: with the newest). What is folded over it is opened.
+        `anew` begins with the newest. What is folded over it is opened. A long conversation is
+        looked through in slices: where False is returned, the place may still be found, and
+        `Found` says how it stands.
         """
-        self._wanted = re.compile(re.escape(text), re.IGNORECASE) if text else None
-        if anew:
-            self._cursor, self._hit = None, -1
-        self.refresh()
-        step = -1 if back else 1
-        if self._cursor is not None and self._hit >= 0:
-            rows = self._matching(self._cursor)
-            rows = [row for row in rows if (row - self._hit) * step > 0]
-            if rows:
-                self._show_hit(self._cursor, rows[-1 if back else 0])
-                return True
-        start = self._cursor if self._cursor is not None else len(self._items) if back else -1
-        wanted = text.casefold()
-        for index in range(start + step, -1 if back else len(self._items), step):
-            item = self._items[index]
-            if text and wanted in draw.source(item).casefold():
-                rows = self._matching(index)
-                if not rows and not isinstance(item, AssistantItem) and item.folded:
-                    self._toggle(index)
-                    rows = self._matching(index)
-                self._show_hit(index, rows[-1 if back else 0] if rows else int(self._gap(index)))
-                return True
-        return False
+        if not text:
+            self.end_find()
+            return False
+        if anew or self._finder is None or self._finder.text != text:
+            self._finder = Finder(text, len(self._items), self._finder)
+            self._hit = None
+            self._cursor = None if anew else self._cursor
+        return self._seek(-1 if back else 1)
 
     def end_find(self) -> None:
         """Nothing is looked for any more; the cursor stays where it is."""
-        self._wanted, self._hit = None, -1
+        self._finder = self._hit = None
+        self._step = 0
         self.refresh()
 
-    def _matching(self, index: int) -> list[int]:
-        wanted = self._wanted
-        rows = enumerate(self._lines(index)) if wanted else ()
-        return [row for row, line in rows if wanted and strips.holds(line, wanted)]
+    def action_find_next(self, step: int) -> None:
+        """To the next place, older or newer."""
+        self._seek(step)
 
-    def _show_hit(self, index: int, row: int) -> None:
-        self._move_to(index)
-        self._hit = row
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "find_next":
+            return self._finder is not None
+        return super().check_action(action, parameters)
+
+    def _seek(self, step: int) -> bool:
+        if self._finder is None:
+            return False
+        self._step = step
+        self.refresh()
+        return self._search()
+
+    def _search(self) -> bool:
+        """A slice of looking; True when it went where it was to go."""
+        finder = self._finder
+        if self._slices is not None:
+            self._slices.stop()
+            self._slices = None
+        if finder is None:
+            return False
+        finder.look(self._items)
+        moved = bool(self._step) and self._go(finder, self._step)
+        if moved or finder.done:
+            self._step = 0
+        if not finder.done:
+            self._slices = self.set_timer(SLICES_S, self._search)
+        at = self._ordinal(finder, self._hit) if self._hit else 0
+        self.post_message(self.Found(at, finder.total, more=not finder.done))
+        return moved
+
+    def _go(self, finder: Finder, step: int) -> bool:
+        hit = self._hit
+        if hit is not None:
+            beside = [
+                spot
+                for spot in self._spots(finder, hit.item)
+                if (spot > hit if step > 0 else spot < hit)
+            ]
+            if beside:
+                self._show_hit(beside[0 if step > 0 else -1])
+                return True
+        start = len(self._items) if step < 0 else -1
+        start = hit.item if hit else self._cursor if self._cursor is not None else start
+        index = finder.beside(start, step)
+        if index is None:
+            return False
+        spots = self._spots(finder, index)
+        item = self._items[index]
+        if not spots and not isinstance(item, AssistantItem) and item.folded:
+            self._toggle(index)
+            spots = self._spots(finder, index)
+        spots = spots or [_Hit(index, int(self._gap(index)), -1)]
+        finder.correct(index, len(spots))
+        self._show_hit(spots[0 if step > 0 else -1])
+        return True
+
+    def _spots(self, finder: Finder, index: int) -> list[_Hit]:
+        return [
+            _Hit(index, row, start)
+            for row, line in enumerate(self._lines(index))
+            for start, _ in finder.spots(line)
+        ]
+
+    def _ordinal(self, finder: Finder, hit: _Hit) -> int:
+        """The how-manieth a hit is, from the newest."""
+        behind = sum(spot > hit for spot in self._spots(finder, hit.item))
+        return 1 + behind + finder.behind(hit.item)
+
+    def _show_hit(self, hit: _Hit) -> None:
+        self._move_to(hit.item)
+        self._hit = hit
         viewport = self._viewport
-        at = viewport.offset(index) + row
+        at = viewport.offset(hit.item) + hit.row
         if not viewport.y <= at < viewport.y + viewport.height:
             self._scroll(max(0, at - viewport.height // 3))
 
-    # Streams
-
-    def stream(self, item: AssistantItem | ThinkingItem, text: str) -> None:
-        """Add text to an item that is held here. `item.text` grows with the frames."""
-        item.streaming = True
-        self._pictures.stream(item, text)
-        if self._flush_timer is None and self.is_running:
-            due = max(0.001, self._flush_after - monotonic())
-            self._flush_timer = self.set_timer(due, self._flush)
-
-    def finish(self, item: Item) -> None:
-        """Streaming is over: `item.text` is whole, and drawn for good."""
-        index = self._index.get(item)
-        if not isinstance(item, AssistantItem | ThinkingItem) or index is None:
-            return
-        item.streaming = False
-        self._pictures.finish(item, gap=self._gap(index))
-        self._viewport.forget(index)
-        self._touch()
-
-    def _flush(self) -> None:
-        self._flush_timer = None
-        started = monotonic()
-        for item in self._pictures.pour():
-            index = self._index.get(item)
-            if index is None:
-                continue
-            if self._viewport.following or self._viewport.sees(index):
-                self._pictures.grow(item, gap=self._gap(index))
-                self._viewport.forget(index)
-            else:
-                self._pictures.drop(item)
-                width = draw.inner(self._pictures.width or 80)
-                self._viewport.estimate(index, draw.estimate(item, width))
-        self._settle()
-        ended = monotonic()
-        self._flush_after = ended + max(FRAME_S, 8 * (ended - started))
-
-    # Layout
-
-    def _gap(self, index: int) -> bool:
-        return draw.gap(self._items[index - 1] if index else None, self._items[index])
-
-    def _lines(self, index: int) -> list[Line]:
-        return self._pictures.get(self._items[index], gap=self._gap(index)).lines
-
-    def _measure(self, index: int) -> int:
-        return len(self._lines(index))
-
-    def _touch(self) -> None:
-        """Settle once, after all that happens in this turn of the loop."""
-        if not self._stale:
-            self._stale = True
-            self.call_later(self._settle)
-
-    def _settle(self) -> None:
-        """Bring what is in sight up to date."""
-        width, height = self.scrollable_content_region.size
-        if not width or not height:
-            return
-        self._stale = False
-        if width != self._pictures.width or not self._look:
-            self._look = style.styles(self)
-            self._shown = ([], "")
-            self._pictures.reset(width, self._look)
-            self._viewport.forget()
-        self._viewport.height = height
-        self._viewport.settle()
-        self._apply()
-
-    def _apply(self) -> None:
-        """Make the scroll position and the scroll bar those of the viewport, and repaint."""
-        viewport = self._viewport
-        scrolling.resize(self, Size(self._pictures.width, viewport.total))
-        scrolling.jump(self, viewport.y)
-        if viewport.following:
-            self._set_behind(0)
-        self._pictures.trim({self._items[index] for index, _ in viewport.rows})
-        self._spin()
-        self._repaint()
-
-    def _repaint(self) -> None:
-        """Repaint from the first to the last row that shows another line than before."""
-        lines = [self._lines(index)[row] for index, row in self._viewport.rows]
-        pill = self._pill()
-        before, self._shown = self._shown, (lines, pill)
-        old = before[0]
-        if len(old) != len(lines):
-            self.refresh()
-            return
-        changed = [y for y, line in enumerate(lines) if line is not old[y]]
-        if pill != before[1]:
-            changed.append(self._viewport.height - 1)
-        if changed:
-            rows = changed[-1] - changed[0] + 1
-            self.refresh(Region(0, changed[0], self.scrollable_content_region.width, rows))
-
-    def _set_behind(self, count: int) -> None:
-        if count != self._behind:
-            self._behind = count
-            self.post_message(self.Behind(count))
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        if round(new_value) != self._viewport.y:
-            # A widget that grows is scrolled back first and told of its new size afterwards.
-            self._viewport.height = self.scrollable_content_region.height or self._viewport.height
-            self._viewport.scroll(round(new_value))
-            self._apply()
-
-    def on_resize(self) -> None:
-        self._settle()
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._look = {}
-        self._touch()
-
     # Painting
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        if self._stale:
-            self._settle()
-        self._painting = True
-        try:
-            return super().render_lines(crop)
-        finally:
-            self._painting = False
+    def _overlay(self, index: int, row: int, line: Line) -> Line:
+        if self._finder is not None and (spots := self._finder.spots(line)):
+            hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
+            line = strips.marked(line, spots, self._look["c-match"])
+            current = (spot for spot in spots if spot[0] == hit)
+            line = strips.marked(line, current, self._look["c-hit"])
+        if index == self._cursor and line is not BLANK and (self.has_focus or self._hit):
+            line = strips.with_cursor(line, self._look["c-cursor"])
+        return line
 
-    def render_line(self, y: int) -> Strip:
-        """A row: with the offsets that selecting needs, except when it is painted."""
-        if not self._look or y >= len(self._viewport.rows):
-            return Strip.blank(self.size.width, self.rich_style)
-        index, row = self._viewport.rows[y]
-        strip = self._strip(index, row)
-        if not self._painting:
-            return strip.apply_offsets(0, key(index, row))
+    def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
         if y == self._viewport.height - 1 and (pill := self._pill()):
-            return strips.with_pill(strip, pill, self._pictures.width, self._look)
-        return strip
-
-    def _pill(self) -> str:
-        if self._viewport.following:
-            return ""
-        if self._behind:
-            return f" ↓ {self._behind:,} new "
-        return " ↓ more " if self._pictures.streaming else ""
-
-    def _strip(self, index: int, row: int) -> Strip:
-        picture = self._pictures.get(self._items[index], gap=self._gap(index))
-        line, width, base = picture.lines[row], self._pictures.width, self._look["text"]
-        selection = self.text_selection
-        span = None if selection is None else selection.get_span(key(index, row))
-        at_cursor = index == self._cursor and (self.has_focus or self._hit >= 0)
-        marked = at_cursor and line is not BLANK
-        plain = line
-        if self._wanted is not None:
-            hit = index == self._cursor and row == self._hit
-            line = strips.marked(line, self._wanted, self._look["c-hit" if hit else "c-match"])
-        if span is not None or marked or line is not plain:
-            cursor = self._look["c-cursor"] if marked else None
-            return strips.make(
-                strips.overlaid(line, span, self.selection_style, cursor), width, base
-            )
-        strip = picture.strips.get(row)
-        if strip is None:
-            strip = picture.strips[row] = strips.make(line, width, base)
-        return strip
-
-    def _spin(self) -> None:
-        """Let the marks of running tools turn while any is in sight."""
-        running = any(
-            isinstance(item := self._items[index], ToolItem) and item.state == "running"
-            for index, _ in self._viewport.rows
-        )
-        running = running and self.app.animation_level != "none"  # pyright: ignore[reportUnknownMemberType]
-        if running and self._spin_timer is None:
-            self._pictures.frame = 0
-            self._spin_timer = self.set_interval(SPIN_S, self._turn)
-        elif not running and self._spin_timer is not None:
-            self._spin_timer.stop()
-            self._spin_timer = None
-            self._pictures.frame = -1
-
-    def _turn(self) -> None:
-        if self._stale:
-            return
-        self._pictures.frame += 1
-        for y, (index, row) in enumerate(self._viewport.rows):
-            item = self._items[index]
-            if isinstance(item, ToolItem) and item.state == "running" and row == self._gap(index):
-                self._pictures.drop(item)
-                self.refresh(Region(0, y, self.size.width, 1))
-
-    def tick(self, now: float) -> None:
-        """Let the seconds of the running tools in sight go on; `now` as in `ToolItem.started`."""
-        if self._stale:  # the rows are those of items that may be gone
-            return
-        changed = False
-        for index in dict.fromkeys(index for index, _ in self._viewport.rows):
-            item = self._items[index]
-            if isinstance(item, ToolItem) and item.state == "running" and item.started is not None:
-                seconds = float(max(0, int(now - item.started)))
-                if seconds != (item.seconds or 0.0):
-                    item.seconds = seconds
-                    self._pictures.drop(item)
-                    changed = True
-        if changed:
-            self._repaint()
+            line = self._overlay(index, row, self._lines(index)[row])
+            strip = self._over(line, index, row, selection)
+            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
+        return super()._paint(y, index, row, selection)
 
     # Selecting
 
@@ -442,7 +227,7 @@ class Conversation(ScrollView, can_focus=True):
             return
         pill = self._pill()
         if pill and offset.y == self._viewport.height - 1:
-            edge = self._pictures.width - 1
+            edge = self._width - 1
             if edge - cell_len(pill) <= offset.x < edge:
                 self.action_edge(1)
                 return
@@ -450,7 +235,7 @@ class Conversation(ScrollView, can_focus=True):
             return
         index, row = self._viewport.rows[offset.y]
         item = self._items[index]
-        self._cursor, self._hit = index, -1
+        self._cursor, self._hit = index, None
         last = self._viewport.size(index) - 1
         if row == self._gap(index) or (row == last and draw.shortened(item)):
             self._toggle(index)
@@ -465,7 +250,7 @@ class Conversation(ScrollView, can_focus=True):
             return
         item.folded = not item.folded
         self._viewport.following = self._viewport.following and index == len(self._items) - 1
-        self.changed(item)
+        super().changed(item)
 
     def action_fold(self) -> None:
         """Fold or unfold the item under the cursor."""
@@ -494,14 +279,6 @@ class Conversation(ScrollView, can_focus=True):
             text = draw.source(self._items[self._cursor])
             self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
-    def action_page(self, step: int) -> None:
-        """A screen up or down, with a row in common."""
-        self._scroll(self._viewport.y + step * max(1, self._viewport.height - 1))
-
-    def action_edge(self, step: int) -> None:
-        """To the first or the last row."""
-        self._scroll(0 if step < 0 else self._viewport.end)
-
     def action_cursor(self, step: int) -> None:
         """To the item before or after; rows of one that is higher than the screen come first."""
         rows = self._viewport.rows
@@ -519,7 +296,7 @@ class Conversation(ScrollView, can_focus=True):
         self._move_to(max(0, min(self._cursor + step, len(self._items) - 1)))
 
     def _move_to(self, index: int) -> None:
-        self._cursor, self._hit = index, -1
+        self._cursor, self._hit = index, None
         viewport = self._viewport
         height = viewport.ensure(index)
         top = viewport.offset(index)
@@ -529,7 +306,3 @@ class Conversation(ScrollView, can_focus=True):
             self._scroll(top + height - viewport.height)
         self.post_message(self.ItemSelected(self._items[index]))
         self.refresh()
-
-    def _scroll(self, y: int) -> None:
-        self._viewport.scroll(y)
-        self._apply()

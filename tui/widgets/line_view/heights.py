@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 
 class Heights:
@@ -45,8 +46,14 @@ class Heights:
 
     def extend(self, heights: Iterable[int]) -> None:
         """Add many at the end."""
-        for height in heights:
-            self.append(height)
+        if self._heights:
+            for height in heights:
+                self.append(height)
+            return
+        self._heights = list(heights)
+        sums = [0, *accumulate(self._heights)]
+        self.total = sums[-1]
+        self._tree = [upto - sums[node & (node - 1)] for node, upto in enumerate(sums)]
 
     def delete(self, index: int) -> None:
         """Take one out; O(what follows it), and what is taken out is mostly at the end."""

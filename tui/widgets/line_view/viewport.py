@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tui.widgets.conversation.heights import Heights
+from tui.widgets.line_view.heights import Heights
 
 
 class Viewport:
@@ -41,6 +41,14 @@ class Viewport:
         """Add items at the end, by estimate."""
         self._heights.extend(heights)
         self._exact.extend(bytes(len(self._heights) - len(self._exact)))
+
+    def replace(self, heights: Iterable[int], moved: int = 0) -> None:
+        """Other items stand here now; the one in sight has moved by so many, if it is there."""
+        self._heights.clear()
+        self._exact.clear()
+        self.extend(heights)
+        top, row = self._top
+        self._top = (max(0, top + moved), row)
 
     def delete(self, index: int) -> None:
         """Take an item out."""

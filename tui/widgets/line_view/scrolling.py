@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import cast
 
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 
@@ -17,7 +19,7 @@ def jump(view: ScrollView, y: int) -> None:
     for position in (Widget.scroll_y, Widget.scroll_target_y):
         view.set_reactive(cast("Reactive[float]", position), float(y))
     if view.show_vertical_scrollbar:
-        view.vertical_scrollbar.position = y
+        _tell(view.vertical_scrollbar, position=float(y))
 
 
 def reset_x(view: ScrollView) -> None:
@@ -42,6 +44,27 @@ def resize(view: ScrollView, virtual: Size) -> None:
         return
     view.set_reactive(cast("Reactive[Size]", Widget.virtual_size), virtual)
     if tall:
-        view.vertical_scrollbar.window_virtual_size = virtual.height
+        _tell(view.vertical_scrollbar, virtual=virtual.height)
     if wide:
-        view.horizontal_scrollbar.window_virtual_size = virtual.width
+        _tell(view.horizontal_scrollbar, virtual=virtual.width)
+
+
+def _tell(bar: ScrollBar, *, virtual: int | None = None, position: float | None = None) -> None:
+    """Tell a scroll bar; it is drawn again only where its thumb looks different."""
+    before = _thumb(bar)
+    if virtual is not None:
+        bar.set_reactive(ScrollBar.window_virtual_size, virtual)
+    if position is not None:
+        bar.set_reactive(ScrollBar.position, position)
+    if _thumb(bar) != before:
+        bar.refresh()
+
+
+def _thumb(bar: ScrollBar) -> tuple[int, int]:
+    """Where the thumb begins and how long it is, in the eighths of a cell in which it is drawn."""
+    size = bar.size.height if bar.vertical else bar.size.width
+    room = bar.window_virtual_size - bar.window_size
+    if room <= 0 or not size:
+        return 0, 0
+    length = max(1.0, bar.window_size * size / bar.window_virtual_size)
+    return int((size - length) * bar.position / room * 8), ceil(length * 8)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -42,33 +41,27 @@ def make(row: Line, width: int, base: Style) -> Strip:
     return Strip([*row.segments, Segment(" " * space, row.fill or base)], width)
 
 
-def holds(row: Line, pattern: re.Pattern[str]) -> bool:
-    """Whether something matches in what can be selected of a line."""
-    return pattern.search(row.text, *extent(row)) is not None
-
-
-def marked(row: Line, pattern: re.Pattern[str], style: Style) -> Line:
-    """A line with what matches in it laid out in `style`; the line itself when nothing does."""
+def marked(row: Line, spots: Iterable[tuple[int, int]], style: Style) -> Line:
+    """A line with the characters from start to end of every spot in `style`."""
     segments = row.segments
-    start, end = extent(row)
-    for found in pattern.finditer(row.text, start, end):
-        segments = paint(segments, *found.span(), style)
+    for start, end in spots:
+        segments = paint(segments, start, end, style)
     return row if segments is row.segments else row._replace(segments=segments)
 
 
-def overlaid(
-    row: Line, span: tuple[int, int] | None, selected: Style, cursor: Style | None
-) -> Line:
-    """A line with the characters of `span` selected (end -1: all) and the cursor before it."""
-    segments = row.segments
-    if span is not None:
-        start, end = extent(row)
-        stop = end if span[1] < 0 else min(end, span[1])
-        segments = paint(segments, max(start, span[0]), stop, selected)
-    if cursor is not None and segments:
-        first, *rest = paint(segments, 0, 1, cursor)
-        segments = [Segment("▎", first.style), *rest]
-    return row._replace(segments=segments)
+def selected(row: Line, span: tuple[int, int], style: Style) -> Line:
+    """A line with the characters of `span` selected (end -1: all)."""
+    start, end = extent(row)
+    stop = end if span[1] < 0 else min(end, span[1])
+    return row._replace(segments=paint(row.segments, max(start, span[0]), stop, style))
+
+
+def with_cursor(row: Line, style: Style) -> Line:
+    """A line with the cursor before it."""
+    if not row.segments:
+        return row
+    first, *rest = paint(row.segments, 0, 1, style)
+    return row._replace(segments=[Segment("▎", first.style), *rest])
 
 
 def with_pill(strip: Strip, text: str, width: int, styles: Mapping[str, Style]) -> Strip:

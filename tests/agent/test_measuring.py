@@ -1,0 +1,119 @@
+"""How full the context is, as the agent tells it: never 0 after a resume, never a wrong window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, say
+from tui import calibration
+from tui.agent import events
+from tui.agent.measuring import wide_enough
+from tui.clock import SystemClock
+from tui.config import Compaction, Config
+from tui.messages import Block, text_block
+from tui.provider.base import ModelInfo, Request
+from tui.session.session import Session
+
+INFO = ModelInfo("test-model", 200_000, 8192, "assumed")
+
+
+def measures(seen: list[events.Event]) -> list[events.ContextMeasured]:
+    return [event for event in seen if isinstance(event, events.ContextMeasured)]
+
+
+def recorded(root: Path, *, prompt: int, model: str = "test-model") -> Session:
+    session = Session.in_memory(root, clock=SystemClock())
+    session.append("user", content=[text_block("hello")], text="hello")
+    usage = {"input_tokens": prompt, "output_tokens": 20}
+    session.append("assistant", content=[text_block("Hi.")], model=model, usage=usage)
+    return session
+
+
+async def test_a_new_session_is_estimated_before_the_first_request(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider())
+    now = measures(await agent.start())[-1]
+    assert now.tokens == now.estimated > 500
+    assert (now.measured, now.drift, now.forecast) == (0, None, None)
+    assert now.parts["tools"] > now.parts["system"] > 0
+    assert now.reserve == 8192
+    await agent.close()
+
+
+async def test_a_resumed_session_begins_with_the_recorded_measure(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider(), session=recorded(tmp_path, prompt=50_000))
+    now = measures(await agent.start())[-1]
+    assert (now.tokens, now.measured, now.estimated) == (50_020, 50_020, 0)
+    await agent.close()
+
+
+async def test_the_measure_of_another_model_does_not_count(tmp_path: Path) -> None:
+    session = recorded(tmp_path, prompt=50_000, model="another-model")
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session)
+    now = measures(await agent.start())[-1]
+    assert now.measured == 0
+    assert 500 < now.tokens < 20_000
+    await agent.close()
+
+
+async def test_a_window_that_was_too_small_is_raised_and_said_so(tmp_path: Path) -> None:
+    session = recorded(tmp_path, prompt=450_000)
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session)
+    told = await agent.start()
+    now = measures(told)[-1]
+    assert (now.window, now.window_source) == (800_000, "assumed")
+    assert any("450,020" in e.text for e in told if isinstance(e, events.Notice))
+    assert now.tokens <= now.window
+    await agent.close()
+
+
+def test_a_window_that_was_configured_stays() -> None:
+    configured = replace(INFO, source="config")
+    assert wide_enough(configured, 450_000) is configured
+    assert wide_enough(INFO, 200_000) is INFO
+    assert wide_enough(INFO, 200_001).window == 400_000
+
+
+async def test_think_is_counted_while_it_is_on(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider())
+    await events_of(agent, "/think")
+    on = agent.ledger.tokens
+    assert "system:think" in [item.id for item in agent.ledger.items()]
+    await events_of(agent, "/think off")
+    assert 30 < on - agent.ledger.tokens < 90
+    await agent.close()
+
+
+async def test_the_mark_of_the_configuration_is_in_the_event(tmp_path: Path) -> None:
+    config = Config(compaction=Compaction(threshold=0.6))
+    agent = make_agent(tmp_path, ScriptedProvider(), config=config)
+    assert measures(await agent.start())[-1].threshold == 0.6
+    await agent.close()
+
+
+async def test_what_answers_teach_is_kept_for_the_next_session(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+
+    def reply(text: str) -> Callable[[Request], list[Block]]:
+        return lambda _: say(text)
+
+    for session in range(2):
+        agent = make_agent(tmp_path, ScriptedProvider(reply("one"), reply("two")), cache=cache)
+        before = agent.ledger.calibration.answers
+        assert before == session
+        await events_of(agent, "hello " * 40)
+        assert measures(await agent.start())[-1].drift is not None
+        await agent.close()
+        assert calibration.load(cache, "test-model").answers == session + 1
+
+
+async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_text("in the way")
+    agent = make_agent(tmp_path, ScriptedProvider(say("fine")), cache=cache)
+    seen: list[Any] = await events_of(agent, "hello")
+    assert seen[-1].outcome == "done"
+    await agent.close()

@@ -1,0 +1,54 @@
+"""Where the full outputs of the real program are, and how long."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.program import Program, of_type
+
+LONG = """
+[[turn]]
+tools = [{name = "run_command", input = {command = "seq 1 20000"}}]
+[[turn]]
+tools = [{name = "run_command", input = {command = "cat .holdfast/.gitignore; pwd"}}]
+[[turn]]
+text = "done"
+"""
+SEQ = "".join(f"{n}\n" for n in range(1, 20_001)).encode()
+
+
+def run(holdfast: Program, path: str, *options: str) -> list[dict[str, Any]]:
+    allow = ("--allow", "run_command(*)")
+    return holdfast.lines("--practice", "--practice-script", path, *allow, *options, "-p", "go")
+
+
+def test_L7_L26_a_session_has_its_full_outputs_beside_it(
+    holdfast: Program, work: Path, script: Callable[[str], str]
+) -> None:
+    lines = run(holdfast, script(LONG))
+    cut = of_type(lines, "tool_finished")[0]["receipt"]
+    kept = Path(cut["path"])
+    assert kept.parent == work.resolve() / ".holdfast" / "tool-results"
+    assert kept.read_bytes() == SEQ
+    assert cut["sha256"] == hashlib.sha256(SEQ).hexdigest()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert (work / ".holdfast" / ".gitignore").read_text().split() == [
+        *["/tool-results/", "/run/", "/*.log", "/*.lock", "/MEMORY.md"]
+    ]
+    said = [line for line in (kept.parent / "index.jsonl").read_text().splitlines() if line]
+    assert list(map(json.loads, said)) == [{"name": kept.name, "session": lines[0]["path"]}]
+
+
+def test_L26_without_a_session_full_outputs_go_with_the_program(
+    holdfast: Program, work: Path, script: Callable[[str], str]
+) -> None:
+    lines = run(holdfast, script(LONG), "--no-session")
+    cut = of_type(lines, "tool_finished")[0]["receipt"]
+    assert cut["bytes_kept"] == len(SEQ)
+    assert work.resolve() not in Path(cut["path"]).parents
+    assert not Path(cut["path"]).parents[2].exists()
+    assert not (work / ".holdfast").exists()

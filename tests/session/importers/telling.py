@@ -1,0 +1,43 @@
+"""What an imported session comes to: its records, and the request that it gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.foreign import MODEL
+from tui.context.check import check
+from tui.context.view import build
+from tui.messages import Message, blocks_of, text_of
+from tui.session.reader import Loaded
+
+
+def codes(loaded: Loaded) -> list[str]:
+    return [finding.code for finding in loaded.findings]
+
+
+def kinds(loaded: Loaded) -> list[str]:
+    return [record.type for record in loaded.records]
+
+
+def request(loaded: Loaded, model: str = MODEL) -> tuple[list[Message], list[str]]:
+    """The messages of the next request, which the API takes, and the codes of its repairs."""
+    view = build(loaded.branch, model=model)
+    assert check(view.messages) == []
+    return view.messages, [finding.code for finding in view.findings]
+
+
+def said(messages: list[Message]) -> list[str]:
+    """Messages in a few words each."""
+    return [f"{m['role']}: {', '.join(map(_short, m['content']))}" for m in messages]
+
+
+def _short(block: dict[str, Any]) -> str:
+    match block["type"]:
+        case "text":
+            return str(block["text"])
+        case "tool_use":
+            return str(block["id"])
+        case "tool_result":
+            return f"{block['tool_use_id']}={text_of(blocks_of(block['content']))}"
+        case kind:
+            return str(kind)

@@ -1,0 +1,241 @@
+"""Claude Code's sessions, told as ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.session.importers.telling import codes, kinds, request, said
+from tests.support.foreign import CWD, MODEL, ClaudeCode, claude_code, lines, name, text, tool_use
+from tui.session import importers
+from tui.session.reader import Loaded
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "11111111-2222-4333-8444-555555555555.jsonl"
+
+
+def load(path: Path, made: ClaudeCode | list[Any]) -> Loaded:
+    path.write_bytes(made.bytes() if isinstance(made, ClaudeCode) else lines(made))
+    assert importers.recognise(path) == "claude_code"
+    return importers.load(path)
+
+
+def test_a_sound_session_is_told_whole_and_needs_no_repair(path: Path) -> None:
+    loaded = load(path, claude_code(2))
+    assert loaded.findings == ()
+    assert kinds(loaded) == [
+        "user", "assistant", "tool_result", "tool_result", "assistant",
+        "user", "assistant", "tool_result", "tool_result", "assistant", "title",
+    ]  # fmt: skip
+    messages, findings = request(loaded)
+    assert findings == []
+    assert said(messages[:4]) == [
+        "user: prompt 0",
+        "assistant: thinking, look 0, toolu_0a, toolu_0b",
+        "user: toolu_0a=out 0a, toolu_0b=out 0b",
+        "assistant: answer 0",
+    ]
+
+
+def test_the_header_names_where_it_comes_from(path: Path) -> None:
+    made = claude_code()
+    header = load(path, made).header
+    assert header.origin == f"claude_code:{made.session}"
+    assert (header.cwd, header.app) == (CWD, "claude_code 2.1.38")
+    assert header.created == made.records[1]["timestamp"]
+    assert header.id == importers.load(path).header.id
+    assert len(header.id) == 12
+
+
+def test_ids_are_the_same_on_every_reading_and_in_order(path: Path) -> None:
+    loaded = load(path, claude_code())
+    ids = [record.id for record in loaded.records]
+    assert ids == sorted(set(ids))
+    assert loaded == importers.load(path)
+    assert loaded.branch == list(loaded.records)
+
+
+def test_the_summary_is_the_title_else_the_first_prompt_is(path: Path) -> None:
+    made = claude_code()
+    assert load(path, made).records[-1].data["title"] == "A fine session"
+    made.records.pop()
+    assert load(path, made).records[-1].data["title"] == "prompt 0"
+
+
+def test_pieces_of_one_answer_are_one_record_with_the_last_usage(path: Path) -> None:
+    loaded = load(path, claude_code(1))
+    answer = next(r for r in loaded.records if r.type == "assistant")
+    assert len(answer.data["content"]) == 4
+    assert answer.data["model"] == MODEL
+    assert answer.data["usage"]["output_tokens"] == 6
+    assert all("caller" not in block for block in answer.data["content"])
+
+
+def test_a_blank_piece_says_nothing(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", text("\n\n"))
+    made.piece("m", {"type": "thinking", "thinking": "hm", "signature": "s"})
+    made.piece("m", text("so"))
+    messages, findings = request(load(path, made))
+    assert said(messages) == ["user: go", "assistant: thinking, so", "user: (continue)"]
+    assert findings == []
+
+
+def test_side_chains_snapshots_and_the_queue_are_not_told(path: Path) -> None:
+    made = claude_code(1)
+    before = kinds(load(path, made))
+    made.user("in a side chain", isSidechain=True, parent=None)
+    made.records.append({"type": "queue-operation", "operation": "enqueue", "content": "/mcp"})
+    made.records.append({"type": "hologram", "uuid": "h", "parentUuid": made.last})
+    assert kinds(load(path, made)) == before
+
+
+def test_meta_stays_in_the_request_and_is_not_shown_as_typed(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("a caveat", isMeta=True)
+    made.user("<command-name>/mcp</command-name>")
+    made.user("the prompt")
+    made.piece("m", text("so"))
+    loaded = load(path, made)
+    assert ["text" in r.data for r in loaded.records if r.type == "user"] == [False, False, True]
+    messages, _ = request(loaded)
+    assert "a caveat" in said(messages)[0]
+
+
+def test_a_rewound_branch_stays_behind_and_is_named(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("first")
+    answer = made.piece("m1", text("so"))
+    made.user("the wrong way")
+    made.piece("m2", text("indeed"))
+    made.user("the right way", parent=answer)
+    made.piece("m3", text("yes"))
+    loaded = load(path, made)
+    messages, findings = request(loaded)
+    assert said(messages[:4]) == [
+        "user: first", "assistant: so", "user: the right way", "assistant: yes",
+    ]  # fmt: skip
+    assert findings == []
+    notes = [r.data["text"] for r in loaded.records if r.type == "note"]
+    assert notes == ["2 records of other branches stayed in the original file."]
+
+
+def test_results_are_found_by_their_call_not_by_their_parent(path: Path) -> None:
+    """B06: the next answer hangs on one result; the other hangs on another piece."""
+    made = ClaudeCode()
+    made.user("go")
+    first = made.piece("m", tool_use("a"))
+    second = made.piece("m", tool_use("b"))
+    made.result("b", "B", parent=second)
+    made.result("a", "A", parent=first)
+    made.piece("n", text("done"))
+    late: dict[str, Any] = {"data": {}, "toolUseID": "b", "parentToolUseID": "b"}
+    made.add("progress", parent=second, **late)  # a hook that ended late: the leaf of the file
+    messages, findings = request(load(path, made))
+    assert said(messages[:4]) == [
+        "user: go", "assistant: a, b", "user: a=A, b=B", "assistant: done",
+    ]  # fmt: skip
+    assert findings == []
+
+
+def test_a_compaction_is_an_event_where_all_that_it_sums_up_is_there(path: Path) -> None:
+    made = claude_code(1)
+    made.records.pop()
+    made.boundary()
+    made.user("The conversation so far: …", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    made.user("and on")
+    made.piece("m9", text("yes"))
+    loaded = load(path, made)
+    event = next(r for r in loaded.records if r.type == "compaction")
+    assert event.data["summary"] == "The conversation so far: …"
+    assert event.data["tokens_before"] == 155_000
+    messages, findings = request(loaded)
+    assert findings == []
+    assert "The conversation so far" not in str(messages)
+    assert said(messages)[0] == "user: prompt 0"
+
+
+def test_a_summary_of_what_is_not_there_is_told(path: Path) -> None:
+    made = ClaudeCode()
+    made.boundary()
+    made.user("The conversation so far: …", isCompactSummary=True)
+    made.piece("m9", text("yes"))
+    messages, _ = request(load(path, made))
+    assert said(messages)[0] == "user: The conversation so far: …"
+
+
+def test_copies_by_uuid_are_told_once(path: Path) -> None:
+    made = claude_code(2)
+    copies = [record | {"sessionId": "another"} for record in made.records if "uuid" in record]
+    loaded = load(path, [*copies, *made.records])
+    assert codes(loaded) == ["B44"]
+    assert request(loaded)[0] == request(load(path, made))[0]
+
+
+def test_B57_error_texts_stored_as_answers_are_shown_not_sent(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("e", text("API Error: 529"), model="<synthetic>", isApiErrorMessage=True)
+    made.user("again")
+    made.piece("m", text("so"))
+    loaded = load(path, made)
+    assert codes(loaded) == ["B57"]
+    assert "API Error" not in str(request(loaded)[0])
+    assert next(r for r in loaded.records if r.type == "error").data["message"] == "API Error: 529"
+
+
+def test_B53_a_lost_link_is_bridged_to_the_record_before(path: Path) -> None:
+    made = claude_code(2)
+    lost = next(n for n, r in enumerate(made.records) if r.get("requestId") == "req_msg_0b")
+    del made.records[lost]
+    loaded = load(path, made)
+    assert codes(loaded) == ["B53"]
+    assert "prompt 0" in str(request(loaded)[0])
+    assert "prompt 1" in str(request(loaded)[0])
+
+
+def test_B53_circles_end(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("one", parent=name(2, 12))
+    made.piece("m", text("two"))
+    made.user("three")
+    loaded = load(path, made)
+    assert codes(loaded) == ["B53"]
+    assert said(request(loaded)[0]) == ["user: one", "assistant: two", "user: three"]
+
+
+@pytest.mark.parametrize(
+    "message", ["error", None, 5, [], {"role": "user", "contenst": "x"}, {"content": None}]
+)
+def test_B56_what_is_no_message_costs_itself(path: Path, message: Any) -> None:
+    made = claude_code(1)
+    whole = request(load(path, made))[0]
+    made.add("user", message=message)
+    loaded = load(path, made)
+    assert codes(loaded) == ["B56"]
+    assert request(loaded)[0] == whole
+
+
+def test_B27_a_bare_string_among_blocks_is_kept(path: Path) -> None:
+    made = ClaudeCode()
+    made.user(["wow", 5, text("go")])
+    loaded = load(path, made)
+    assert codes(loaded) == ["B27", "B27"]
+    assert said(request(loaded)[0]) == ["user: wow, go"]
+
+
+def test_B01_an_interrupted_session_goes_on(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", tool_use("a", command="make"))
+    made.user([text("[Request interrupted by user]")])
+    loaded = load(path, made)
+    messages, findings = request(loaded)
+    assert findings == ["B01"]
+    assert messages[2]["content"][0]["is_error"] is True
+    assert not any("text" in r.data for r in loaded.records[2:] if r.type == "user")

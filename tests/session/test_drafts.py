@@ -1,0 +1,141 @@
+"""What is typed, queued and streamed survives a crash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.clock import FakeClock
+from tui.paths import Folders, folders
+from tui.session.drafts import DraftReader, DraftWriter, LeftBehind
+from tui.session.reader import read
+from tui.session.session import Session
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Folders:
+    return folders({"HOLDFAST_HOME": str(tmp_path)})
+
+
+def begun(home: Folders, clock: FakeClock) -> tuple[Session, Path]:
+    session = Session.create(Path("/w"), folders=home, clock=clock)
+    assert session.path is not None
+    return session, session.path
+
+
+def drafts_in(path: Path) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return [line for line in lines if line["type"] == "draft"]
+
+
+def test_the_first_prompt_survives_though_it_was_never_sent(home: Folders) -> None:
+    session, path = begun(home, FakeClock())
+    assert session.draft("how do I") == 0
+    assert read(path).left_behind == LeftBehind("how do I")
+    again = Session.of(read(path), clock=FakeClock())
+    assert again.left_behind.prompt == "how do I"
+    assert again.records == []
+
+
+def test_what_is_typed_is_written_once_a_second_and_the_answer_every_five(home: Folders) -> None:
+    clock = FakeClock()
+    session, path = begun(home, clock)
+    session.append("user", content="q", text="q")
+    assert session.draft("a", (), "x") == 0
+    clock.elapsed = 0.4
+    assert round(session.draft("ab", (), "xy"), 3) == 0.6
+    clock.elapsed = 1.0
+    assert round(session.draft("ab", (), "xyz"), 3) == 4
+    assert read(path).left_behind == LeftBehind("ab", (), "x")
+    clock.elapsed = 5.0
+    assert session.draft("ab", ("next",), "xyz!") == 0
+    assert read(path).left_behind == LeftBehind("ab", ("next",), "xyz!")
+    assert session.draft("ab", ("next",), "xyz!") == 0
+    assert [d.get("answer") for d in drafts_in(path)] == ["x", None, "yz!"]
+
+
+def test_what_was_sent_or_finished_is_not_left_behind(home: Folders) -> None:
+    session, path = begun(home, FakeClock())
+    session.draft("send me", ("queued", "other"), "partial")
+    session.append("user", content="send me", text="send me")
+    session.append("user", content="queued", text="queued")
+    assert read(path).left_behind == LeftBehind("", ("other",), "partial")
+    session.append("assistant", content="whole")
+    assert read(path).left_behind == LeftBehind("", ("other",), "")
+
+
+async def test_drafts_are_no_part_of_the_branch(home: Folders) -> None:
+    session, path = begun(home, FakeClock())
+    session.append("user", content="one", text="one")
+    session.draft("two")
+    session.append("user", content="two", text="two")
+    await session.close()
+    loaded = read(path)
+    assert [record.type for record in loaded.branch] == ["user", "user"]
+    assert loaded.findings == ()
+    assert not loaded.left_behind
+
+
+async def test_closing_writes_what_is_still_typed_and_removes_what_was_never_asked(
+    home: Folders,
+) -> None:
+    session, path = begun(home, FakeClock())
+    session.draft("a")
+    session.draft("ab")
+    await session.close()
+    assert read(path).left_behind.prompt == "ab"
+    session, path = begun(home, FakeClock())
+    session.draft("a")
+    session.draft("")
+    await session.close()
+    assert not path.exists()
+    assert not list(path.parent.glob("*.lock"))
+
+
+async def test_a_resumed_session_is_never_removed(home: Folders) -> None:
+    session, path = begun(home, FakeClock())
+    session.draft("a")
+    await session.close()
+    again = Session.open(path, clock=FakeClock())
+    again.draft("")
+    await again.close()
+    assert path.exists()
+
+
+def test_a_lost_piece_of_an_answer_shows() -> None:
+    reader = DraftReader()
+    reader.see("draft", {"prompt": "", "queue": [], "answer": "abc", "after": 0})
+    reader.see("draft", {"prompt": "", "queue": [], "answer": "ghi", "after": 6})
+    assert reader.left_behind().answer == "…ghi"
+    reader.see("draft", {"prompt": "", "queue": [], "answer": "jkl", "after": 9})
+    assert reader.left_behind().answer == "…ghijkl"
+
+
+@given(st.lists(st.dictionaries(st.text(), st.integers() | st.text() | st.none() | st.booleans())))
+def test_odd_drafts_do_no_harm(given: list[dict[str, object]]) -> None:
+    reader = DraftReader()
+    for fields in given:
+        reader.see("draft", fields | {"after": fields.get("after", 0)})
+        reader.see("user", fields)
+    assert isinstance(reader.left_behind().answer, str)
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.text(max_size=4), st.text(max_size=5))))
+def test_what_is_read_is_what_was_last_due(steps: list[tuple[float, str, str]]) -> None:
+    """Whatever is typed and streamed: told often enough, the reader has all of it."""
+    writer, reader, now, answer = DraftWriter(), DraftReader(), 0.0, ""
+    for seconds, prompt, piece in steps:
+        now, answer = now + seconds, answer + piece
+        fields, wait = writer.note(now, prompt, (), answer)
+        if fields:
+            reader.see("draft", fields)
+        while wait:
+            now += wait
+            fields, wait = writer.note(now, prompt, (), answer)
+            if fields:
+                reader.see("draft", fields)
+        assert reader.left_behind() == LeftBehind(prompt, (), answer)

@@ -1,0 +1,56 @@
+"""Decision 31: keys of known shapes are masked and counted; ordinary text is left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tui.secrets import MASK, mask, mask_values
+
+PEM = (
+    "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    + "b3BlbnNzaC1rZXktdjEAAAAA\n" * 4
+    + "-----END OPENSSH PRIVATE KEY-----"
+)
+KEYS = [
+    "sk-ant-api03-" + "aB3_" * 10,
+    "sk-proj-" + "aB3x" * 10,
+    "sk_live_" + "a1B2" * 6,
+    "ghp_" + "a1B2" * 9,
+    "github_pat_" + "a1B2" * 9,
+    "glpat-" + "a1B2" * 6,
+    "xoxb-" + "12345-67890-abc",
+    "AKIA" + "ABCD1234" * 2,
+    "AIza" + "a1B2_" * 7,
+    "npm_" + "a1B2" * 9,
+    "hf_" + "a1B2" * 9,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJlLXNpZ25hdHVyZQ",
+    PEM,
+    PEM[:110],
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_are_masked_wherever_they_stand(key: str) -> None:
+    assert mask(f"a {key} b") == (f"a {MASK} b", 1)
+    assert mask(f'KEY="{key}"')[1] == 1
+    masked, count = mask_values({"a": [{"b": key}], key: 1, "n": None})
+    assert count == 2
+    assert key not in json.dumps(masked)
+    assert masked["a"] == [{"b": MASK}]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "disk-encryption-configuration-of-2026",
+        "sk-folding-cube-container-wrapper",
+        "task-force-141-and-some-more-words",
+        "AKIA is how they begin",
+        "-----BEGIN PRIVATE KEY----- is how it begins, and the rest of the text goes on.",
+        "eyJ.eyJ.x",
+    ],
+)
+def test_ordinary_text_is_left_alone(plain: str) -> None:
+    assert mask(plain) == (plain, 0)

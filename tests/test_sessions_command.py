@@ -1,0 +1,219 @@
+"""`holdfast sessions …`, from the words to what is printed and what is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.clock import FakeClock
+from tui import cli
+from tui.paths import folders
+from tui.session import catalog
+from tui.session.reader import read
+from tui.session.session import Session
+
+CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "x"}}
+KEY = "sk-ant-" + "a1" * 12
+
+
+def text(words: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": words}]
+
+
+@pytest.fixture
+def path(own_folders: Path) -> Path:
+    """A session with a call that was never answered, and a key in a prompt."""
+    session = Session.create(Path.cwd(), folders=folders(), clock=FakeClock())
+
+    async def write() -> None:
+        session.append("user", content=text("read <b>x</b>"), text="read <b>x</b>")
+        session.append("assistant", content=[*text("I will."), CALL], model="claude-sonnet-5-5")
+        session.append("tool_result", call_id="a", name="read_file", content=text("the result"))
+        session.append("assistant", content=text("done"), model="claude-sonnet-5-5")
+        session.append("user", content=text(f"my key is {KEY}"), text="my key")
+        broken = CALL | {"id": "b"}
+        session.append("assistant", content=[*text("again"), broken], model="claude-sonnet-5-5")
+        session.append("user", content=text("and?"), text="and?")
+        await session.close()
+
+    asyncio.run(write())
+    assert session.path is not None
+    return session.path
+
+
+Run = Any
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `sessions` with words; returns the exit code, stdout and stderr."""
+
+    def go(*words: object) -> tuple[int, str, str]:
+        code = cli.main(["sessions", *map(str, words)])
+        done = capsys.readouterr()
+        return code, done.out, done.err
+
+    return go
+
+
+def test_list_and_search_as_json(run: Run, path: Path) -> None:
+    id_ = catalog.id_of(path)
+    code, out, _ = run("list", "--json")
+    assert code == 0
+    assert [entry["id"] for entry in json.loads(out)] == [id_]
+    code, out, _ = run("search", "RESULT", "--json")
+    (hit,) = json.loads(out)
+    assert hit == {
+        "id": id_, "path": str(path), "message": read(path).records[2].id, "line": 4,
+        "snippet": "the result",
+    }  # fmt: skip
+    assert run("search", "nowhere")[1:] == ("", "Nothing found.\n")
+    assert run("search", " ")[0] == 2
+
+
+def test_show_numbers_the_messages(run: Run, path: Path) -> None:
+    _, out, _ = run("show", catalog.id_of(path))
+    assert "[1 user" in out
+    assert "[2 assistant" in out
+    assert "result: the result" in out
+    assert 'read_file {"path": "x"}' in out
+
+
+def test_R10_repair_writes_a_copy_and_a_backup_and_leaves_the_original(
+    run: Run, path: Path
+) -> None:
+    before = path.read_bytes()
+    code, out, _ = run("repair", path, "--dry-run", "--json")
+    told = json.loads(out)
+    assert (code, told["written"], told["backup"]) == (0, None, None)
+    assert [finding["code"] for finding in told["findings"]] == ["B01"]
+    code, out, _ = run("repair", path, "--json")
+    told = json.loads(out)
+    assert path.read_bytes() == before
+    assert Path(told["backup"]).read_bytes() == before
+    copy = Path(told["written"])
+    assert copy.parent == path.parent
+    assert read(copy).header.origin == catalog.id_of(path)
+    assert read(copy).header.id != catalog.id_of(path)
+    results = [r.data["content"] for r in read(copy).records if r.type == "tool_result"]
+    assert results[0] == text("the result")
+    assert "Session was interrupted before tool execution completed" in str(results[1])
+    assert run("check", copy)[0] == 0
+    assert run("check", path)[0] == 1
+
+
+def test_repair_of_a_sound_session_writes_nothing(run: Run, path: Path, tmp_path: Path) -> None:
+    told = json.loads(run("repair", path, "--json")[1])
+    again = json.loads(run("repair", told["written"], "--json")[1])
+    assert again == {"written": None, "backup": None, "findings": []}
+    out = tmp_path / "copy.jsonl"
+    told = json.loads(run("repair", told["written"], "--out", out, "--json")[1])
+    assert told["written"] == str(out)
+    assert run("repair", path, "--out", out)[0] == 1, "nothing is overwritten"
+
+
+@pytest.mark.parametrize("format_", ["md", "html", "jsonl"])
+def test_exports_are_masked_and_say_so(run: Run, path: Path, format_: str, tmp_path: Path) -> None:
+    code, out, err = run("export", catalog.id_of(path), "--format", format_)
+    assert code == 0
+    assert KEY not in out
+    assert "[secret removed]" in out
+    assert "1 secret removed" in err
+    file = tmp_path / f"out.{format_}"
+    run("export", path, "--format", format_, "--out", file)
+    assert file.read_text() == out
+    assert run("export", path, "--format", format_, "--out", file)[0] == 1
+    assert file.read_text() == out
+    if format_ == "html":
+        assert "<b>" not in out
+        assert "&lt;b&gt;x" in out
+        assert "1 secret removed" in out
+        assert "http://" not in out
+        assert "<script" not in out
+    if format_ == "jsonl":
+        values = [json.loads(line) for line in out.splitlines()]
+        assert [value["type"] for value in values][:2] == ["session", "user"]
+
+
+@pytest.mark.parametrize(("at", "kept"), [("", 7), ("1", 1), ("2", 3), ("3", 4)])
+def test_fork_copies_the_way_to_a_message(run: Run, path: Path, at: str, kept: int) -> None:
+    before = path.read_bytes()
+    _, out, _ = run("fork", path, "--json", *(["--at", at] if at else []))
+    told = json.loads(out)
+    made = read(Path(told["path"]))
+    assert made.header.id == told["id"] != catalog.id_of(path)
+    assert made.header.origin == catalog.id_of(path)
+    assert made.records == read(path).records[:kept]
+    assert made.findings == ()
+    assert path.read_bytes() == before
+    by_id = read(path).records[kept - 1].id
+    told = json.loads(run("fork", path, "--json", "--at", by_id)[1])
+    assert read(Path(told["path"])).records == made.records
+
+
+def test_fork_of_a_message_that_is_not_there(run: Run, path: Path) -> None:
+    code, _, err = run("fork", path, "--at", "99")
+    assert code == 4
+    assert "no message 99" in err
+
+
+def test_delete_moves_to_the_trash(run: Run, path: Path, tmp_path: Path) -> None:
+    before = path.read_bytes()
+    kept = Path(json.loads(run("delete", catalog.id_of(path), "--json")[1])["path"])
+    assert kept == folders().data / "trash" / path.parent.name / path.name
+    assert kept.read_bytes() == before
+    assert list(path.parent.iterdir()) == []
+    assert json.loads(run("list", "--all", "--json")[1]) == []
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(before)
+    assert run("delete", other)[0] == 4
+    assert other.exists()
+
+
+def test_rename_appends_a_title(run: Run, path: Path) -> None:
+    before = path.read_bytes()
+    assert run("rename", catalog.id_of(path), "A better\n title")[0] == 0
+    assert path.read_bytes().startswith(before)
+    assert json.loads(run("list", "--json")[1])[0]["title"] == "A better title"
+    assert run("rename", catalog.id_of(path), " ")[0] == 2
+
+
+def test_import_makes_a_session_of_ours(run: Run, tmp_path: Path) -> None:
+    foreign = tmp_path / "theirs.jsonl"
+    lines = [
+        {
+            "type": kind, "uuid": kind, "parentUuid": parent, "sessionId": "s", "cwd": "/w",
+            "timestamp": "2026-11-21T09:00:00.000Z", "isSidechain": False,
+            "message": {"role": kind, "content": text(f"from {kind}"), "id": "m"},
+        }
+        for kind, parent in (("user", None), ("assistant", "user"))
+    ]  # fmt: skip
+    foreign.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = json.loads(run("import", foreign, "--json")[1])
+    assert told["messages"] == 2
+    made = read(Path(told["path"]))
+    assert made.header.cwd == "/w"
+    assert str(made.header.origin).startswith("claude_code:")
+    assert Path(told["path"]).parent == folders().sessions_of(Path("/w"))
+    assert run("check", told["id"])[0] == 0
+    assert run("import", told["path"])[0] == 4, "it is ours already"
+
+
+def test_what_is_open_elsewhere_is_not_deleted(
+    run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tui.session import lease  # noqa: PLC0415
+
+    holder = lease.Lease(path, clock=FakeClock())
+    holder.take()
+    monkeypatch.setattr(lease, "_PROGRAM", "another")
+    for words in (("delete", path), ("rename", path, "x")):
+        code, _, err = run(*words)
+        assert code == 4
+        assert "is open in" in err
+    assert run("show", path)[0] == 0
+    holder.release()

@@ -1,0 +1,148 @@
+"""A summary without a model: what was asked, files touched, commands run, the last answers.
+
+The same messages always give the same text, of at most the tokens that it is given. It is what
+is left to send when nothing else can be (O24, R13).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tui import tokens
+from tui.context.fixes.order import CONTINUE
+from tui.context.fixes.pairs import INTERRUPTED
+from tui.messages import Block, Message, blocks_of, text_of
+
+HEADING = "[Digest of the conversation so far, made without a model]"
+SUMMARY = "[Previous conversation summary]"
+"""R37: how the message that stands for a compacted beginning starts."""
+
+MIN_TOKENS = 64
+
+_ITEM_CHARS = 600
+_SUMMARY_CHARS = 8000
+_LINE_CHARS = 160
+_LEAST_CHARS = 40
+_PATHS = ("path", "file_path", "notebook_path", "filename")
+_COMMANDS = ("command", "cmd", "script")
+
+
+@dataclass(slots=True)
+class _Section:
+    """A heading and its items, the oldest first. `first`: the oldest is worth keeping too."""
+
+    title: str
+    share: float
+    first: bool = False
+    items: list[str] = field(default_factory=list[str])
+
+    def within(self, chars: int) -> list[str]:
+        """The newest items that fit, under the heading that says how many there were."""
+        kept: list[str] = []
+        head = self.items[:1] if self.first else []
+        room = chars - sum(map(len, head))
+        for item in reversed(self.items[len(head) :]):
+            if len(item) >= room and (kept or head):
+                break
+            kept.append(_clip(item, max(room, _LEAST_CHARS)))
+            room -= len(item) + 1
+        gone = len(self.items) - len(kept) - len(head)
+        between = [f"- … {gone:,} more"] if gone else []
+        return [self.title, *head, *between, *reversed(kept)]
+
+
+def digest(messages: Sequence[Message], budget_tokens: int) -> str:
+    """What happened, in at most `budget_tokens` (no less than MIN_TOKENS)."""
+    budget = max(budget_tokens, MIN_TOKENS)
+    sections = [section for section in _sections(messages) if section.items]
+    whole = sum(section.share for section in sections) or 1.0
+    chars = budget * 4
+    while chars > MIN_TOKENS:
+        parts = [section.within(int(chars * section.share / whole)) for section in sections]
+        text = "\n\n".join([HEADING, *("\n".join(part) for part in parts)])
+        if tokens.count(text) <= budget:
+            return text
+        chars = chars * 3 // 4
+    return tokens.prefix_within(HEADING, budget)
+
+
+def _sections(messages: Sequence[Message]) -> list[_Section]:
+    before = _Section("From the summary before:", 0.4)
+    asked = _Section("What was asked:", 0.35, first=True)
+    files = _Section("Files touched:", 0.15)
+    commands = _Section("Commands run:", 0.15)
+    answers = _Section("The last answers:", 0.35)
+    outcomes = _outcomes(messages)
+    touched: dict[str, dict[str, int]] = {}
+    run: dict[str, None] = {}
+    for message in messages:
+        for text in _words(blocks_of(message["content"])):
+            if text.startswith((SUMMARY, HEADING)):
+                before.items.append(f"- {_clip(text.split(']', 1)[1], _SUMMARY_CHARS)}")
+            else:
+                section = asked if message["role"] == "user" else answers
+                section.items.append(f"- {_clip(text, _ITEM_CHARS)}")
+        for call in blocks_of(message["content"]):
+            if call.get("type") == "tool_use":
+                _note_call(call, outcomes.get(str(call.get("id")), ""), touched, run)
+    files.items = [f"- {path} ({_tools(by)})" for path, by in touched.items()]
+    commands.items = list(run)
+    return [before, asked, files, commands, answers]
+
+
+def _outcomes(messages: Iterable[Message]) -> dict[str, str]:
+    """How calls ended, by id, where that was not well."""
+    found: dict[str, str] = {}
+    for message in messages:
+        for block in blocks_of(message["content"]):
+            if block.get("type") == "tool_result" and block.get("is_error") is True:
+                said = text_of(blocks_of(block.get("content")))
+                end = "interrupted" if said == INTERRUPTED else "failed"
+                found[str(block.get("tool_use_id"))] = f" — {end}"
+    return found
+
+
+def _words(content: Iterable[Block]) -> list[str]:
+    """What was said, less what is only there to keep the order."""
+    texts = (str(b.get("text")).strip() for b in content if b.get("type") == "text")
+    return [text for text in texts if text and text not in (CONTINUE, HEADING)]
+
+
+def _note_call(
+    call: Block, outcome: str, touched: dict[str, dict[str, int]], run: dict[str, None]
+) -> None:
+    given = call.get("input")
+    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    name = str(call.get("name"))
+    for field_ in _PATHS:
+        path = arguments.get(field_)
+        if isinstance(path, str) and path.strip():
+            tools = touched.pop(_clip(path, _LINE_CHARS), {})  # the one touched last stands last
+            tools[name] = tools.get(name, 0) + 1
+            touched[_clip(path, _LINE_CHARS)] = tools
+            return
+    for field_ in _COMMANDS:
+        command = arguments.get(field_)
+        if isinstance(command, list):
+            command = json.dumps(command, ensure_ascii=False, default=str)
+        if isinstance(command, str) and command.strip():
+            line = f"- `{_clip(command, _LINE_CHARS)}`{outcome}"
+            run.pop(line, None)
+            run[line] = None
+            return
+
+
+def _tools(counts: dict[str, int]) -> str:
+    return ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in counts.items())
+
+
+def _clip(text: str, limit: int) -> str:
+    """On one line, its middle left out where it is too long."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    half = (limit - 3) // 2
+    return f"{line[:half]} … {line[-half:]}"

@@ -1,0 +1,189 @@
+"""What became of calls without a result: never started, finished with the result lost, or unknown.
+
+An intent is on the disk before its tool runs, and calls that write or run do so alone and in
+order. So no intent means that the call never started, and whatever could only come after it means
+that it finished. All else is unknown; for a write, the file itself may tell (`with_file`). Pure:
+the model gets R2's text whatever the outcome, this is for the person.
+
+Read from `intent` records: call_id, tool, effect, time, and where they are there `label` (the few
+words on the call's card), `path` (the real path that a write is about) and `before_sha256` (what
+the file held before it; null for a new file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, cast
+
+from tui.messages import Block, blocks_of, tool_calls
+from tui.session.records import Record
+
+Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
+FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
+"""How a file stands beside what was there before a write, and what the write meant to put there."""
+
+_ALONE = frozenset({"write", "run"})
+_SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
+_LABEL_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A call that has no result.
+
+    `record` is the id of the answer that made it; `started` the time of its intent, "" where
+    there is none; `effect` "" where it is not known. `path`, `before_sha256` and `after_sha256`
+    are of a write: "" where not known, and `new_file` where the record says that there was no file.
+    `settled`: the conversation went on since, so it needs no card.
+    """
+
+    call_id: str
+    record: str
+    tool: str
+    label: str
+    effect: str
+    outcome: Outcome
+    started: str = ""
+    path: str = ""
+    before_sha256: str = ""
+    after_sha256: str = ""
+    new_file: bool = False
+    settled: bool = False
+    file: FileState = "unknown"
+
+
+def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
+    """The calls of a branch that have no result, in order."""
+    branch = list(records)
+    knows = _has_intents(branch)
+    found: list[Interrupted] = []
+    waiting: list[_Call] = []
+    for record in branch:
+        match record.type:
+            case "assistant":
+                found += _ended(waiting, knows=knows, settled=True, went_on=True)
+                calls = tool_calls(blocks_of(record.data.get("content")))
+                waiting = [_Call(record.id, call) for call in calls]
+            case "intent" | "tool_result":
+                _note(waiting, record)
+            case "user" if "text" in record.data:  # a prompt never lands before a result
+                found += _ended(waiting, knows=knows, settled=True, went_on=False)
+                waiting = []
+            case _:
+                pass
+    return found + _ended(waiting, knows=knows, settled=False, went_on=False)
+
+
+def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
+    """The call, with how its file stands now. `current_sha256` is None where there is no file.
+
+    A file that holds what the write meant to put there tells that it finished.
+    """
+    if call.effect != "write" or call.outcome == "never_started":
+        return call
+    if current_sha256 and current_sha256 == call.after_sha256:
+        return replace(call, file="written", outcome="finished_result_lost")
+    before = None if call.new_file else call.before_sha256
+    if before == "":
+        return call
+    return replace(call, file="unchanged" if current_sha256 == before else "changed")
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call on the way to its result."""
+
+    answer: str
+    block: Block
+    intent: Record | None = None
+    answered: bool = False
+
+    @property
+    def id(self) -> str:
+        return str(self.block.get("id"))
+
+
+def _note(waiting: Sequence[_Call], record: Record) -> None:
+    """Give a call its intent or its result: the first of that id that has none."""
+    id_ = record.data.get("call_id")
+    for call in waiting:
+        if call.id != id_ or call.answered:
+            continue
+        if record.type == "tool_result":
+            call.answered = True
+            return
+        if call.intent is None:
+            call.intent = record
+            return
+
+
+def _ended(
+    calls: Sequence[_Call], *, knows: bool, settled: bool, went_on: bool
+) -> list[Interrupted]:
+    """The calls without a result. `went_on`: the model answered, so it must have had results."""
+    last_alone = max(
+        (n for n, call in enumerate(calls) if _effect(call) in _ALONE and call.intent), default=-1
+    )
+    found: list[Interrupted] = []
+    for place, call in enumerate(calls):
+        if call.answered:
+            continue
+        outcome: Outcome = "unknown"
+        if call.intent is None:
+            outcome = "never_started" if knows and not went_on else "unknown"
+        elif went_on or place < last_alone:
+            outcome = "finished_result_lost"
+        found.append(_described(call, outcome, settled=settled))
+    return found
+
+
+def _has_intents(branch: Sequence[Record]) -> bool:
+    """Whether these records have intents at all: another agent's sessions have results only."""
+    kinds = {record.type for record in branch}
+    return "intent" in kinds or "tool_result" not in kinds
+
+
+def _effect(call: _Call) -> str:
+    return _text(call.intent.data, "effect") if call.intent else ""
+
+
+def _described(call: _Call, outcome: Outcome, *, settled: bool) -> Interrupted:
+    given = call.block.get("input")
+    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    intent = call.intent.data if call.intent else {}
+    effect = _effect(call)
+    writes = effect == "write"
+    return Interrupted(
+        call_id=call.id,
+        record=call.answer,
+        tool=_text(intent, "tool") or str(call.block.get("name")),
+        label=_text(intent, "label") or _label(arguments),
+        effect=effect,
+        outcome=outcome,
+        started=call.intent.time if call.intent else "",
+        path=_text(intent, "path") or (_text(arguments, "path") if writes else ""),
+        before_sha256=_text(intent, "before_sha256"),
+        after_sha256=_after(arguments) if writes else "",
+        new_file="before_sha256" in intent and intent["before_sha256"] is None,
+        settled=settled,
+    )
+
+
+def _label(arguments: dict[str, Any]) -> str:
+    subject = next((_text(arguments, name) for name in _SUBJECTS if _text(arguments, name)), "")
+    return " ".join(subject.split())[:_LABEL_CHARS]
+
+
+def _after(arguments: dict[str, Any]) -> str:
+    """The hash of a file that is written as a whole, from the call itself."""
+    content = arguments.get("content")
+    if not isinstance(content, str):
+        return ""
+    return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _text(value: dict[str, Any], name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""

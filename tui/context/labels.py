@@ -1,0 +1,42 @@
+"""What an item of the context is called, on one line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from tui.context.overlay import content_of
+from tui.messages import Block, text_of, tool_calls
+from tui.session.records import Record
+
+CHARS: Final = 80
+_TELLING: Final = ("command", "path", "file_path", "pattern", "query", "url", "name")
+"""What tells one call of a tool from another, the most telling first."""
+
+
+def label_of(record: Record, calls: Mapping[str, Block]) -> str:
+    """The label of a record that speaks. `calls` are the tool calls so far, by id."""
+    content = content_of(record)
+    if record.type == "tool_result":
+        call = calls.get(str(record.data.get("call_id")))
+        return call_label(call) if call else str(record.data.get("name") or "result")
+    if said := one_line(text_of(content)):
+        return said
+    made = [call_label(call) for call in tool_calls(content)]
+    kinds = sorted({str(block.get("type")) for block in content})
+    return one_line(", ".join(made or kinds)) or "(empty)"
+
+
+def call_label(call: Block) -> str:
+    """A tool call: its name, and the argument that tells most."""
+    given: object = call.get("input")
+    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    named = (arguments.get(name) for name in (*_TELLING, *arguments))
+    told = next((value for value in named if isinstance(value, str) and value.strip()), "")
+    return one_line(f"{call.get('name')} {told}")
+
+
+def one_line(text: str) -> str:
+    """The first words of a text, on one line of at most `CHARS` characters."""
+    line = " ".join(text[: CHARS * 8].split())
+    return line if len(line) <= CHARS else line[: CHARS - 1].rstrip() + "…"

@@ -1,0 +1,211 @@
+"""Another model where the one that was asked for cannot answer (A25 to A30).
+
+    Failover(Retrying(adapter), fallbacks, …)
+
+Which errors switch (A26, decision 29): rate_limit, overloaded and timeout, once the retries
+beneath are used up, and whatever a person did not want to wait for. All models have one server
+and one key, so an error of the network or of the key would come again with any of them; a
+request that is invalid or too long is the asker's to change.
+
+A model that failed rests for as long as the server said, or else by class (`REST_S`), and is
+passed over meanwhile; the first request after its rest goes to it again. A rest that no server
+asked for only puts a model at the end of the row: when the others fail too, it is asked again
+(A28). Nothing is switched to after the last of the row (A30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+from tui.clock import Clock
+from tui.errors import ErrorClass, ProviderError
+from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
+from tui.provider.retry import duration
+
+Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
+"""A request made for another model: its name set, the thinking of others stripped, `max_tokens`
+within its limits. None when the model cannot take it: its window is too small."""
+
+TRIGGERS: Final[frozenset[ErrorClass]] = frozenset({"rate_limit", "overloaded", "timeout"})
+
+REST_S: Final[dict[ErrorClass, float]] = {
+    "rate_limit": 60.0,
+    "overloaded": 60.0,
+    "timeout": 120.0,
+    "network": 30.0,
+    "server": 30.0,
+    "stream_broken": 30.0,
+    "context_overflow": 0.0,
+    "payload_too_large": 0.0,
+    "refusal": 0.0,
+    "auth": 600.0,
+    "billing": 600.0,
+    "not_found": 600.0,
+    "invalid_request": 600.0,
+    "unknown": 60.0,
+}
+"""Seconds for which a model is passed over after an error, where the server named none. Of the
+model first asked for only TRIGGERS and a person's wish count."""
+
+_REASON: Final[dict[ErrorClass, str]] = {
+    "rate_limit": "rate limited",
+    "overloaded": "overloaded",
+    "timeout": "no answer in time",
+    "not_found": "not known to the server",
+    "context_overflow": "the conversation is too long for it",
+    "auth": "not allowed with this key",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """`until` is monotonic, `back_at` the same by the wall clock; `asked`: the server said so."""
+
+    error: ProviderError
+    until: float
+    back_at: datetime
+    asked: bool
+
+
+class Failover:
+    """A provider that goes on with another model. Implements `Provider`.
+
+    `fallbacks` are tried in their order when the model of the request fails; without any,
+    nothing changes. When all fail, the error of the model first asked for is raised, its hint
+    naming the others that were tried. A switch is said by `ModelSwitched`, once, and so is the
+    way back.
+    """
+
+    def __init__(
+        self, provider: Provider, fallbacks: Sequence[str], *, clock: Clock, adapt: Adapt
+    ) -> None:
+        self._provider = provider
+        self._fallbacks = tuple(dict.fromkeys(fallbacks))
+        self._clock = clock
+        self._adapt = adapt
+        self._rests: dict[str, _Rest] = {}
+        self._first: str = ""
+        self._current: str = ""
+
+    @property
+    def current(self) -> str:
+        """The model that was asked last, "" before the first request."""
+        return self._current
+
+    def reset(self) -> None:
+        """Forget all rests: the next request goes to the model that it names (A29)."""
+        self._rests.clear()
+        self._current = ""
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        first = request.model
+        if first != self._first:  # chosen by the person: no switch to speak of
+            self._first, self._current = first, first
+        error = last = self._kept_error(first)
+        others: list[str] = []
+        for name in self._row(first):
+            fitting = await self._fitting(request, name)
+            if fitting is None:
+                others.append(f"{name} (too small)")
+                continue
+            if (switch := self._switch_to(name, last)) is not None:
+                yield switch
+            try:
+                async with aclosing(self._provider.stream(fitting)) as parts:
+                    async for part in parts:
+                        yield part
+            except ProviderError as failed:
+                last = failed
+                self._rest(name, failed)
+                if name != first:
+                    others.append(f"{name} ({_reason(failed)})")
+                    continue
+                error = failed
+                if not (failed.switch or failed.error_class in TRIGGERS):
+                    raise
+            else:
+                self._rests.pop(name, None)
+                return
+        assert error is not None  # only one whose error is kept can be left out of the row
+        if others:
+            error.hint = f"{error.hint} Tried too: {', '.join(others)}.".strip()
+        raise error
+
+    async def count_tokens(self, request: Request) -> int:
+        """Counted for the model of the request, whichever would answer."""
+        return await self._provider.count_tokens(request)
+
+    async def load(self) -> None:
+        await self._provider.load()
+
+    async def model_info(self, model: str) -> ModelInfo:
+        return await self._provider.model_info(model)
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
+
+    def _row(self, first: str) -> list[str]:
+        """The models to ask, in order; none that the server wants left alone, unless all are."""
+        chain = (first, *(name for name in self._fallbacks if name != first))
+        rests = {name: self._rests_now(name) for name in chain}
+        row = [name for name, rest in rests.items() if rest is None]
+        row += [name for name, rest in rests.items() if rest is not None and not rest.asked]
+        return row or [first]
+
+    def _rests_now(self, name: str) -> _Rest | None:
+        rest = self._rests.get(name)
+        return rest if rest is not None and rest.until > self._clock.monotonic() else None
+
+    def _rest(self, name: str, error: ProviderError) -> None:
+        seconds = REST_S[error.error_class] if error.retry_after is None else error.retry_after
+        seconds = min(seconds, timedelta(days=366).total_seconds())
+        self._rests[name] = _Rest(
+            error,
+            self._clock.monotonic() + seconds,
+            self._clock.now() + timedelta(seconds=seconds),
+            asked=error.retry_after is not None,
+        )
+
+    def _kept_error(self, first: str) -> ProviderError | None:
+        """Why the first model rests, as of now."""
+        rest = self._rests_now(first)
+        if rest is None:
+            return None
+        old, left = rest.error, rest.until - self._clock.monotonic()
+        error = ProviderError(
+            old.error_class,
+            old.message,
+            hint=f"It can be tried again in {duration(left)}." if rest.asked else old.hint,
+            status=old.status,
+            retry_after=left if rest.asked else None,
+            retryable=old.retryable,
+        )
+        error.park_until = rest.back_at if rest.asked else None
+        return error
+
+    async def _fitting(self, request: Request, name: str) -> Request | None:
+        if name == request.model:
+            return request
+        return self._adapt(request, await self._provider.model_info(name))
+
+    def _switch_to(self, name: str, last: ProviderError | None) -> ModelSwitched | None:
+        """Say that another model than before is asked, if so; `last` is what failed last."""
+        old, self._current = self._current or name, name
+        if old == name:
+            return None
+        rest = self._rests_now(self._first)
+        if name == self._first:
+            reason = f"{old} failed as well" if rest else f"{name} can be asked again"
+            return ModelSwitched(old, name, reason)
+        failed = self._rests_now(old)
+        why = failed.error if failed else last
+        reason = f"{old}: {_reason(why)}" if why else f"{old} was given up"
+        return ModelSwitched(old, name, reason, why, rest.back_at if rest else None)
+
+
+def _reason(error: ProviderError) -> str:
+    return _REASON.get(error.error_class, error.error_class.replace("_", " "))

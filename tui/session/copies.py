@@ -1,0 +1,182 @@
+"""Copies of sessions: forks, imports, repaired ones; and the trash. Everything here blocks.
+
+A copy is a session of its own with an id of its own; its header names where it came from. It
+appears whole and synced, or not at all. What is deleted is moved, and can be moved back.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import tui
+from tui.clock import Clock, timestamp
+from tui.errors import SessionError, StorageError
+from tui.messages import Message
+from tui.paths import Folders
+from tui.session.lease import Lease
+from tui.session.reader import Loaded
+from tui.session.records import Header, Record, new_session_id
+from tui.session.store import make_private
+
+_SPEAKING = frozenset({"user", "assistant"})
+
+
+def fork(
+    loaded: Loaded, *, folders: Folders, clock: Clock, at: str = "", cwd: Path | None = None
+) -> Path:
+    """A new session with the records of another's branch, whole or up to a message.
+
+    `at` is a record's id or the number of a message, counted from 1. The results of an answer's
+    calls come along. `cwd` is the workspace where the session names none. Raises SessionError
+    where there is no such message.
+    """
+    records = up_to(loaded, at) if at else loaded.branch
+    header = header_of(loaded, clock=clock, cwd=cwd)
+    path = place_of(header, folders=folders, clock=clock)
+    write_session(path, header, records)
+    return path
+
+
+def header_of(loaded: Loaded, *, clock: Clock, cwd: Path | None = None) -> Header:
+    """The header of a copy: a new id, and the original as its origin."""
+    app = f"holdfast {tui.__version__}"
+    origin = loaded.header.origin if ":" in (loaded.header.origin or "") else loaded.header.id
+    where = loaded.header.cwd or str(cwd or "")
+    return Header(new_session_id(), timestamp(clock.now()), where, app, origin=origin)
+
+
+def place_of(header: Header, *, folders: Folders, clock: Clock) -> Path:
+    """Where a new session belongs."""
+    name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
+    return folders.sessions_of(Path(header.cwd or "/")) / name
+
+
+def up_to(loaded: Loaded, at: str) -> list[Record]:
+    """The records of the way to a message, with the results that belong to it."""
+    branch = loaded.branch
+    end = next((place for place, record in enumerate(branch) if record.id == at), None)
+    if end is None and any(record.id == at for record in loaded.records):
+        by_id = {record.id: record for record in loaded.records}
+        way: list[Record] = []
+        step = by_id.get(at)
+        while step is not None:
+            way.append(step)
+            step = by_id.get(step.parent) if step.parent else None
+        return way[::-1]
+    if end is None and at.isdecimal():
+        places = [place for place, record in enumerate(branch) if record.type in _SPEAKING]
+        end = places[int(at) - 1] if 0 < int(at) <= len(places) else None
+    if end is None:
+        raise SessionError(
+            f"There is no message {at} in {loaded.path}.",
+            hint="`holdfast sessions show` numbers the messages; --at takes a number or an id.",
+        )
+    stop = end + 1
+    if branch[end].type == "assistant":
+        while stop < len(branch) and branch[stop].type not in _SPEAKING:
+            stop += 1
+    return branch[:stop]
+
+
+def write_session(path: Path, header: Header, records: Iterable[Record]) -> None:
+    """A new session file, written whole and synced. Raises StorageError; overwrites nothing."""
+    write_new(path, b"".join((header.to_line(), *(record.to_line() for record in records))))
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """A new private file that is there whole or not at all. Raises StorageError if it is there."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        make_private(path.parent)
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.link(draft, path, follow_symlinks=False)  # unlike a rename, never over another
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+        sync_folder(path.parent)
+    except FileExistsError:
+        raise StorageError(f"{path} is there already.", hint="Name another file.") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
+    """Move a session into the trash folder. Returns where it is now.
+
+    Raises SessionInUseError while a program has it open, SessionError for a file that is not in
+    the folder of the sessions.
+    """
+    real = Path(os.path.realpath(path))
+    home = Path(os.path.realpath(folders.sessions))
+    if home not in real.parents:
+        raise SessionError(
+            f"{path} is not in the folder of the sessions.", hint="Only those can be deleted."
+        )
+    target = folders.data / "trash" / real.relative_to(home)
+    while target.exists():
+        target = target.with_name(f"{target.stem}-{secrets.token_hex(2)}{target.suffix}")
+    lease = Lease(real, clock=clock)
+    lease.take()
+    try:
+        make_private(target.parent)
+        real.rename(target)
+        sync_folder(real.parent)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be deleted: {error.strerror or error}.") from error
+    finally:
+        lease.release()
+    return target
+
+
+def sync_folder(folder: Path) -> None:
+    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(named)
+    finally:
+        os.close(named)
+
+
+def from_messages(
+    messages: Sequence[Message], model: str, time: str, sources: Sequence[Record]
+) -> list[Record]:
+    """Records that say what messages say. `sources` are those that the messages came from.
+
+    What a source knows beside the content (usage, seconds, receipts) is kept where it fits.
+    """
+    by_call = {str(r.data.get("call_id")): r.data for r in sources if r.type == "tool_result"}
+    answers = [r.data for r in sources if r.type == "assistant"]
+    made: list[Record] = []
+
+    def add(type_: str, **data: object) -> None:
+        parent = made[-1].id if made else None
+        made.append(Record(type_, f"{len(made) + 1:014x}{0:06x}", parent, time, dict(data)))
+
+    for type_ in ("title", "directive"):
+        last = next((r for r in reversed(sources) if r.type == type_), None)
+        if last is not None:
+            add(type_, **last.data)
+    for message in messages:
+        blocks = message["content"]
+        if message["role"] == "assistant":
+            same = [data for data in answers if data.get("content") == blocks]
+            known: dict[str, object] = same[0] if same else {}
+            add("assistant", **({"model": model} | known | {"content": blocks}))
+            continue
+        results = [b for b in blocks if b.get("type") == "tool_result"]
+        for block in results:
+            id_ = str(block.get("tool_use_id"))
+            fields = {"content": block.get("content"), "is_error": bool(block.get("is_error"))}
+            add("tool_result", **(by_call.get(id_, {}) | {"call_id": id_} | fields))
+        if rest := [b for b in blocks if b.get("type") != "tool_result"]:
+            add("user", content=rest)
+    return made

@@ -1,0 +1,139 @@
+"""Drafts: what a crash would otherwise take, though nobody has sent or finished it yet.
+
+A `draft` record tells how things stand: the prompt being typed, the queue, and the answer being
+streamed. Of the answer it holds what came since the last one: `answer` begins at the character
+`after`, so that a long answer is written once and not once every few seconds. A later record of
+what became of it (the prompt sent, the answer finished) makes that part of the draft void.
+
+Drafts are no part of the branch: nothing names one as its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+TYPED_EVERY_S = 1.0
+ANSWER_EVERY_S = 5.0
+
+_ANSWER_OVER = frozenset({"assistant", "interrupt", "retry", "failover", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """What was typed, queued and streamed when a session was last written, and not sent since."""
+
+    prompt: str = ""
+    queue: tuple[str, ...] = ()
+    answer: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.prompt.strip() or self.queue or self.answer)
+
+
+NOTHING = LeftBehind()
+
+
+class DraftReader:
+    """Follows the records of a file, in its order, and keeps what is left behind at its end."""
+
+    def __init__(self) -> None:
+        self._prompt = ""
+        self._queue: list[str] = []
+        self._answer: list[str] = []
+        self._length = 0
+
+    def see(self, kind: object, data: dict[str, Any]) -> None:
+        """Take note of one record; `data` holds its fields."""
+        if kind == "draft":
+            self._prompt = _text(data.get("prompt"))
+            queue = data.get("queue")
+            items = cast("list[object]", queue) if isinstance(queue, list) else []
+            self._queue = [item for item in items if isinstance(item, str)]
+            self._add(_text(data.get("answer")), data.get("after"))
+        elif kind == "user":
+            self._sent(_text(data.get("text")))
+        elif kind in _ANSWER_OVER:
+            self._forget()
+
+    def left_behind(self) -> LeftBehind:
+        return LeftBehind(self._prompt, tuple(self._queue), "".join(self._answer))
+
+    def _add(self, piece: str, after: object) -> None:
+        if not isinstance(after, int):
+            return  # this draft says nothing of the answer
+        if after != self._length:
+            lost = after > 0
+            self._forget()
+            piece = f"…{piece}" if lost else piece
+            self._length = after - lost
+        self._answer.append(piece)
+        self._length += len(piece)
+
+    def _forget(self) -> None:
+        self._answer.clear()
+        self._length = 0
+
+    def _sent(self, text: str) -> None:
+        if text.strip() == self._prompt.strip():
+            self._prompt = ""
+        if text in self._queue:
+            self._queue.remove(text)
+
+
+class DraftWriter:
+    """Decides when a draft is written, and what it says. `now` is a monotonic time."""
+
+    def __init__(self) -> None:
+        self._typed: tuple[str, tuple[str, ...]] = ("", ())
+        self._answer = ""
+        self._written: tuple[str, tuple[str, ...]] = ("", ())
+        self._typed_at = self._answer_at = float("-inf")
+
+    @property
+    def typed(self) -> bool:
+        """Whether there is something typed or queued."""
+        prompt, queue = self._typed
+        return bool(prompt.strip() or queue)
+
+    def note(
+        self, now: float, prompt: str, queue: Sequence[str], answer: str
+    ) -> tuple[dict[str, Any] | None, float]:
+        """The fields of a draft to write now, if one is due, and when to come back, in seconds.
+
+        0 seconds: nothing is waiting to be written.
+        """
+        self._typed = (prompt, tuple(queue))
+        if not answer:
+            self._answer = ""
+        fields: dict[str, Any] = {}
+        waits: list[float] = []
+        if answer != self._answer:
+            wait = self._answer_at + ANSWER_EVERY_S - now
+            if wait <= 0:
+                after = len(self._answer) if answer.startswith(self._answer) else 0
+                fields = {"answer": answer[after:], "after": after}
+                self._answer, self._answer_at = answer, now
+            else:
+                waits.append(wait)
+        if self._typed != self._written:
+            wait = self._typed_at + TYPED_EVERY_S - now
+            if wait > 0 and not fields:
+                return None, min([wait, *waits])
+            self._typed_at = now
+        elif not fields:
+            return None, min(waits, default=0.0)
+        self._written = self._typed
+        return {"prompt": prompt, "queue": list(queue), **fields}, min(waits, default=0.0)
+
+    def last(self) -> dict[str, Any] | None:
+        """The fields of what is typed and not written yet, None if there is nothing."""
+        if self._typed == self._written:
+            return None
+        self._written = self._typed
+        return {"prompt": self._typed[0], "queue": list(self._typed[1])}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,194 @@
+"""A session as a document: Markdown, HTML or JSON lines. Keys are masked (decision 31). Pure."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tui.messages import Block, blocks_of, text_of
+from tui.secrets import mask, mask_values
+from tui.session.reader import Loaded
+from tui.session.records import Record, encode
+
+_IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The document, and how many secrets were masked in it."""
+
+    text: str
+    secrets: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the conversation. `folded`: of interest to some readers only."""
+
+    who: str
+    text: str
+    folded: bool = False
+    image: str = ""
+
+
+def export(loaded: Loaded, format_: Literal["md", "html", "jsonl"], *, title: str = "") -> Exported:
+    """The active branch as a document; for jsonl every record, as it stands, less the secrets."""
+    if format_ == "jsonl":
+        return _jsonl(loaded)
+    parts: list[_Part] = []
+    count = 0
+    for part in _parts(loaded.branch):
+        text, found = mask(part.text)
+        count += found
+        parts.append(_Part(part.who, text, part.folded, part.image))
+    name, found = mask(title or loaded.header.id)
+    count += found
+    facts = _facts(loaded, count)
+    text = (_markdown if format_ == "md" else _html)(name, facts, parts)
+    return Exported(text, count)
+
+
+def _jsonl(loaded: Loaded) -> Exported:
+    count = 0
+    lines = [loaded.header.to_line()]
+    for record in loaded.records:
+        value, found = mask_values(record.data)
+        count += found
+        head = {"type": record.type, "id": record.id, "parent": record.parent, "time": record.time}
+        lines.append(encode(head | value))
+    return Exported(b"".join(lines).decode(), count)
+
+
+def _facts(loaded: Loaded, count: int) -> list[str]:
+    header = loaded.header
+    facts = [f"session {header.id}", header.created, header.cwd]
+    if count:
+        facts.append(f"{count} {'secret' if count == 1 else 'secrets'} removed")
+    return [fact for fact in facts if fact]
+
+
+def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
+    for record in branch:
+        data = record.data
+        match record.type:
+            case "user":
+                yield from _blocks("You", blocks_of(data.get("content")))
+            case "assistant":
+                model = data.get("model")
+                yield from _blocks(
+                    model if isinstance(model, str) and model else "Assistant",
+                    blocks_of(data.get("content")),
+                )
+            case "tool_result":
+                name = f"Result of {data.get('name') or 'a call'}"
+                failed = " (failed)" if data.get("is_error") else ""
+                blocks = blocks_of(data.get("content"))
+                yield _Part(name + failed, text_of(blocks), folded=True)
+                yield from (part for part in _blocks(name, blocks) if part.image)
+            case "interrupt":
+                yield _Part("Interrupted", str(data.get("text") or ""))
+            case "error":
+                yield _Part("Error", str(data.get("message") or ""))
+            case _:
+                pass
+
+
+def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[_Part]:
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                yield _Part(who, str(block.get("text") or ""))
+            case "thinking":
+                yield _Part(f"{who}, thinking", str(block.get("thinking") or ""), folded=True)
+            case "tool_use":
+                given = json.dumps(block.get("input"), ensure_ascii=False, indent=2)
+                yield _Part(f"Call of {block.get('name')}", given, folded=True)
+            case "image":
+                yield _image(who, block)
+            case kind:
+                yield _Part(who, f"[{kind}]")
+
+
+def _image(who: str, block: Block) -> _Part:
+    source: dict[str, Any] = block["source"] if isinstance(block.get("source"), dict) else {}
+    media, data = source.get("media_type"), source.get("data")
+    known = isinstance(media, str) and _IMAGE.fullmatch(media)
+    if known and isinstance(data, str) and _BASE64.fullmatch(data):
+        return _Part(who, "[image]", image=f"data:{media};base64,{''.join(data.split())}")
+    return _Part(who, "[image]")
+
+
+def _markdown(title: str, facts: Sequence[str], parts: Iterable[_Part]) -> str:
+    lines = [f"# {_one_line(title)}", "", _one_line(" · ".join(facts)), ""]
+    for part in parts:
+        lines += [f"## {_one_line(part.who)}", ""]
+        lines += _fenced(part.text) if part.folded else [part.text]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _fenced(text: str) -> list[str]:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, text, fence]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _html(title: str, facts: Sequence[str], parts: Iterable[_Part]) -> str:
+    body = "\n".join(_html_part(part) for part in parts)
+    return _PAGE.format(
+        title=html.escape(title), facts=html.escape(" · ".join(facts)), style=_STYLE, body=body
+    )
+
+
+def _html_part(part: _Part) -> str:
+    who, text = html.escape(part.who), html.escape(part.text)
+    if part.image:
+        return f'<section><h2>{who}</h2><img alt="{text}" src="{part.image}"></section>'
+    if part.folded:
+        return f"<details><summary>{who}</summary><pre>{text}</pre></details>"
+    kind = ' class="you"' if part.who == "You" else ""
+    return f"<section{kind}><h2>{who}</h2><pre>{text}</pre></section>"
+
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
+style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p>{facts}</p>
+{body}
+</main>
+</body>
+</html>
+"""
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem 1rem; }
+main { max-width: 50rem; margin: auto; }
+h2 { font-size: .85rem; opacity: .7; margin: 0 0 .3rem; }
+section, details { margin: 0 0 1rem; padding: .6rem .9rem; border-radius: .4rem; }
+section { border-left: 3px solid color-mix(in srgb, currentColor 25%, transparent); }
+section.you { border-left-color: #4a7fd6; }
+details { background: color-mix(in srgb, currentColor 6%, transparent); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font: inherit; }
+details pre { font: .85rem/1.45 ui-monospace, monospace; margin-top: .5rem; }
+img { max-width: 100%; }
+"""

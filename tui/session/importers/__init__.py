@@ -1,0 +1,205 @@
+"""Other agents' session files, read as if they were ours.
+
+    recognise(path)            whose file this is, by its content; None where nobody's
+    load(path)                 the session, as `reader.read` would give one of ours
+    usual_folders(home, env)   where the other agents keep theirs
+    find(folders, workspace)   the sessions that lie there, the newest first
+
+Nothing is ever written: a file is read where it lies, and goes on as a session of ours only as a
+copy. Damage costs a line and becomes a finding, as in our own files. The records are those of the
+active branch; their ids are the same on every reading, and the header's `origin` names the agent
+and its session as `claude_code:ID`. Each format stands in a module of its own: what it looks like
+(`matches`) and how it is told as records (`tell`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tui.clock import timestamp
+from tui.errors import SessionError
+from tui.session import reader
+from tui.session.importers import claude_code, codex, pi
+from tui.session.importers.telling import Place, Telling
+from tui.session.lines import Findings, JsonObject, Line, Shape, parse, split
+from tui.session.reader import Loaded, open_session
+from tui.session.records import Finding, is_ours
+
+Format: TypeAlias = Literal["claude_code", "pi", "codex"]
+
+_START = re.compile(
+    r'\{\s*"(?:type|id|parent|time|parentUuid|parentId|uuid|sessionId|isSidechain|timestamp'
+    r'|message|messageId|userType|cwd)"\s*:'
+)
+_MATCHES: Mapping[Format, Callable[[JsonObject], bool]] = {
+    "codex": codex.matches,
+    "claude_code": claude_code.matches,
+    "pi": pi.matches,
+}
+_TELL: Mapping[Format, Callable[[Iterable[Place], Findings], Telling]] = {
+    "codex": codex.tell,
+    "claude_code": claude_code.tell,
+    "pi": pi.tell,
+}
+_ANY = Shape(_START, lambda value: _format_of(value) is not None)
+_LINE = re.compile(r"line (\d+)")
+_WITNESSES = 5
+"""So many records that look like one format settle whose file it is."""
+
+_HEAD = 256 * 1024
+"""What is read of a file for its line in a list."""
+
+_MOST_READ = 4 * 1024 * 1024
+"""What is read of a file to recognise it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """One line of a list of other agents' sessions. `changed` is in nanoseconds since 1970."""
+
+    path: Path
+    format: Format
+    title: str
+    cwd: str
+    changed: int
+    size: int
+
+
+def recognise(path: Path) -> Literal["ours", "claude_code", "pi", "codex"] | None:
+    """Whose session file this is. Raises SessionError where it cannot be read."""
+    with open_session(path) as file:
+        left = _MOST_READ
+
+        def read(size: int) -> bytes:
+            nonlocal left
+            data = file.read(min(size, left))
+            left -= len(data)
+            return data
+
+        try:
+            return _recognised(split(read))
+        except OSError as error:
+            raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def load(path: Path) -> Loaded:
+    """A session of anybody's, as `reader.read` reads ours. Blocks.
+
+    Raises SessionError where the file cannot be read, or is no session that is known.
+    """
+    found = recognise(path)
+    if found == "ours":
+        return reader.read(path)
+    if found is None:
+        raise SessionError(
+            f"{path} is not a session that is known: nothing in it looks like one.",
+            hint="Sessions of Holdfast, Claude Code, pi, OpenClaw and Codex can be opened.",
+        )
+    findings = Findings()
+    with open_session(path) as file:
+        state = os.fstat(file.fileno())
+        try:
+            return _told(path, found, split(file.read), state.st_mtime, findings)
+        except OSError as error:
+            raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Format, list[Path]]:
+    """Where the other agents keep their sessions. The folders need not exist."""
+    given = env or {}
+    claude = Path(given.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    agent = Path(given.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
+    openclaw = Path(given.get("OPENCLAW_STATE_DIR") or home / ".openclaw")
+    chatgpt = Path(given.get("CODEX_HOME") or home / ".codex")
+    return {
+        "claude_code": [claude / "projects"],
+        "pi": [agent / "sessions", openclaw / "agents"],
+        "codex": [chatgpt / "sessions"],
+    }
+
+
+def find(folders: Mapping[Format, Iterable[Path]], workspace: Path | None = None) -> list[Foreign]:
+    """The sessions in these folders that belong to a workspace, or all, the newest first.
+
+    Blocks: the beginning of every file is read. What cannot be read is not listed.
+    """
+    wanted = os.path.realpath(workspace) if workspace else None
+    found = [
+        one
+        for format_, roots in folders.items()
+        for root in roots
+        for path in _files_below(root)
+        if (one := _describe(path, format_)) is not None
+        and (wanted is None or os.path.realpath(one.cwd) == wanted)
+    ]
+    return sorted(found, key=lambda one: (one.changed, str(one.path)), reverse=True)
+
+
+def _format_of(value: JsonObject) -> Format | None:
+    return next((name for name, matches in _MATCHES.items() if matches(value)), None)
+
+
+def _recognised(lines: Iterable[Line]) -> Literal["ours", "claude_code", "pi", "codex"] | None:
+    votes: dict[Literal["ours", "claude_code", "pi", "codex"], int] = {}
+    for _, value in parse(lines, Findings(), _ANY_OR_OURS):
+        name = "ours" if is_ours(value) else _format_of(value)
+        if name is not None:
+            votes[name] = votes.get(name, 0) + 1
+            if votes[name] == _WITNESSES:
+                return name
+    return max(votes, key=lambda name: votes[name]) if votes else None
+
+
+_ANY_OR_OURS = Shape(_START, lambda value: is_ours(value) or _format_of(value) is not None)
+
+
+def _told(
+    path: Path, format_: Format, lines: Iterator[Line], changed: float, findings: Findings
+) -> Loaded:
+    telling = _TELL[format_](parse(lines, findings, _ANY), findings)
+    made = timestamp(datetime.fromtimestamp(changed, UTC))
+    header = telling.header(path.stem, made)
+    findings.items.sort(key=_line_of)
+    return Loaded(path, header, tuple(telling.records), findings.all())
+
+
+def _line_of(finding: Finding) -> int:
+    found = _LINE.match(finding.where)
+    return int(found[1]) if found else 0
+
+
+def _files_below(root: Path) -> Iterator[Path]:
+    """The session files in a folder and below; those of sub-agents are parts of others."""
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if name != "subagents"]
+        for name in names:
+            if name.endswith(".jsonl") and not name.startswith("agent-"):
+                yield Path(folder, name)
+
+
+def _describe(path: Path, format_: Format) -> Foreign | None:
+    """A file's line in a list, from its beginning; None where nothing in it can be read."""
+    try:
+        with open_session(path) as file:
+            state = os.fstat(file.fileno())
+            head = file.read(_HEAD)
+    except (SessionError, OSError):
+        return None
+    if len(head) == _HEAD and b"\n" in head:
+        head = head[: head.rfind(b"\n") + 1]
+    chunks = iter((head, b""))
+    lines = list(islice(split(lambda _: next(chunks)), 2000))
+    told = _told(path, format_, iter(lines), state.st_mtime, Findings())
+    if not told.records:
+        return None
+    titles = (r.data["title"] for r in reversed(told.records) if r.type == "title")
+    title = str(next(titles, ""))
+    cwd = told.header.cwd
+    return Foreign(path, format_, title, cwd, state.st_mtime_ns, state.st_size)

@@ -1,0 +1,181 @@
+"""Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, lines of {timestamp, type, payload}.
+
+An answer is a run of items of the assistant: its texts and calls, up to the next output or
+prompt. Arguments are JSON in a string by the format; reasoning is encrypted and stays behind, as
+do the instructions, which were the other agent's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, cast
+
+from tui.messages import Block, text_block, text_of
+from tui.session.importers.telling import (
+    Place,
+    Telling,
+    content_blocks,
+    image,
+    mapping,
+    string,
+)
+from tui.session.lines import Findings, JsonObject
+
+PROGRAM = "codex"
+
+_BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
+_DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def matches(value: JsonObject) -> bool:
+    """Whether an object is a record of this format."""
+    return (
+        isinstance(value.get("type"), str)
+        and isinstance(value.get("payload"), dict)
+        and "timestamp" in value
+    )
+
+
+def tell(places: Iterable[Place], findings: Findings) -> Telling:
+    """The records, in the order of the file: there are no branches."""
+    telling = Telling(PROGRAM, findings)
+    answer = _Answer(telling)
+    for line, value in places:
+        kind, payload = value.get("type"), mapping(value.get("payload"))
+        if not isinstance(kind, str):
+            findings.add("B56", line.where, "skipped: a record without a type")
+            continue
+        if kind in {"response_item", "compacted", "event_msg"} and not payload:
+            findings.add("B56", line.where, "skipped: a record without content")
+            continue
+        key, time = f"{line.number}-{line.offset}", value.get("timestamp")
+        match kind:
+            case "session_meta":
+                _note_session(telling, payload)
+            case "turn_context":
+                answer.model = string(payload, "model") or answer.model
+            case "response_item":
+                _tell_item(answer, payload, key, time, line.where)
+            case "compacted":
+                answer.close()
+                telling.compaction(key, time, string(payload, "message"))
+            case "event_msg" if payload.get("type") == "turn_aborted":
+                answer.close()
+                why = string(payload, "reason") or "interrupted"
+                telling.add("interrupt", key, time, reason=why, text="", thinking="")
+            case _:
+                pass  # what the other screen showed: it is in the items too
+    answer.close()
+    telling.finish()
+    return telling
+
+
+class _Answer:
+    """The answer that is being put together."""
+
+    def __init__(self, telling: Telling) -> None:
+        self.telling = telling
+        self.model = ""
+        self._blocks: list[Block] = []
+        self._key = ""
+        self._time: object = None
+
+    def add(self, block: Block, key: str, time: object) -> None:
+        if not self._blocks:
+            self._key, self._time = key, time
+        self._blocks.append(block)
+
+    def close(self) -> None:
+        if self._blocks:
+            blocks, self._blocks = self._blocks, []
+            called = any(block.get("type") == "tool_use" for block in blocks)
+            stop = "tool_use" if called else "end_turn"
+            self.telling.answer(self._key, self._time, blocks, model=self.model, stop_reason=stop)
+
+
+def _note_session(telling: Telling, meta: JsonObject) -> None:
+    if telling.session_id:
+        return  # of the session that this one was forked from
+    telling.session_id = string(meta, "id")
+    telling.version = string(meta, "cli_version")
+    telling.created = string(meta, "timestamp")
+    telling.cwd = string(meta, "cwd")
+
+
+def _tell_item(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
+    telling = answer.telling
+    kind = string(item, "type")
+    if kind in _CALLS:
+        answer.add(_call(item), key, time)
+    elif kind in _OUTPUTS:
+        answer.close()
+        content, failed = _output(item.get("output"), where, telling.findings)
+        telling.result(key, time, item.get("call_id"), content, is_error=failed)
+    elif kind == "message":
+        _tell_message(answer, item, key, time, where)
+
+
+def _tell_message(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
+    telling = answer.telling
+    blocks = content_blocks(item.get("content"), where, telling.findings)
+    role = item.get("role")
+    if blocks is None or not isinstance(role, str):
+        telling.findings.add("B56", where, "skipped: a message without content or role")
+        return
+    blocks = list(map(_block, blocks))
+    if role == "assistant":
+        for block in blocks:
+            answer.add(block, key, time)
+    elif role == "user":
+        answer.close()
+        typed = not _BY_PROGRAM.match(text_of(blocks))
+        telling.user(key, time, blocks, typed=typed)
+
+
+def _block(block: Block) -> Block:
+    """A block in the API's own shape."""
+    kind = block.get("type")
+    if kind in ("input_text", "output_text", "text"):
+        return {"type": "text", "text": block.get("text")}
+    if kind == "input_image":
+        url: Any = block.get("image_url")
+        found = _DATA_URL.match(url) if isinstance(url, str) else None
+        if found:
+            return image(found[2], found[1])
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return block
+
+
+def _call(item: JsonObject) -> Block:
+    """A call. Arguments that are no JSON stay the text that they are, for the repair."""
+    arguments: Any = item.get("arguments", item.get("input"))
+    name: Any = item.get("name")
+    if item.get("type") == "local_shell_call":
+        name, arguments = "local_shell", item.get("action")
+    elif item.get("type") == "custom_tool_call":
+        arguments = {"input": arguments}
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
+    id_ = item.get("call_id") or item.get("id")
+    return {"type": "tool_use", "id": id_, "name": name, "input": arguments}
+
+
+def _output(given: object, where: str, findings: Findings) -> tuple[object, bool]:
+    """What a call came to, and whether it failed: text, blocks, or an object around them."""
+    failed = False
+    if isinstance(given, dict):
+        found = cast("JsonObject", given)
+        failed = found.get("success") is False
+        given = found.get("content", found.get("output"))
+    if isinstance(given, str):
+        return [text_block(given)] if given.strip() else [], failed
+    blocks = content_blocks(given, where, findings)
+    if blocks is None:
+        return given, failed
+    return list(map(_block, blocks)), failed

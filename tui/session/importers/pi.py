@@ -1,0 +1,294 @@
+"""pi and OpenClaw: `~/.pi/agent/sessions/…`, `~/.openclaw/agents/…/sessions/…`, v1 to v3.
+
+v1 is a plain list; from v2 on records name their parents and the last of them is the leaf. Turns
+that ended in an error or were aborted keep what they said; their calls go, with the results
+(B23). Thinking stays where an Anthropic server signed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from tui.messages import Block, text_block, text_of
+from tui.session.importers.telling import (
+    Place,
+    Telling,
+    content_blocks,
+    image,
+    is_anthropic,
+    mapping,
+    string,
+)
+from tui.session.importers.tree import Node, active_branch
+from tui.session.lines import Findings, JsonObject
+
+PROGRAM = "pi"
+
+_CALLS = frozenset({"toolCall", "toolUse", "functionCall", "tool_use"})
+_KINDS = frozenset(
+    {
+        "message", "thinking_level_change", "model_change", "compaction", "branch_summary",
+        "custom", "custom_message", "label", "session_info",
+    }
+)  # fmt: skip
+_BROKEN_OFF = frozenset({"error", "aborted"})
+_USAGE = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_creation_input_tokens": "cacheWrite",
+    "cache_read_input_tokens": "cacheRead",
+}
+_SUMMED_UP = "[Summary of a branch that was left]"
+
+
+@dataclass(slots=True)
+class _Entry:
+    key: str
+    where: str
+    value: JsonObject
+    number: int
+    """Counted from 1 over the lines of the file, the header included."""
+
+    @property
+    def time(self) -> object:
+        return self.value.get("timestamp")
+
+    def say(self, telling: Telling, code: str, action: str) -> None:
+        telling.findings.add(code, self.where, action)
+
+
+def matches(value: JsonObject) -> bool:
+    """Whether an object is a record of this format."""
+    kind = string(value, "type")
+    if kind == "session":
+        return "timestamp" in value and "created" not in value
+    return kind in _KINDS and "timestamp" in value and "sessionId" not in value
+
+
+def tell(places: Iterable[Place], findings: Findings) -> Telling:
+    """The records of the active branch."""
+    telling = Telling(PROGRAM, findings)
+    entries = _entries(places, telling)
+    nodes = [_node(entry, before) for before, entry in zip([None, *entries], entries, strict=False)]
+    branch = active_branch(nodes, findings)
+    by_key = {entry.key: entry for entry in entries}
+    telling.left_out = sum(entry.value.get("type") == "message" for entry in entries)
+    ours: dict[str | int, str] = {}  # the ids of our records, by id and by line in the original
+    for key in branch:
+        entry = by_key[key]
+        telling.left_out -= entry.value.get("type") == "message"
+        before = len(telling.records)
+        _tell(entry, telling, ours)
+        if len(telling.records) > before:
+            ours[entry.key] = ours[entry.number] = telling.records[before].id
+    telling.finish()
+    return telling
+
+
+def _entries(places: Iterable[Place], telling: Telling) -> list[_Entry]:
+    entries: list[_Entry] = []
+    seen: dict[str, JsonObject] = {}
+    for line, value in places:
+        kind, id_ = value.get("type"), value.get("id")
+        if kind == "session":
+            _note_session(telling, value)
+            continue
+        if not isinstance(kind, str):
+            telling.findings.add("B56", line.where, "skipped: a record without a type")
+            continue
+        key = id_ if isinstance(id_, str) and id_ else f"line-{line.number}-{len(entries)}"
+        if key in seen:
+            if seen[key] == value:
+                telling.findings.add("B44", line.where, "left out: a copy of an earlier record")
+                continue
+            telling.findings.add("B44", line.where, "kept: another record with a taken id")
+            key = f"{key}-{line.number}-{len(entries)}"
+        seen[key] = value
+        entries.append(_Entry(key, line.where, value, line.number))
+    return entries
+
+
+def _note_session(telling: Telling, header: JsonObject) -> None:
+    if telling.session_id:
+        return  # of a second file, fused to this one
+    version = header.get("version", 1)
+    telling.session_id = string(header, "id")
+    telling.version = f"v{version}" if isinstance(version, int) else ""
+    telling.created = string(header, "timestamp")
+    telling.cwd = string(header, "cwd")
+
+
+def _node(entry: _Entry, before: _Entry | None) -> Node:
+    """The entry's place in the tree; without an id, as in v1, below the one before it."""
+    value = entry.value
+    if "parentId" in value or "id" in value:
+        parent = value.get("parentId")
+        lost = "" if "parentId" not in value else None
+        above = parent if isinstance(parent, str) else lost
+    else:
+        above = before.key if before else None
+    return Node(entry.key, above, entry.where)
+
+
+def _tell(entry: _Entry, telling: Telling, ours: Mapping[str | int, str]) -> None:
+    value = entry.value
+    match value.get("type"):
+        case "message":
+            _tell_message(entry, telling)
+        case "custom_message":
+            blocks = content_blocks(value.get("content"), entry.where, telling.findings)
+            telling.user(entry.key, entry.time, list(map(_block, blocks or [])), typed=False)
+        case "branch_summary":
+            _sum_up(entry, telling, string(value, "summary"))
+        case "compaction":
+            kept = ours.get(string(value, "firstKeptEntryId")) or ours.get(
+                _line_of(value.get("firstKeptEntryIndex"))
+            )
+            telling.tokens_before = value.get("tokensBefore")
+            telling.compaction(entry.key, entry.time, string(value, "summary"), kept or "")
+        case "session_info":
+            telling.title = " ".join(string(value, "name").split())[:80] or telling.title
+        case _:
+            pass  # settings, labels and what extensions keep: nothing that was said
+
+
+def _line_of(index: object) -> int:
+    """v1 counts lines from 0, the header included."""
+    return index + 1 if isinstance(index, int) else 0
+
+
+def _tell_message(entry: _Entry, telling: Telling) -> None:
+    given = entry.value.get("message")
+    if not isinstance(given, dict):
+        entry.say(telling, "B56", "skipped: the message is not an object")
+        return
+    message = cast("JsonObject", given)
+    role = message.get("role")
+    if role == "bashExecution":
+        _tell_command(entry, message, telling)
+        return
+    if role in ("branchSummary", "compactionSummary"):
+        _sum_up(entry, telling, string(message, "summary"))
+        return
+    blocks = content_blocks(message.get("content"), entry.where, telling.findings)
+    if not isinstance(role, str) or blocks is None:
+        entry.say(telling, "B56", "skipped: a message without content or role")
+    elif role == "assistant":
+        _tell_answer(entry, message, blocks, telling)
+    elif role == "toolResult":
+        _tell_result(entry, message, blocks, telling)
+    else:
+        content = list(map(_block, blocks))
+        telling.user(entry.key, entry.time, content, typed=role == "user")
+
+
+def _tell_answer(entry: _Entry, message: JsonObject, given: list[Block], telling: Telling) -> None:
+    signed = is_anthropic(string(message, "provider"), string(message, "model"))
+    stop = string(message, "stopReason")
+    if stop in _BROKEN_OFF:
+        _tell_broken_off(entry, message, given, telling)
+        return
+    blocks: list[Block] = []
+    for block in given:
+        if string(block, "type") in _CALLS and _is_partial(block):
+            telling.gone.add(str(block.get("id")))
+            entry.say(telling, "B23", "a call cut off in the middle left out")
+        elif block.get("type") != "thinking":
+            blocks.append(_block(block))
+        elif signed:
+            blocks.append(_thinking(block))
+    if not blocks:
+        if not given:
+            entry.say(telling, "B55", "an empty answer left out")
+        return
+    usage = mapping(message.get("usage"))
+    counts = {ours: usage.get(theirs) for ours, theirs in _USAGE.items()}
+    telling.answer(
+        entry.key,
+        entry.time,
+        blocks,
+        model=string(message, "model"),
+        usage={name: n for name, n in counts.items() if isinstance(n, int)},
+        stop_reason={"toolUse": "tool_use", "length": "max_tokens"}.get(stop, "end_turn"),
+    )
+
+
+def _tell_broken_off(
+    entry: _Entry, message: JsonObject, given: list[Block], telling: Telling
+) -> None:
+    """B23, B55: what was said stays, as that of an interrupted answer; the calls go."""
+    calls = [block for block in given if string(block, "type") in _CALLS]
+    telling.gone.update(str(block.get("id")) for block in calls)
+    if calls:
+        what = "a call" if len(calls) == 1 else f"{len(calls)} calls"
+        entry.say(telling, "B23", f"{what} of an answer that broke off left out")
+    said = text_of(given).strip()
+    why = string(message, "errorMessage") or string(message, "stopReason")
+    if string(message, "stopReason") == "error":
+        telling.add("error", entry.key, entry.time, error_class="unknown", message=why)
+    if not said and not calls:
+        entry.say(telling, "B55", "an empty answer left out")
+    telling.add("interrupt", entry.key, entry.time, reason=why, text=said, thinking="")
+
+
+def _tell_result(entry: _Entry, message: JsonObject, blocks: list[Block], telling: Telling) -> None:
+    call_id = message.get("toolCallId")
+    if str(call_id) in telling.gone:
+        entry.say(telling, "B23", "the result of a call that was left out is left out too")
+        return
+    telling.calls.setdefault(str(call_id), string(message, "toolName"))
+    content = list(map(_block, blocks))
+    failed = message.get("isError") is True
+    telling.result(entry.key, entry.time, call_id, content, is_error=failed)
+
+
+def _tell_command(entry: _Entry, message: JsonObject, telling: Telling) -> None:
+    """A command that the person ran: the model was told of it as text."""
+    if message.get("excludeFromContext") is True:
+        return
+    output = string(message, "output").strip("\n")
+    lines = [f"Ran `{string(message, 'command')}`"]
+    lines += ["```", output, "```"] if output.strip() else ["(no output)"]
+    code = message.get("exitCode")
+    if message.get("cancelled") is True:
+        lines.append("The command was cancelled.")
+    elif isinstance(code, int) and code:
+        lines.append(f"The command exited with code {code}.")
+    if message.get("truncated") is True and (path := string(message, "fullOutputPath")):
+        lines.append(f"The full output is in {path}.")
+    block = text_block("\n".join(lines))
+    telling.user(entry.key, entry.time, [block], typed=False)
+
+
+def _sum_up(entry: _Entry, telling: Telling, summary: str) -> None:
+    if summary.strip():
+        block = text_block(f"{_SUMMED_UP}\n{summary}")
+        telling.user(entry.key, entry.time, [block], typed=False)
+
+
+def _is_partial(block: Block) -> bool:
+    """Whether a call has no more than the beginning of its arguments."""
+    return "partialJson" in block and not block.get("arguments")
+
+
+def _block(block: Block) -> Block:
+    """A block in the API's own shape."""
+    kind = string(block, "type")
+    if kind == "text":
+        return {"type": "text", "text": block.get("text")}
+    if kind == "image" and "source" not in block:
+        return image(block.get("data"), block.get("mimeType"))
+    if kind in _CALLS:
+        arguments = block.get("arguments", block.get("input"))
+        name = block.get("name")
+        return {"type": "tool_use", "id": block.get("id"), "name": name, "input": arguments}
+    return block
+
+
+def _thinking(block: Block) -> Block:
+    if block.get("redacted") is True:
+        return {"type": "redacted_thinking", "data": block.get("thinkingSignature")}
+    thinking, signature = block.get("thinking"), block.get("thinkingSignature")
+    return {"type": "thinking", "thinking": thinking, "signature": signature}

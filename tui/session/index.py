@@ -1,0 +1,296 @@
+"""The index: a cache of what the session files say, in SQLite, for lists and for search.
+
+It holds nothing that is not in the files. A file is looked at again when its size or its time of
+change is another; an index that is missing, of another version, or broken is made anew; one that
+cannot be used (no SQLite, a disk that cannot be written) costs only time. Everything blocks.
+
+Search uses the trigrams of FTS5: they find the records that may hold the words, and `search`
+then decides. Without FTS5 the files themselves are searched.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tui.errors import SessionError
+from tui.session import search as searching
+from tui.session.describe import Entry, describe
+from tui.session.reader import read
+from tui.session.search import Hit
+from tui.session.store import make_private
+
+log = logging.getLogger(__name__)
+
+NAME = "sessions.sqlite3"
+VERSION = 1
+BUSY_S = 0.5
+"""How long to wait for another program that writes the index."""
+
+_BATCH = 200  # files read between two commits, so that a long build is not in vain
+_SHORTEST = 3  # characters of a trigram
+
+Found: TypeAlias = tuple[int, str, int]
+Progress: TypeAlias = Callable[[int, int], None]
+
+_TABLES = """
+CREATE TABLE session(
+    path TEXT PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT, title TEXT, cwd TEXT,
+    created TEXT, updated TEXT, messages INTEGER, tokens INTEGER, state TEXT, problems TEXT
+) WITHOUT ROWID;
+CREATE TABLE searched(
+    path TEXT PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT
+) WITHOUT ROWID;
+CREATE TABLE said(number INTEGER PRIMARY KEY, path TEXT, record TEXT, line INTEGER, text TEXT);
+CREATE INDEX said_in ON said(path);
+"""
+_WORDS = """
+CREATE VIRTUAL TABLE words USING fts5(
+    text, content='said', content_rowid='number', tokenize='trigram', detail='none'
+);
+"""
+_ENTRY = "id, path, title, cwd, created, updated, messages, tokens, state, problems"
+_PUT = "INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+def entries(cache: Path, found: Sequence[Found], progress: Progress | None = None) -> list[Entry]:
+    """What a list shows of these files, in their order. `cache` is the folder of the index."""
+    tell = progress or _nobody
+
+    def without() -> list[Entry]:
+        return [describe(Path(path)) for path in _counted(found, tell)]
+
+    return _with_index(cache, lambda index: _entries(index, found, tell), without)
+
+
+def search(
+    cache: Path,
+    found: Sequence[Found],
+    query: str,
+    *,
+    limit: int = searching.LIMIT,
+    progress: Progress | None = None,
+) -> list[Hit]:
+    """Where these files hold the words of a query, the newest file first; at most `limit`."""
+    words, tell = searching.words_of(query), progress or _nobody
+    if not words:
+        return []
+
+    def without() -> list[Hit]:
+        paths = _counted(found, tell)
+        return searching.scan(paths, words, limit=limit)
+
+    def within(index: sqlite3.Connection) -> list[Hit]:
+        if not _has_words(index):
+            return without()
+        _read_texts(index, found, tell)
+        return list(islice(_hits(index, found, words), limit))
+
+    return _with_index(cache, within, without)
+
+
+def _with_index(
+    cache: Path, work: Callable[[sqlite3.Connection], Any], without: Callable[[], Any]
+) -> Any:
+    """Do the work with the index; once more with a new one; then without any."""
+    for last in (False, True):
+        try:
+            with _opened(cache) as index:
+                return work(index)
+        except sqlite3.OperationalError as error:
+            log.info("the index cannot be used: %s", error)
+            if "locked" in str(error) or "readonly" in str(error) or last:
+                break  # it is sound, and another program's at the moment
+            _remove(cache)
+        except sqlite3.DatabaseError as error:
+            log.info("the index is broken and made anew: %s", error)
+            _remove(cache)
+        except OSError as error:
+            log.info("there is no index: %s", error)
+            break
+    return without()
+
+
+@contextmanager
+def _opened(cache: Path) -> Generator[sqlite3.Connection]:
+    """The index, with its tables. Raises sqlite3.Error or OSError."""
+    make_private(cache)
+    with closing(sqlite3.connect(cache / NAME, timeout=BUSY_S, isolation_level=None)) as index:
+        index.execute("PRAGMA journal_mode = WAL")
+        index.execute("PRAGMA synchronous = NORMAL")
+        version = index.execute("PRAGMA user_version").fetchone()[0]
+        if version not in {0, VERSION}:
+            raise sqlite3.DatabaseError(f"version {version} is not {VERSION}")
+        if version == 0:
+            _create(index)
+        yield index
+
+
+def _create(index: sqlite3.Connection) -> None:
+    index.execute("BEGIN IMMEDIATE")
+    with _transaction(index, begun=True):
+        if index.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+            return  # another program was faster
+        for statement in _TABLES.split(";"):
+            index.execute(statement)
+        with suppress(sqlite3.OperationalError):  # this SQLite has no FTS5, or no trigrams
+            index.execute(_WORDS)
+        index.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _transaction(index: sqlite3.Connection, *, begun: bool = False) -> Generator[None]:
+    if not begun:
+        index.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            index.execute("ROLLBACK")
+        raise
+    index.execute("COMMIT")
+
+
+def _remove(cache: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            (cache / (NAME + suffix)).unlink()
+
+
+def _entries(index: sqlite3.Connection, found: Sequence[Found], progress: Progress) -> list[Entry]:
+    known: dict[str, tuple[int, int]] = {}
+    shown: dict[str, Entry] = {}
+    for changed, size, id_, path, *row, problems in index.execute(
+        f"SELECT changed, size, {_ENTRY} FROM session"  # noqa: S608 - our own column names
+    ):
+        known[path] = changed, size
+        codes = tuple(json.loads(problems)) if problems else ()
+        shown[path] = Entry(id_, path, *row, problems=codes)
+    stale = [one for one in found if known.get(one[1]) != (one[0], one[2])]
+    for batch in _batches(stale, progress):
+        fresh = [(one, describe(Path(one[1]))) for one in batch]
+        shown |= {one[1]: entry for one, entry in fresh}
+        kept = [_row(one, entry) for one, entry in fresh if entry.state != "unreadable"]
+        with suppress(sqlite3.OperationalError), _transaction(index):
+            index.executemany(_PUT, kept)
+    if gone := _gone(known, found):
+        with suppress(sqlite3.OperationalError), _transaction(index):
+            index.executemany("DELETE FROM session WHERE path = ?", gone)
+    return [shown[path] for _, path, _ in found]
+
+
+def _row(one: Found, entry: Entry) -> tuple[object, ...]:
+    changed, path, size = one
+    problems = json.dumps(entry.problems) if entry.problems else ""
+    return (
+        path, changed, size, entry.id, _sound(entry.title), entry.cwd, entry.created,
+        entry.updated, entry.messages, entry.tokens, entry.state, problems,
+    )  # fmt: skip
+
+
+def _read_texts(index: sqlite3.Connection, found: Sequence[Found], progress: Progress) -> None:
+    """Bring the searched texts up to date."""
+    rows = index.execute("SELECT path, changed, size FROM searched")
+    known = {path: (changed, size) for path, changed, size in rows}
+    stale = [one for one in found if known.get(one[1]) != (one[0], one[2])]
+    for batch in _batches(stale, progress):
+        with _transaction(index):
+            for changed, path, size in batch:
+                _forget(index, path)
+                id_ = _note_texts(index, path)
+                index.execute("INSERT INTO searched VALUES (?,?,?,?)", (path, changed, size, id_))
+    if gone := _gone(known, found):
+        with _transaction(index):
+            for (path,) in gone:
+                _forget(index, path)
+
+
+def _forget(index: sqlite3.Connection, path: str) -> None:
+    index.execute(
+        "INSERT INTO words(words, rowid, text) SELECT 'delete', number, text FROM said"
+        " WHERE path = ?",
+        (path,),
+    )
+    index.execute("DELETE FROM said WHERE path = ?", (path,))
+    index.execute("DELETE FROM searched WHERE path = ?", (path,))
+
+
+def _note_texts(index: sqlite3.Connection, path: str) -> str:
+    """Put what a file says into the index. Returns the session's id."""
+    try:
+        loaded = read(Path(path))
+    except SessionError:
+        return ""
+    for one in searching.said(loaded):
+        text = _sound(one.text)
+        put = index.execute(
+            "INSERT INTO said(path, record, line, text) VALUES (?,?,?,?)",
+            (path, one.record, one.line, text),
+        )
+        index.execute("INSERT INTO words(rowid, text) VALUES (?,?)", (put.lastrowid, text))
+    return loaded.header.id
+
+
+def _hits(index: sqlite3.Connection, found: Sequence[Found], words: list[str]) -> Iterator[Hit]:
+    wanted = {path for _, path, _ in found}
+    asked = _trigrams(words)
+    source = "FROM said JOIN searched ON searched.path = said.path"
+    select = "SELECT searched.id, said.path, said.record, said.line, said.text " + source
+    order = " ORDER BY searched.changed DESC, said.path, said.number"
+    if asked:
+        among = " WHERE said.number IN (SELECT rowid FROM words WHERE words MATCH ?)"
+        rows = index.execute(select + among + order, (asked,))
+    else:
+        rows = index.execute(select + order)
+    for id_, path, record, line, text in rows:
+        if path in wanted and searching.matches(text, words):
+            yield Hit(id_, path, record, line, searching.snippet(text, words))
+
+
+def _trigrams(words: list[str]) -> str:
+    """The query for all three-character pieces of the words; "" where all are shorter."""
+    pieces = {
+        word[at : at + _SHORTEST] for word in words for at in range(len(word) - _SHORTEST + 1)
+    }
+    return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in sorted(pieces))
+
+
+def _has_words(index: sqlite3.Connection) -> bool:
+    found = index.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone()
+    return found is not None
+
+
+def _gone(known: dict[str, tuple[int, int]], found: Sequence[Found]) -> list[tuple[str]]:
+    """The indexed files that are not there any more."""
+    there = {path for _, path, _ in found}
+    return [(path,) for path in known if path not in there and not Path(path).exists()]
+
+
+def _batches(stale: list[Found], progress: Progress) -> Iterator[list[Found]]:
+    for start in range(0, len(stale), _BATCH):
+        progress(start, len(stale))
+        yield stale[start : start + _BATCH]
+    if stale:
+        progress(len(stale), len(stale))
+
+
+def _counted(found: Sequence[Found], progress: Progress) -> Iterator[str]:
+    for number, (_, path, _) in enumerate(found):
+        progress(number, len(found))
+        yield path
+    progress(len(found), len(found))
+
+
+def _sound(text: str) -> str:
+    """Text that SQLite takes: without lone surrogates."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _nobody(done: int, of: int) -> None:
+    """Progress that nobody watches."""

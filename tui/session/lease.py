@@ -1,0 +1,237 @@
+"""The lease: the right to write one session, which one program has at a time (B44).
+
+A file beside the session, `<session>.lock`, is locked with flock for as long as the holder runs,
+and says who that is. The kernel lets go of the lock when the holder dies, however it dies, so
+there is no heartbeat and nothing to clean up.
+
+Taking over puts a new file, locked already, in the old one's place. The old holder sees at its
+next write that the file under the name is not its own any more; from then on it writes nothing.
+
+Locks may not reach other hosts (NFS without a lock service). So a file that another host left
+behind is never taken for abandoned: whether that program still runs cannot be seen from here.
+Where no lock can be made at all, the session is written without one, and `problem` says why.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tui.clock import Clock, timestamp
+from tui.errors import SessionInUseError
+from tui.session.store import make_private
+
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_TRIES = 20
+_PROGRAM = secrets.token_hex(8)  # tells this process from one that gets its number later
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a lease. `running` is False where that cannot be seen, since it is another host."""
+
+    pid: int
+    host: str
+    since: str
+    program: str = ""
+    running: bool = True
+
+    def __str__(self) -> str:
+        since = f" since {self.since[:16].replace('T', ' ')} UTC" if self.since else ""
+        return f"process {self.pid} on {self.host}{since}" if self.pid else "another program"
+
+    @property
+    def is_us(self) -> bool:
+        return self.program == _PROGRAM and self.pid == os.getpid()
+
+
+class Lease:
+    """One program's claim to one session file. Its methods block for microseconds."""
+
+    def __init__(self, session: Path, *, clock: Clock) -> None:
+        self.session = session
+        self.path = lock_of(session)
+        self.problem = ""
+        self.lost = ""
+        self._clock = clock
+        self._file: int | None = None
+        self._inode = (0, 0)
+
+    def take(self, *, over: bool = False) -> None:
+        """Take the lease; with `over` from whoever has it. From ourselves it is always taken.
+
+        Raises SessionInUseError while another program has it.
+        """
+        try:
+            for _ in range(_TRIES):
+                if self._try(over=over):
+                    return
+        except OSError as error:  # no folder, a read-only disk, no locks on this file system
+            self.problem = f"The session is not locked: {error.strerror or error}."
+            return
+        raise SessionInUseError(f"{self.session} changes hands all the time.", hint="Try again.")
+
+    def check(self) -> str:
+        """Why nothing may be written now; "" while the lease is ours. Takes it where it is new."""
+        if self.lost or self.problem:
+            return self.lost
+        if self._file is None:
+            try:
+                with suppress(OSError):
+                    make_private(self.path.parent)
+                self.take()
+            except SessionInUseError as error:
+                return error.message
+            return ""
+        try:
+            if _inode(self.path.lstat()) == self._inode:
+                return ""
+            by = holder(self.session)
+            self.lost = f"The session was taken over by {by or 'another program'}."
+        except OSError as error:
+            if error.errno not in {errno.ENOENT, errno.ESTALE, errno.ENOTDIR}:
+                return f"{self.path} cannot be checked: {error.strerror or error}."
+            self.lost = f"{self.path} is gone: another program may have taken the session over."
+        self._close()
+        return self.lost
+
+    def release(self) -> None:
+        """Give it back. Does nothing where it is not ours any more."""
+        if self._file is None:
+            return
+        with suppress(OSError):
+            if _inode(self.path.lstat()) == self._inode:
+                self.path.unlink()
+        self._close()
+
+    def _try(self, *, over: bool) -> bool:
+        file = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
+        kept = False
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = True
+            except BlockingIOError:
+                locked = False
+            if not _names(self.path, file):
+                return False  # the holder has just gone, and the file with it
+            left = _holder_in(file, running=not locked)
+            if locked and (over or left is None or left.host == socket.gethostname()):
+                os.ftruncate(file, 0)
+                self._keep(file)
+                kept = True
+            elif over or (left is not None and left.is_us):
+                self._replace()
+            else:
+                raise _in_use(self.session, self.path, left)
+            return True
+        finally:
+            if not kept:
+                os.close(file)
+
+    def _replace(self) -> None:
+        """Put a file of ours, locked from the beginning, in the place of another's."""
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        file = os.open(fresh, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._keep(file)
+            fresh.replace(self.path)
+        except BaseException:
+            self._file = None
+            os.close(file)
+            with suppress(OSError):
+                fresh.unlink()
+            raise
+
+    def _keep(self, file: int) -> None:
+        about = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": timestamp(self._clock.now()),
+            "program": _PROGRAM,
+        }
+        os.pwrite(file, json.dumps(about).encode(), 0)
+        self._inode = _inode(os.fstat(file))
+        self._file = file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def lock_of(session: Path) -> Path:
+    """The lock file of a session."""
+    return session.with_name(session.name + ".lock")
+
+
+def holder(session: Path) -> Holder | None:
+    """Who writes a session now, None if nobody does. Takes and changes nothing."""
+    try:
+        file = os.open(lock_of(session), _FLAGS)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder_in(file, running=True) or Holder(0, "", "")
+    except OSError:
+        return None
+    else:
+        left = _holder_in(file, running=False)
+        return left if left is not None and left.host != socket.gethostname() else None
+    finally:
+        os.close(file)
+
+
+def _holder_in(file: int, *, running: bool) -> Holder | None:
+    """What a lock file says; None for one that says nothing that can be read."""
+    try:
+        value: object = json.loads(os.pread(file, 4096, 0))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    said = cast("dict[str, Any]", value)
+    pid, host = said.get("pid"), said.get("host")
+    if not isinstance(pid, int) or not isinstance(host, str):
+        return None
+    return Holder(
+        pid,
+        host,
+        str(said.get("since", "")),
+        str(said.get("program", "")),
+        running,
+    )
+
+
+def _in_use(session: Path, lock: Path, left: Holder | None) -> SessionInUseError:
+    if left is not None and not left.running:
+        return SessionInUseError(
+            f"{session} was open in {left}; whether that still runs cannot be seen from here.",
+            hint=f"If it does not, delete {lock}; `holdfast sessions fork` makes a copy.",
+        )
+    return SessionInUseError(
+        f"{session} is open in {left or 'another program'}.",
+        hint="Close it there, or make a copy with `holdfast sessions fork` and go on with that.",
+    )
+
+
+def _names(path: Path, file: int) -> bool:
+    try:
+        return _inode(path.lstat()) == _inode(os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _inode(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino

@@ -1,0 +1,161 @@
+"""The actions that change nothing: list, search, show, check, view."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tui import launch
+from tui.agent.assemble import make_agent
+from tui.arguments import Options
+from tui.clock import SystemClock
+from tui.context import view
+from tui.errors import UsageError
+from tui.messages import blocks_of, text_of
+from tui.paths import folders
+from tui.permissions.gate import RulesOnly
+from tui.session import catalog, index
+from tui.session.reader import Loaded
+from tui.session.records import Record
+from tui.session.session import Session, title_of
+from tui.sessions_command.common import (
+    load,
+    model_of,
+    note,
+    path_of,
+    print_,
+    print_findings,
+    print_json,
+    progress,
+)
+
+_MESSAGES = frozenset({"user", "assistant"})
+
+
+def list_(options: Options) -> int:
+    where = None if options.all else launch.workspace_of(options)
+    entries = catalog.entries(folders(), where, progress=progress)
+    if options.json:
+        return print_json([entry.to_json() for entry in entries])
+    for entry in entries:
+        title = entry.title or "(nothing asked)"
+        flag = "" if entry.state == "ok" else f"  [{entry.state}]"
+        when = entry.updated[:16].replace("T", " ")
+        print_(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
+    if not entries:
+        note("No sessions here yet." if where else "No sessions yet.")
+    return 0
+
+
+def search(options: Options) -> int:
+    if not (options.target or "").strip():
+        raise UsageError("What is to be found?", hint='holdfast sessions search "some words"')
+    home = folders()
+    found = catalog.scan(home)
+    hits = index.search(home.cache, found, options.target or "", progress=progress)
+    if options.json:
+        return print_json([hit.to_json() for hit in hits])
+    for hit in hits:
+        print_(f"{hit.id}  line {hit.line}  {hit.snippet}")
+    if not hits:
+        note("Nothing found.")
+    elif len(hits) == index.searching.LIMIT:
+        note(f"These are the first {len(hits)}; more words find fewer.")
+    return 0
+
+
+def show(options: Options) -> int:
+    loaded = load(path_of(options))
+    if options.json:
+        shown = _view_of(loaded)
+        return print_json(
+            {"id": loaded.header.id, "path": str(loaded.path), "messages": shown.messages}
+        )
+    print_(f"# {_title(loaded)}")
+    number = 0
+    for record in loaded.branch:
+        if record.type in _MESSAGES:
+            number += 1
+            when = record.time[:16].replace("T", " ")
+            print_(f"\n[{number} {record.type}, {when}]")
+            for block in blocks_of(record.data.get("content")):
+                print_(_block_text(block))
+        elif text := _other(record):
+            print_(f"\n{text}")
+    return 0
+
+
+def check(options: Options) -> int:
+    loaded = load(path_of(options))
+    seen = _view_of(loaded)
+    findings = (*loaded.findings, *seen.findings)
+    if options.json:
+        print_json(
+            {
+                "records": len(loaded.records),
+                "messages": len(seen.messages),
+                "valid": not findings,
+                "findings": [finding.to_json() for finding in findings],
+            }
+        )
+    else:
+        print_findings(findings)
+    return 1 if findings else 0
+
+
+def view_(options: Options) -> int:
+    """The exact request that the next prompt would send, less the prompt."""
+    session = Session.of(load(path_of(options)), clock=SystemClock())
+    agent = make_agent(launch.prepare(options), session, RulesOnly())
+    sent = agent.next_request(prompt_follows=True)
+    return print_json(
+        {
+            "model": sent.model,
+            "max_tokens": sent.max_tokens,
+            "system": sent.system,
+            "messages": sent.messages,
+            "tools": sent.tools,
+            "thinking": sent.thinking,
+            "ledger": [
+                {"item": item.id, "kind": item.kind, "tokens": item.tokens, "state": item.state}
+                for item in agent.ledger.items()
+            ],
+        }
+    )
+
+
+def _view_of(loaded: Loaded) -> view.View:
+    return view.build(loaded.branch, model=model_of(loaded), prompt_follows=True)
+
+
+def _title(loaded: Loaded) -> str:
+    titles = (r.data.get("title") for r in reversed(loaded.branch) if r.type == "title")
+    asked = (title_of(r.data) for r in loaded.branch if r.type == "user")
+    return _printable(str(next(titles, "") or next(asked, "") or loaded.header.id))
+
+
+def _other(record: Record) -> str:
+    match record.type:
+        case "tool_result":
+            failed = " (failed)" if record.data.get("is_error") else ""
+            return f"result{failed}: {text_of(blocks_of(record.data.get('content')))}"
+        case "interrupt":
+            return f"[interrupted] {record.data.get('text') or ''}".rstrip()
+        case "error":
+            return f"[error] {record.data.get('message') or ''}".rstrip()
+        case _:
+            return ""
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    match block.get("type"):
+        case "text":
+            return str(block.get("text"))
+        case "tool_use":
+            return f"{block.get('name')} {json.dumps(block.get('input'), ensure_ascii=False)}"
+        case kind:
+            return f"({kind})"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)

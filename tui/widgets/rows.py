@@ -1,0 +1,149 @@
+"""A list of rows with a cursor. A frame costs the rows in sight, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+LOOKS = (
+    "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "cursor",
+)  # fmt: skip
+
+Part: TypeAlias = tuple[str, str]
+"""A piece of a row and how it looks, one of LOOKS. The text is drawn as it is: clean it first."""
+
+
+class Rows(ScrollView, can_focus=True):
+    """Draws `count` rows by asking for each when it comes into sight."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{look}" for look in LOOKS}
+    DEFAULT_CSS = """
+    Rows {
+        height: 1fr; background: $background; color: $foreground;
+        overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+        & > .rows--text { color: $foreground; }
+        & > .rows--muted { color: $text-muted; }
+        & > .rows--accent { color: $text-accent; }
+        & > .rows--primary { color: $text-primary; }
+        & > .rows--secondary { color: $text-secondary; }
+        & > .rows--success { color: $text-success; }
+        & > .rows--warning { color: $text-warning; }
+        & > .rows--error { color: $text-error; }
+        & > .rows--cursor { background: $primary-muted; text-style: bold; }
+        &:ansi > .rows--cursor { background: transparent; text-style: bold reverse; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "edge(-1)", show=False),
+        Binding("end", "edge(1)", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """Enter, or a click on the row under the cursor."""
+
+        index: int
+
+    @dataclass
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        index: int
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._draw: Callable[[int, int], Sequence[Part]] = lambda _index, _width: ()
+        self._count = 0
+        self._cursor = 0
+        self._styles: dict[str, Style] = {}
+
+    @property
+    def cursor(self) -> int:
+        """The row under the cursor; 0 where there is none."""
+        return self._cursor
+
+    def show(
+        self, count: int, draw: Callable[[int, int], Sequence[Part]], *, cursor: int = 0
+    ) -> None:
+        """Show other rows. `draw` gets the number of a row and the width in cells."""
+        self._count, self._draw = count, draw
+        self.virtual_size = Size(0, count)
+        self._cursor = max(0, min(cursor, count - 1))
+        self._reveal()
+        self.refresh()
+
+    def move_to(self, index: int) -> None:
+        """Set the cursor on a row, and bring it into sight."""
+        index = max(0, min(index, self._count - 1))
+        if index == self._cursor or not self._count:
+            return
+        self._cursor = index
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Moved(index))
+
+    def _reveal(self) -> None:
+        if self._count and self.size.height:
+            row = Region(0, self._cursor, 1, 1)
+            self.scroll_to_region(row, animate=False, force=True)
+
+    def action_move(self, step: int) -> None:
+        self.move_to(self._cursor + step)
+
+    def action_page(self, step: int) -> None:
+        self.move_to(self._cursor + step * max(1, self.size.height - 1))
+
+    def action_edge(self, step: int) -> None:
+        self.move_to(0 if step < 0 else self._count - 1)
+
+    def action_choose(self) -> None:
+        if self._count:
+            self.post_message(self.Chosen(self._cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        index = round(self.scroll_y) + event.y
+        if index >= self._count:
+            return
+        if index == self._cursor:
+            self.action_choose()
+        else:
+            self.move_to(index)
+
+    def on_resize(self) -> None:
+        self._reveal()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles = {}
+
+    def render_line(self, y: int) -> Strip:
+        width, index = self.size.width, round(self.scroll_y) + y
+        if not self._styles:
+            self._styles = {
+                look: self.get_component_rich_style(f"rows--{look}", partial=True) for look in LOOKS
+            }
+        base = self.rich_style
+        if index >= self._count:
+            return Strip.blank(width, base)
+        if index == self._cursor:
+            base += self._styles["cursor"]
+        parts = self._draw(index, width)
+        segments = [Segment(text, base + self._styles[look]) for text, look in parts]
+        cells = sum(cell_len(text) for text, _ in parts)
+        return Strip(segments, cells).adjust_cell_length(width, base)
