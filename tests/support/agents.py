@@ -23,7 +23,6 @@ from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace
 
-
 MODEL = ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True)
 
 
