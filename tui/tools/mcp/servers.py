@@ -1,0 +1,255 @@
+"""MCP servers: each is entered, kept and left by one task of its own, as the SDK demands.
+
+A server that cannot be started, or dies, costs its tools and nothing else: its state says why,
+and it is started again when one of its tools is called or the person asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from tui.config import McpServer
+from tui.errors import ToolError
+from tui.messages import ToolOutput
+from tui.private import private_dir
+from tui.secrets import child_environment
+from tui.tools.mcp.content import output
+from tui.tools.mcp.tool import McpTool
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp import Client
+
+log = logging.getLogger(__name__)
+
+State: TypeAlias = Literal["off", "starting", "ready", "failed"]
+
+START_S: Final = 30.0
+"""Seconds a server may take until its tools are listed."""
+LEAVE_S: Final = 5.0
+"""Seconds a server may take to end by itself when it is left."""
+CALL_S: Final = 600.0
+"""Seconds a call may take without a word from the server."""
+PAGES_MAX: Final = 50
+
+
+def _nobody() -> None:
+    pass
+
+
+@dataclass(eq=False)
+class Server:
+    """One configured server. `detail` says what it is when ready, why not when failed.
+
+    `tools` is what it offers; those in `switched_off` are kept from the model.
+    """
+
+    name: str
+    config: McpServer
+    cwd: Path
+    log_file: Path
+    changed: Callable[[], None] = _nobody
+    state: State = "off"
+    detail: str = ""
+    tools: tuple[McpTool, ...] = ()
+    switched_off: set[str] = field(default_factory=set[str])
+    _client: Client | None = None
+    _task: asyncio.Task[None] | None = None
+    _leave: asyncio.Event = field(default_factory=asyncio.Event)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def start(self) -> None:
+        """Begin to start it, unless it runs."""
+        if self._task is None or self._task.done():
+            self._leave, self._settled = asyncio.Event(), asyncio.Event()
+            self._set("starting", "")
+            self._task = asyncio.create_task(self._own(self._leave), name=f"mcp {self.name}")
+
+    async def settled(self) -> None:
+        """Wait until it is ready or has failed; at once where it was never started."""
+        if self.state == "starting":
+            await self._settled.wait()
+
+    async def stop(self) -> None:
+        """Leave it. Returns when its process is gone."""
+        self._leave.set()
+        if self._task is not None:
+            if self.state != "starting":
+                await asyncio.wait({self._task}, timeout=LEAVE_S)
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            self._task = None
+        self._set("off", "")
+
+    async def restart(self) -> None:
+        await self.stop()
+        self.start()
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
+    ) -> ToolOutput:
+        """Call one of its tools. Raises ToolError when the server does not answer as it should."""
+        if self.state != "ready":
+            self.start()
+            await self.settled()
+        client = self._client
+        if client is None:
+            raise ToolError(
+                f"The MCP server {self.name} is not running: {self.detail or 'it was stopped'}.",
+                hint="The person can restart it with /mcp.",
+            )
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+            emit(f"{share} {message or ''}".rstrip() + "\n")
+
+        try:
+            result = await client.call_tool(
+                tool, arguments, read_timeout_seconds=CALL_S, progress_callback=told
+            )
+        except Exception as error:
+            if _is_gone(error):
+                self._leave.set()  # its task leaves the dead connection; the next call starts anew
+            raise ToolError(
+                f"{tool} of the MCP server {self.name} failed: {_said(error)}"
+            ) from error
+        return output(result)
+
+    async def _own(self, leave: asyncio.Event) -> None:
+        """Enter the server, wait, leave it: all in this one task."""
+        try:
+            await asyncio.to_thread(importlib.import_module, "mcp")
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(START_S):
+                    client = await self._enter(stack)
+                    found = await _list_tools(client)
+                self._client = client
+                self.tools = tuple(McpTool(self.name, tool, self.call) for tool in found)
+                info = client.server_info
+                self._set("ready", f"{info.name} {info.version}" if info else "")
+                await leave.wait()
+                self._client = None
+            self._set("off", "")
+        except Exception as error:
+            log.warning("the MCP server %s failed", self.name, exc_info=error)
+            self._set("failed", _said(error))
+        finally:
+            self._client = None
+
+    async def _enter(self, stack: AsyncExitStack) -> Client:
+        from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - 0.6 s
+
+        if self.config.url:
+            return await stack.enter_async_context(Client(self.config.url))
+        private_dir(self.log_file.parent)
+        words = stack.enter_context(self.log_file.open("a", encoding="utf-8", errors="replace"))
+        program, *arguments = self.config.command
+        parameters = StdioServerParameters(
+            command=program,
+            args=list(arguments),
+            env=child_environment(),
+            cwd=self.cwd,
+        )
+        return await stack.enter_async_context(Client(stdio_client(parameters, errlog=words)))
+
+    def _set(self, state: State, detail: str) -> None:
+        self.state, self.detail = state, detail
+        if state != "starting":
+            self._settled.set()
+        self.changed()
+
+
+class Servers:
+    """All configured servers. `tools()` is what the model may be told of now."""
+
+    def __init__(
+        self,
+        configured: Mapping[str, McpServer],
+        *,
+        cwd: Path,
+        log_folder: Path,
+        changed: Callable[[], None] = _nobody,
+    ) -> None:
+        self.all = tuple(
+            Server(name, config, cwd, log_folder / f"mcp-{name}.log", changed)
+            for name, config in sorted(configured.items())
+        )
+
+    def start(self) -> None:
+        """Begin to start all of them."""
+        for server in self.all:
+            server.start()
+
+    async def settled(self) -> None:
+        """Wait until each is ready or has failed."""
+        await asyncio.gather(*(server.settled() for server in self.all))
+
+    def tools(self) -> dict[str, McpTool]:
+        """The tools of all ready servers that are switched on, in a steady order."""
+        found = (tool for server in self.all for tool in _offered(server))
+        return {tool.name: tool for tool in found}
+
+    async def close(self) -> None:
+        """Leave all of them."""
+        await asyncio.gather(*(server.stop() for server in self.all))
+
+
+def _offered(server: Server) -> Iterable[McpTool]:
+    if server.state != "ready":
+        return ()
+    return (tool for tool in server.tools if tool.own_name not in server.switched_off)
+
+
+async def _list_tools(client: Client) -> Sequence[mcp_types.Tool]:
+    """All pages of the listing, as far as a server in its right mind has any."""
+    found: list[mcp_types.Tool] = []
+    cursor: str | None = None
+    for _ in range(PAGES_MAX):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found
+
+
+def _leaves(error: BaseException) -> Iterable[BaseException]:
+    """The errors inside nested groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether the connection, not the call, is what failed."""
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415
+    from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415
+
+    return any(
+        one.code == CONNECTION_CLOSED
+        if isinstance(one, MCPError)
+        else not isinstance(one, TimeoutError)
+        for one in _leaves(error)
+    )
+
+
+def _said(error: BaseException) -> str:
+    """What went wrong, in a line."""
+    first = next(iter(_leaves(error)), error)
+    match first:
+        case TimeoutError():
+            return f"no answer within {START_S:.0f} s"
+        case FileNotFoundError(filename=str(name)):
+            return f"{name} was not found"
+        case _:
+            text = " ".join(str(getattr(first, "message", "") or first).split())
+            return (text or type(first).__name__)[:300]
