@@ -96,6 +96,8 @@ class Server:
         self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
     ) -> ToolOutput:
         """Call one of its tools. Raises ToolError when the server does not answer as it should."""
+        if self._leave.is_set() and self._task is not None:
+            await asyncio.wait({self._task})  # it is leaving a dead connection
         if self.state != "ready":
             self.start()
             await self.settled()
