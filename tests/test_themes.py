@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from itertools import combinations
+from math import dist
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from textual.color import Color
 from tui import themes
 from tui.errors import ConfigError
 
-SHIPPED = ("contrast", "daylight", "midnight")
+SHIPPED = ("clear", "contrast", "daylight", "linen", "midnight", "sixteen")
 TEXT = (
     "foreground",
     "text",
@@ -47,8 +50,10 @@ def _rgb(text: str) -> tuple[float, float, float]:
     return Color.parse(text).normalized
 
 
-def test_three_themes_are_shipped() -> None:
+def test_six_themes_are_shipped_two_of_them_light() -> None:
     assert tuple(themes.available(Path("/nowhere"))) == SHIPPED
+    dark = [themes.load(name, Path("/nowhere")).theme.dark for name in SHIPPED]
+    assert dark.count(False) == 2
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -80,6 +85,50 @@ def test_text_on_tinted_grounds_can_be_read(name: str, role: str, ground: str) -
 def test_lines_between_panes_can_be_seen(name: str) -> None:
     colors = _colors(name)
     assert _contrast(colors["rule"], colors["background"]) > 1.4
+
+
+_SEEN_BY = {
+    "protanopia": ((0.1523, 1.0526, -0.2049), (0.1145, 0.7863, 0.0992), (-0.0039, -0.0481, 1.0520)),
+    "deuteranopia": (
+        (0.3673, 0.8606, -0.2280),
+        (0.2801, 0.6726, 0.0473),
+        (-0.0118, 0.0429, 0.9689),
+    ),
+    "tritanopia": ((1.2555, -0.0767, -0.1788), (-0.0784, 0.9308, 0.1476), (0.0047, 0.6914, 0.3039)),
+}
+"""How linear RGB is seen without one kind of cone: Machado, Oliveira and Fernandes (2009)."""
+
+
+def _seen(text: str, vision: str) -> tuple[float, float, float]:
+    """A colour in CIE L*a*b* as it is seen."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _rgb(text)]
+    r, g, b = (
+        min(1.0, max(0.0, sum(w * c for w, c in zip(row, linear, strict=True))))
+        for row in _SEEN_BY[vision]
+    )
+    xyz = (
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+    )
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("vision", _SEEN_BY)
+def test_states_are_told_apart_by_everyone_in_clear(vision: str) -> None:
+    colors = _colors("clear")
+    states = ("text-success", "text-warning", "text-error")
+    for one, other in combinations(states, 2):
+        far = dist(_seen(colors[one], vision), _seen(colors[other], vision))
+        assert far >= 20, f"{one} and {other}: {far:.0f}"
+
+
+def test_sixteen_uses_only_what_every_terminal_has() -> None:
+    steps = {0, 85, 170, 255}
+    loaded = tomllib.loads((themes.builtin_folder() / "sixteen.toml").read_text())
+    for value in loaded["colors"].values():
+        assert set(Color.parse(value).rgb) <= steps
 
 
 def test_a_wrong_colour_is_replaced_and_reported(tmp_path: Path) -> None:
