@@ -7,12 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from textual.fuzzy import FuzzySearch
-
 LIMIT: Final = 50
-SCORED_MAX: Final = 300
-"""Candidates that are scored letter by letter; of more, those that hold the query in their name,
-then the shortest."""
 
 
 def rank(
@@ -24,34 +19,45 @@ def rank(
 ) -> list[str]:
     """The candidates that fit, best first; without a query the first ones as they come.
 
-    A candidate is a name or a path: what fits its last part goes before what fits its folders.
-    Small letters fit both cases. `stop` ends a search that nobody waits for any more.
+    A candidate is a name or a path: its last part that is the query goes first, then one that
+    begins with it, holds it, holds its letters; then paths that hold it, or its letters. Among
+    equals the letters that stand closest together, then the shortest. Small letters fit both
+    cases. `stop` ends a search that nobody waits for any more.
     """
     if not query:
         return list(candidates[:limit])
-    flags = re.IGNORECASE if query.islower() or not any(map(str.isupper, query)) else 0
-    fits = re.compile(".*?".join(map(re.escape, query)), flags | re.DOTALL).search
-    found: list[str] = []
+    exact = any(map(str.isupper, query))
+    fits = re.compile(
+        ".*?".join(map(re.escape, query)), re.DOTALL | (0 if exact else re.IGNORECASE)
+    ).search
+    found: list[tuple[int, int, int, str]] = []
     for number, candidate in enumerate(candidates):
         if number % 5000 == 0 and stop():
             return []
-        if fits(candidate):
-            found.append(candidate)
-    search = FuzzySearch(case_sensitive=not flags)
-    folded = query if not flags else query.lower()
-    if len(found) > SCORED_MAX:
-        found = heapq.nsmallest(
-            SCORED_MAX, found, key=lambda path: (folded not in path[-40:].lower(), len(path))
-        )
+        if whole := fits(candidate):
+            last = candidate.rstrip("/").rpartition("/")[2]
+            own = fits(last)
+            tight = (own or whole).end() - (own or whole).start()
+            found.append(
+                (
+                    _place(query, candidate, last, exact=exact, own=own is not None),
+                    tight,
+                    len(candidate),
+                    candidate,
+                )
+            )
+    return [candidate for *_, candidate in heapq.nsmallest(limit, found)]
 
-    def key(candidate: str) -> tuple[float, int, str]:
-        last = candidate.rstrip("/").rpartition("/")[2]
-        folder_last = last if not flags else last.lower()
-        score = search.match(query, candidate)[0]
-        if folded in folder_last:
-            score += 100 + 50 * folder_last.startswith(folded) + 50 * (folder_last == folded)
-        elif own := search.match(query, last)[0]:
-            score += 20 + own
-        return (-score, len(candidate), candidate)
 
-    return heapq.nsmallest(limit, found, key=key)
+def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> int:
+    """How well a candidate fits, 0 best."""
+    name, path = (last, candidate) if exact else (last.lower(), candidate.lower())
+    if name == query:
+        return 0
+    if name.startswith(query):
+        return 1
+    if query in name:
+        return 2
+    if own:
+        return 3
+    return 4 if query in path else 5
