@@ -65,6 +65,7 @@ CHAT_KEYS = (
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "the output pane"),
     Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
+    Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "the tasks of this folder"),
     Key("f12", "app.toggle_verbose", "F12", "verbose: every decision is shown"),
     Key("tab", "app.focus_next", "Tab", "to the conversation, the output and back"),
 )
@@ -98,11 +99,45 @@ CONTEXT_KEYS = (
     Key("tab", "other_tab", "Tab", "the items, or the exact next request"),
 )
 
+SESSION_KEYS = (
+    Key("enter", "", "Enter", "go on with it; another agent's as a copy of ours"),
+    Key("tab", "next_tab(1)", "Tab", "this folder, all folders, other agents", priority=True),
+    Key("shift+tab", "next_tab(-1)", "", "", priority=True),
+    Key("ctrl+f", "search_texts", "Ctrl+F", "search in all that was said", priority=True),
+    Key("ctrl+s", "sort", "Ctrl+S", "sort by age, title, length, size, trouble", priority=True),
+    Key("ctrl+r", "rename", "Ctrl+R", "rename", priority=True),
+    Key("ctrl+b", "fork", "Ctrl+B", "fork: a copy to go on with", priority=True),
+    Key("ctrl+e", "export", "Ctrl+E", "export as Markdown, HTML or JSON lines", priority=True),
+    Key("ctrl+d", "delete", "Ctrl+D", "delete: to the trash", priority=True),
+)
+
+VERBOSE_KEYS = (
+    Key("slash", "filter", "/", "filter the events"),
+    Key("space", "pause", "Space", "pause, or follow again"),
+    Key("enter", "", "Enter", "the whole event"),
+    Key("y", "copy", "y", "copy the event; all of them while a filter is on"),
+)
+
+TASK_KEYS = (
+    Key("p", "pause", "p", "pause after the running task, or go on"),
+    Key("s", "skip", "s", "leave a task out of this run"),
+    Key("r", "redo", "r", "take a failed or skipped task up again"),
+    Key("e", "edit", "e", "edit the tasks that have not begun"),
+    Key("enter,o", "open", "Enter, o", "show a task's session"),
+    Key("f4", "output", "F4", "the output pane"),
+    Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the running task and save"),
+    Key("q", "leave", "q, Esc", "leave; a run is asked to pause first"),
+    Key("escape", "leave", "", ""),
+    Key("tab", "app.focus_next", "", ""),
+)
+
 HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Prompt", PROMPT_KEYS),
     ("In the conversation and the output", PANE_KEYS),
     ("Everywhere", CHAT_KEYS + APP_KEYS),
     ("When the agent asks", APPROVAL_KEYS),
     ("In the context (F2)", CONTEXT_KEYS),
+    ("In the tasks (Ctrl+T)", TASK_KEYS),
+    ("In the sessions (F3)", SESSION_KEYS),
 )
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""

@@ -1,0 +1,132 @@
+"""Every event with its time, for the debug view. Bounded, and cheap while nobody looks."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from tui.agent.events import Event, to_json
+from tui.clock import Clock
+from tui.secrets import mask
+
+ENTRIES_MAX: Final = 5000
+TEXT_MAX: Final = 2000
+"""Characters of one value that an entry keeps."""
+
+_DELTAS: Final = frozenset({"text_delta", "thinking_delta", "tool_input_delta", "tool_output"})
+_LOOKS: Final[Mapping[str, str]] = {
+    "error": "error",
+    "retry_scheduled": "warning",
+    "parked": "warning",
+    "model_switched": "warning",
+    "repair_applied": "warning",
+    "permission_asked": "accent",
+    "permission_answered": "accent",
+    "request_sent": "primary",
+    "assistant_message": "primary",
+    "tool_started": "secondary",
+    "tool_finished": "secondary",
+    "context_measured": "success",
+    "turn_finished": "success",
+}
+
+
+@dataclass(slots=True)
+class Entry:
+    """One event; of a stream of deltas, all of them. `count` and `chars` are of the deltas."""
+
+    number: int
+    at: datetime
+    kind: str
+    values: dict[str, Any]
+    count: int = 1
+    chars: int = 0
+
+    @property
+    def look(self) -> str:
+        """How its name is drawn, one of `rows.LOOKS`."""
+        return _LOOKS.get(self.kind, "text")
+
+    @property
+    def line(self) -> str:
+        """The event in a line: `name=value` for everything that it carries."""
+        if self.kind in _DELTAS:
+            which = self.values.get("name") or self.values.get("id") or ""
+            pieces = f"{self.count} piece{'s' * (self.count != 1)}, {self.chars:,} characters"
+            return f"{which} {pieces}".strip()
+        return "  ".join(f"{name}={_shown(value)}" for name, value in self.values.items())
+
+    @property
+    def whole(self) -> str:
+        """The event as indented JSON, with keys of known shapes masked."""
+        told = {"type": self.kind, "time": self.at.isoformat(), **self.values}
+        if self.kind in _DELTAS:
+            told |= {"pieces": self.count, "characters": self.chars}
+        return mask(json.dumps(told, ensure_ascii=False, indent=2, default=str))[0]
+
+
+class EventLog:
+    """Keeps the last ENTRIES_MAX entries. Deltas of one stream in a row are one entry."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._entries: deque[Entry] = deque(maxlen=ENTRIES_MAX)
+        self.total = 0
+        self.version = 0
+
+    def add(self, event: Event) -> None:
+        """Take note of an event."""
+        self.version += 1
+        kind = event.type
+        if kind in _DELTAS:
+            last = self._entries[-1] if self._entries else None
+            length, of = len(getattr(event, "text", "")), getattr(event, "id", "")
+            if last is not None and last.kind == kind and last.values.get("id", "") == of:
+                last.count += 1
+                last.chars += length
+                return
+            values: dict[str, Any] = {"id": of} if of else {}
+            if name := getattr(event, "name", ""):
+                values["name"] = name
+            self._append(kind, values, chars=length)
+            return
+        values = to_json(event)
+        values.pop("type")
+        self._append(kind, {name: _cut(value) for name, value in values.items()})
+
+    def entries(self, words: str = "") -> list[Entry]:
+        """The entries that hold all the words, the oldest first; without words, all."""
+        wanted = words.casefold().split()
+        return [entry for entry in self._entries if all(word in _text(entry) for word in wanted)]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def _append(self, kind: str, values: dict[str, Any], *, chars: int = 0) -> None:
+        self.total += 1
+        self._entries.append(Entry(self.total, self._clock.now(), kind, values, chars=chars))
+
+
+def _text(entry: Entry) -> str:
+    return f"{entry.kind} {entry.line}".casefold()
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > TEXT_MAX:
+        return value[:TEXT_MAX] + f"… ({len(value):,} characters)"
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A value in a few words, on one line."""
+    if isinstance(value, str):
+        return " ".join(value[:300].split()) or '""'
+    if isinstance(value, float):
+        return f"{value:g}"
+    if value is None:
+        return "—"
+    return json.dumps(value, ensure_ascii=False, default=str)[:300]
