@@ -6,8 +6,10 @@ from typing import Any
 
 from tests.support.fake_agent import record
 from tui.session.records import Record
+from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
     AssistantItem,
+    AttemptItem,
     NoticeItem,
     ThinkingItem,
     ToolItem,
@@ -111,18 +113,52 @@ def test_troubles_are_not_hidden() -> None:
     error, retry, note, repair = items_of(
         [
             record("error", message="No key.", hint="Paste one."),
-            record("retry", attempt=1, max_attempts=3, reason="overloaded", text="half"),
+            record(
+                "retry",
+                attempt=1,
+                max_attempts=3,
+                delay_s=2.0,
+                reason="The server is busy.",
+                error_class="overloaded",
+                request_id="req_1",
+                received=4,
+                text="half",
+            ),
             record("note", text="The limit is reached."),
             record("repair", findings=[{"code": "B1", "where": "line 3", "action": "left out"}]),
         ]
     )
-    for item in (error, retry, note, repair):
+    for item in (error, note, repair):
         assert isinstance(item, NoticeItem)
-    assert isinstance(retry, NoticeItem)
+    assert isinstance(retry, AttemptItem)
     assert isinstance(repair, NoticeItem)
     assert getattr(error, "text", "") == "No key. Paste one."
-    assert (retry.text, retry.detail) == ("overloaded · retry 1 of 3", "half")
+    assert source(retry).split("\n") == [
+        "attempt 1 failed: overloaded · next after 2 s · req_1 · 4 characters received",
+        "The server is busy.",
+        "half",
+    ]
     assert repair.detail == "line 3 · left out"
+
+
+def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
+    switched, back, parked = items_of(
+        [
+            record("failover", old="a", new="b", reason="overloaded", error_class="overloaded"),
+            record("failover", old="b", new="a", reason="the wait is over", error_class=None),
+            record(
+                "parked", until="2026-11-21T17:00:00Z", reason="Slow.", error_class="rate_limit"
+            ),
+        ]
+    )
+    assert source(switched) == "overloaded · b goes on"
+    assert source(back) == "back to a: the wait is over"
+    assert source(parked) == "rate limited: parked until 2026-11-21T17:00:00Z\nSlow."
+
+
+def test_a_damaged_record_of_an_attempt_is_told_as_far_as_it_goes() -> None:
+    (item,) = items_of([record("retry", attempt="x", delay_s=None, received=[], status="")])
+    assert source(item) == "attempt 1 failed: failed · next at once"
 
 
 def test_records_of_other_kinds_and_odd_shapes_are_passed_over() -> None:

@@ -1,37 +1,45 @@
-"""The full screen: themes, the way to a session, global keys. It routes; others do the work."""
+"""The full screen: themes, global keys, what is typed. It routes; others do the work."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from textual import on, work
-from textual.app import App, SystemCommand
+from textual import events, on, work
+from textual.app import SystemCommand
 from textual.screen import Screen
 
 import tui
 from tui import themes
 from tui.clock import Clock, SystemClock
 from tui.early import Typed
-from tui.errors import ConfigError, CredentialsError, HoldfastError
+from tui.errors import HoldfastError
 from tui.paths import folders, shorten, workspace_slug
-from tui.screens.chat import MODES, ChatScreen
+from tui.screens.chat import ChatScreen
+from tui.screens.words import MODES
+from tui.smooth import smooth
+from tui.themed_app import ThemedApp
 from tui.widgets.keys import APP_KEYS, bindings
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
-    from tui.bridge import Bridge, Opening, SessionChoice
-    from tui.commands import Desk
+    from tui.bridge import Bridge, TurnEnded
+    from tui.desk import Desk
     from tui.handover import HandOver
+    from tui.opening import Way
+    from tui.resuming import Resuming
+    from tui.screens.output_side import OutputSide
+    from tui.services import Opening, SessionChoice
     from tui.widgets.conversation.view import Conversation
+    from tui.widgets.retry_banner import RetryBanner
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +47,17 @@ QUIT_WITHIN_S = 2.0
 _AFTER_THE_FIRST_FRAME = (
     "aiofiles",
     "tui.commands",
+    "tui.opening",
     "tui.widgets.conversation.view",
     "tui.widgets.output_view",
+    "tui.widgets.copy_pane",
 )
 """Imported in a thread, so that what imports them later waits for nothing."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class HoldfastApp(App[None]):
+class HoldfastApp(ThemedApp):
     """The program on the full screen.
 
     Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
@@ -63,6 +73,8 @@ class HoldfastApp(App[None]):
 
     bridge: Bridge
     desk: Desk
+    resuming: Resuming
+    _way: Way
 
     def __init__(
         self,
@@ -84,16 +96,10 @@ class HoldfastApp(App[None]):
         self.chat = ChatScreen(
             self._clock, version=version, layout_file=folders().data / "screen.json"
         )
-        try:
-            self.use_theme(theme, now=False)
-        except ConfigError:
-            self.use_theme(themes.DEFAULT_DARK, now=False)
+        self.guess_theme(theme)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return {"rule": "#808080"}
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
         from tui.commands import COMMANDS  # noqa: PLC0415 - as all of tui.commands: see `ready`
@@ -103,7 +109,7 @@ class HoldfastApp(App[None]):
             yield SystemCommand(f"/{command.name}", command.help, run)
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
+        self.app_resume_signal.subscribe(self, self.resumed)  # pyright: ignore[reportUnknownMemberType]
         with suppress(ValueError, RuntimeError, NotImplementedError):
             for number in _SIGNALS:
                 asyncio.get_running_loop().add_signal_handler(number, self._leave)
@@ -128,7 +134,7 @@ class HoldfastApp(App[None]):
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
         if self._first:
-            self._first.listen()
+            self._first.listen(self._leave)
         try:
             opening = await asyncio.to_thread(self._prepare)
         except Exception as error:  # noqa: BLE001 - for whoever runs the app
@@ -136,36 +142,12 @@ class HoldfastApp(App[None]):
             self.exit()
             return
         await self._furnish(opening)
-        if opening.services.untrusted:
-            await self._ask_trust(opening.services.untrusted)
-        choice = opening.choice
-        if choice is None:
-            from tui.bridge import SessionChoice  # noqa: PLC0415
-            from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
-
-            browser = SessionsScreen(opening.services.list_sessions, self._clock)
-            row = await self.push_screen_wait(browser)
-            choice = SessionChoice(row.path if row else None)
-        await self._open(choice)
+        await self._way.first(opening)
 
     @work(group="session")
     async def open_session(self, choice: SessionChoice) -> None:
         """Leave the session that is shown for another one."""
-        if self.bridge.busy:
-            self.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
-        elif not self.bridge.opening:
-            await self._open(choice)
-
-    def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
-        """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
-        loaded = themes.load(name, folders().config / "themes")
-        self.register_theme(loaded.theme)
-        if now:
-            self.theme = name
-        else:
-            self.set_reactive(App.theme, name)
-            self.stylesheet.set_variables(self.get_css_variables())
-        return loaded.problems
+        await self._way.other(choice)
 
     async def action_command(self, name: str) -> None:
         """Run a command by its name, from a key, a click or the palette."""
@@ -174,7 +156,14 @@ class HoldfastApp(App[None]):
     async def action_mark(self, what: Literal["mask", "pin"]) -> None:
         """Mask or pin the tool call under the cursor, or undo that."""
         if self.ready:
-            await self.bridge.mark(what)
+            from tui.marking import mark  # noqa: PLC0415 - not for the first frame
+
+            await mark(self.bridge, what)
+
+    async def on_output_side_marked(self, event: OutputSide.Marked) -> None:
+        from tui.marking import mark  # noqa: PLC0415 - not for the first frame
+
+        await mark(self.bridge, event.what, shown=True)
 
     async def action_toggle_verbose(self) -> None:
         on = self.chat.header.state.verbose
@@ -208,10 +197,21 @@ class HoldfastApp(App[None]):
             log.exception("the session could not be closed")
         self.exit()
 
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and self.screen is self.chat:
+            self.chat.claim(event)
+        await super().on_event(event)
+
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
         if await self._do(event.text):
-            event.prompt.accept()
+            event.prompt.accept(event.text)
+        self._edited()
+
+    @on(Prompt.Edited)
+    def _edited(self) -> None:
+        if self.ready:
+            self.bridge.drafting.touch()
 
     @on(Prompt.QuitAsked)
     async def _quit_asked(self) -> None:
@@ -222,25 +222,45 @@ class HoldfastApp(App[None]):
         if self.ready:
             self.bridge.cancel()
 
+    def on_turn_ended(self, event: TurnEnded) -> None:
+        from tui import recovery  # noqa: PLC0415 - not for the first frame
+
+        recovery.turn_ended(self.desk, event)
+
+    async def on_retry_banner_asked(self, event: RetryBanner.Asked) -> None:
+        await self._do("/retry" if event.wish == "now" else "/retry other")
+
     def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
         self.bridge.presenter.open_output(event.item)
 
+    @work(group="recheck")
+    async def action_recheck(self) -> None:
+        """Whether everything is saved and the session still ours."""
+        await self.resuming.recheck()
+
     def _prepare(self) -> Opening:
         """In a thread: import what the rest needs, and load it."""
-        for module in _AFTER_THE_FIRST_FRAME:
-            import_module(module)
-        return self._load()
+        with smooth():
+            for module in _AFTER_THE_FIRST_FRAME:
+                import_module(module)
+            return self._load()
 
     async def _furnish(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
         from tui.bridge import Bridge  # noqa: PLC0415
-        from tui.commands import Desk  # noqa: PLC0415
+        from tui.desk import Desk  # noqa: PLC0415
+        from tui.opening import Way  # noqa: PLC0415
+        from tui.resuming import RECHECK_S, Resuming  # noqa: PLC0415
 
         services = opening.services
-        self._correct_theme(opening.theme)
+        for problem in self.correct_theme(opening.theme)[:1]:
+            self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         await self.chat.furnish()
         self.bridge = Bridge(self, self.chat, services)
         self.desk = Desk(self, self.bridge, self.open_session, self.use_theme)
+        self.resuming = Resuming(self, self.bridge, self.open_session)
+        self._way = Way(self, self.bridge, self.resuming)
+        self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
         self.chat.header.state = replace(self.chat.header.state, folder=shorten(services.workspace))
         history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
@@ -268,96 +288,6 @@ class HoldfastApp(App[None]):
         """Keep a text until `ready`, and show that it waits."""
         self._waiting.append(text)
         self.chat.queued.texts = tuple(self._waiting)
-
-    def _correct_theme(self, name: str) -> None:
-        """Change from the guessed theme to the one that the configuration names."""
-        try:
-            problems = self.use_theme(name)
-        except ConfigError as error:
-            self.use_theme(themes.DEFAULT_DARK)
-            problems = (error,)
-        for problem in problems[:1]:
-            self.chat.notice.say(problem.message, "warning", hint=problem.hint)
-
-    async def _ask_trust(self, brought: Sequence[str]) -> None:
-        from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415
-
-        question = Question(
-            "Trust this folder?",
-            "It brings files that change how holdfast works here: settings, instructions,"
-            " commands. Until you trust it they can only make things stricter.",
-            yes="Trust it",
-            no="Not now",
-            details=tuple(brought),
-        )
-        trusted = await self.push_screen_wait(Confirmation(question))
-        try:
-            await self.bridge.services.decide_trust(trusted)
-        except HoldfastError as error:
-            self.chat.notice.say(error.message, "warning", hint=error.hint)
-
-    async def _open(self, choice: SessionChoice) -> None:
-        """Open a session. Where none can be opened, what was sent to it is typed again."""
-        try:
-            await self._open_with_patience(choice)
-        finally:
-            self.bridge.give_back()
-
-    async def _open_with_patience(self, choice: SessionChoice) -> None:
-        """Without a key over the welcome screen, as often as it takes."""
-        from tui.bridge import SessionChoice  # noqa: PLC0415
-
-        while True:
-            try:
-                await self.bridge.open(choice)
-            except CredentialsError as error:
-                if not await self._welcome(error):
-                    return
-            except HoldfastError as error:
-                self.chat.notice.say(error.message, "error", hint=error.hint)
-                if self.bridge.agent or choice == SessionChoice():
-                    return
-                choice = SessionChoice()
-            except Exception as error:
-                log.exception("the session could not be opened")
-                what = f"The session could not be opened ({type(error).__name__})."
-                self.chat.notice.say(what, "error", hint="The details are in the log file.")
-                return
-            else:
-                return
-
-    async def _welcome(self, why: CredentialsError) -> bool:
-        """Ask how to reach a model. False when the person wants none."""
-        from tui.screens.welcome import WelcomeScreen  # noqa: PLC0415
-
-        problem = ""
-        while True:
-            screen = WelcomeScreen(self.bridge.services.probe_servers, why.message, problem)
-            setup = await self.push_screen_wait(screen)
-            if setup is None:
-                if self.bridge.agent is None:
-                    await self.action_quit()
-                return False
-            try:
-                said = await self.bridge.services.set_up(setup)
-            except HoldfastError as error:
-                problem = str(error)
-                continue
-            if said:
-                self.chat.notice.say(said, "success")
-            return True
-
-    def _fatal_error(self) -> None:
-        """A mistake of the program itself: the details go to the log, not to the terminal."""
-        log.critical("the screen failed", exc_info=self._exception)
-        self.panic(
-            "holdfast: stopped by a mistake of its own. "
-            "What was recorded is safe; the details are in the log file."
-        )
-
-    def _resumed(self, _: object) -> None:
-        """After fg: the terminal shows nothing of what was drawn before."""
-        self.refresh(layout=True)
 
     def _leave(self) -> None:
         self.run_worker(self.action_quit(), group="leave")

@@ -57,6 +57,10 @@ class Options:
     dry_run: bool = False
     status: bool = False
     reset: bool = False
+    retry_failed: bool = False
+    max_failures: int | None = None
+    max_time: float | None = None
+    summary: Path | None = None
 
     target: str | None = None
     all: bool = False

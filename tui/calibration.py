@@ -3,7 +3,9 @@
 An estimate is a weighted sum of a few figures (`Sample`). The weights are those of a ridge
 regression over the session's answers, older ones fading: so two measures of text, one near a
 tokeniser's and one of bytes, are mixed as the model's own tokeniser mixes them, and what every
-first request carries besides is told apart. Weights are kept within reason, whatever is reported.
+first request carries besides is told apart. What is not ASCII is weighed as the rest, and by how
+much it differs from that: a script that has not been seen yet follows what was learned of others.
+Weights are kept within reason, whatever is reported.
 
 What was learned is kept by model, one small file in the cache folder.
 """
@@ -41,14 +43,16 @@ class Sample(NamedTuple):
     first: float = 0.0
 
 
-_PRIOR: Final = (1.0, 1.0, 0.0, 1.0, 0.0, 0.0)
-"""The weights before anything was learned."""
+_PRIOR: Final = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+"""The weights before anything was learned: of both measures by kind, of what is wide in addition,
+then as in `Sample`."""
 
-_STIFFNESS: Final = (3.0, 3.0, 1.0, 2.0, 2.0, 1e-5)
-"""What it takes to move a weight away from its prior: the noise of an answer (a third of a token
-in variance for each token) over the variance in which the weight is expected."""
+_STIFFNESS: Final = (0.1, 3.0, 0.1, 20.0, 2.0, 1e-5)
+"""What it takes to move a weight away from its prior: little for what tells tokenisers apart,
+so that the first answers decide; much for what hardly differs among them."""
 
-_BOUNDS: Final = ((0.0, 4.0), (0.0, 4.0), (0.0, 4.0), (0.0, 3.0), (-1.0, 0.0), (0.0, 4000.0))
+_BOUNDS: Final = ((0.0, 4.0), (-4.0, 4.0), (0.0, 4.0), (0.0, 3.0), (-1.0, 0.0), (0.0, 4000.0))
+_VERSION: Final = 2
 _FADING: Final = 0.98
 _LEAST: Final = 20
 """Answers to fewer new tokens than this teach nothing."""
@@ -72,7 +76,7 @@ class Calibration:
 
     def tokens(self, sample: Sample) -> float:
         """The tokens that the model is expected to make of a sample."""
-        return sum(map(float.__mul__, self.weights, map(float, sample)))
+        return sum(map(float.__mul__, self.weights, _figures(sample)))
 
     def learn(self, sample: Sample, reported: float) -> None:
         """Take in what the model reported for a sample."""
@@ -80,10 +84,11 @@ class Calibration:
         missed = abs(reported - self.tokens(sample))
         if volume < _LEAST or not missed < _FACTOR * volume:  # also what is no number
             return
+        found = _figures(sample)
         for i in range(_SIZE):
-            self.moment[i] = self.moment[i] * _FADING + sample[i] * reported / volume
+            self.moment[i] = self.moment[i] * _FADING + found[i] * reported / volume
             for j in range(_SIZE):
-                self.gram[i][j] = self.gram[i][j] * _FADING + sample[i] * sample[j] / volume
+                self.gram[i][j] = self.gram[i][j] * _FADING + found[i] * found[j] / volume
         self.answers += 1
         self.weights = self._solve()
 
@@ -108,12 +113,18 @@ class Calibration:
                 if not _BOUNDS[i][0] <= value <= _BOUNDS[i][1]
             }
             if not beyond:
-                return tuple((found | held)[i] for i in range(_SIZE))
+                text, wide, *others = ((found | held)[i] for i in range(_SIZE))
+                return text, max(wide, -text), *others
             held |= beyond
 
     def encoded(self) -> bytes:
         """All of it, as JSON."""
-        kept = {"answers": self.answers, "gram": self.gram, "moment": self.moment}
+        kept = {
+            "version": _VERSION,
+            "answers": self.answers,
+            "gram": self.gram,
+            "moment": self.moment,
+        }
         return json.dumps(kept).encode()
 
     @classmethod
@@ -121,6 +132,8 @@ class Calibration:
         """What `encoded` gave. Raises ValueError for anything else."""
         try:
             kept: Any = json.loads(data)
+            if kept["version"] != _VERSION:
+                raise ValueError("of another version")
             gram = [_row(row) for row in kept["gram"]]
             moment, answers = _row(kept["moment"]), int(kept["answers"])
         except (KeyError, TypeError, IndexError, RecursionError) as error:
@@ -156,6 +169,12 @@ def save(folder: Path, model: str, kept: bytes) -> None:
 
 def _path(folder: Path, model: str) -> Path:
     return folder / "calibration" / f"{safe_name(model)}.json"
+
+
+def _figures(sample: Sample) -> tuple[float, ...]:
+    """What the weights are for: both measures by kind as one, and what is wide in addition."""
+    text, wide, *others = map(float, sample)
+    return text + wide, wide, *others
 
 
 def _row(value: Any) -> list[float]:

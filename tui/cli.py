@@ -121,6 +121,12 @@ def _run(words: Sequence[str]) -> int:
             first.finish(leave=True)
 
 
+def _wants_screen(options: Options) -> bool:
+    """Whether `run` opens the full screen."""
+    plain = options.headless or options.json or options.dry_run or options.status or options.reset
+    return not plain and sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     match options.command:
         case "completion":
@@ -132,6 +138,22 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.sessions_command import run as run_sessions  # noqa: PLC0415
 
             return run_sessions(options)
+        case "doctor":
+            from tui.doctor import run as run_doctor  # noqa: PLC0415
+
+            return run_doctor(options)
+        case "drill":
+            from tui.drill import run as run_drill  # noqa: PLC0415
+
+            return run_drill(options)
+        case "run" if not _wants_screen(options):
+            from tui.batch_command import run as run_tasks  # noqa: PLC0415
+
+            return run_tasks(options)
+        case "run":
+            from tui.tasks_app import open_run  # noqa: PLC0415
+
+            return open_run(options)
         case "chat" if options.headless:
             from tui.launch import print_answer  # noqa: PLC0415
 
@@ -140,10 +162,3 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.startup import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)
-        case command:
-            from tui.errors import UsageError  # noqa: PLC0415
-
-            raise UsageError(
-                f"`holdfast {command}` is not part of this version.",
-                hint="What works: the full screen, -p, sessions, completion. See --help.",
-            )

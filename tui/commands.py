@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
-
-from textual.app import App
 
 from tui import themes
-from tui.bridge import Bridge, SessionChoice
-from tui.errors import ConfigError, HoldfastError
-from tui.paths import shorten
-from tui.screens.choices import SessionRow
-from tui.widgets.conversation.items import NoticeItem
-from tui.widgets.figures import money, plural, tokens
+from tui.desk import Desk
+from tui.errors import HoldfastError
+from tui.services import SessionChoice
+from tui.widgets.figures import plural
 
 _COMMAND = re.compile(r"/([a-z][a-z-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What a command works with. `open_session` may lead over the welcome screen; `use_theme`
-    returns what was wrong with the theme's file."""
-
-    app: App[Any]
-    bridge: Bridge
-    open_session: Callable[[SessionChoice], object]
-    use_theme: Callable[[str], tuple[ConfigError, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +114,37 @@ async def _resume(desk: Desk, wanted: str) -> None:
 
 
 async def _browse(desk: Desk) -> None:
+    from tui.resuming import picked_choice, shelf_of  # noqa: PLC0415
+    from tui.screens.choices import Picked  # noqa: PLC0415
     from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
 
-    def chosen(row: SessionRow | None) -> None:
-        if row is not None:
-            desk.open_session(SessionChoice(row.path))
+    def chosen(picked: Picked | None) -> None:
+        if picked is not None:
+            desk.open_session(picked_choice(picked))
 
-    services = desk.bridge.services
-    current = desk.bridge.agent.session.path if desk.bridge.agent else None
-    screen = SessionsScreen(services.list_sessions, services.clock, current=current)
+    agent = desk.bridge.agent
+    current = agent.session.path if agent else None
+    screen = SessionsScreen(shelf_of(desk.bridge), current=current, rename=desk.bridge.rename)
     desk.app.push_screen(screen, chosen)
+
+
+async def _fork(desk: Desk, _: str) -> None:
+    """Go on with a copy of the session, as it stands in memory."""
+    if desk.bridge.agent is None or not desk.bridge.agent.session.records:
+        desk.bridge.chat.notice.say("There is nothing to fork yet.")
+        return
+    from tui.resuming import forked  # noqa: PLC0415
+
+    desk.open_session(await forked(desk.bridge))
+
+
+def _rename(desk: Desk, title: str) -> None:
+    if not title:
+        desk.bridge.chat.notice.say("What is the title?", hint="/rename a few words")
+    elif desk.bridge.agent is None or not desk.bridge.agent.session.records:
+        desk.bridge.chat.notice.say("There is nothing to rename yet.")
+    else:
+        desk.bridge.rename(title)
 
 
 def _context(desk: Desk, _: str) -> None:
@@ -153,7 +159,9 @@ def _context(desk: Desk, _: str) -> None:
 
 
 async def _pin(desk: Desk, _: str) -> None:
-    await desk.bridge.mark("pin")
+    from tui.marking import mark  # noqa: PLC0415 - on demand
+
+    await mark(desk.bridge, "pin")
 
 
 def _copy(desk: Desk, _: str) -> None:
@@ -167,9 +175,9 @@ def _copy(desk: Desk, _: str) -> None:
 
 def _output(desk: Desk, width: str) -> None:
     if not width:
-        desk.bridge.chat.toggle_output()
+        desk.bridge.chat.panes.toggle()
     elif (share := width.removesuffix("%").strip()).isdecimal():
-        desk.bridge.chat.resize_side(int(share[:4]) / 100)
+        desk.bridge.chat.panes.resize(int(share[:4]) / 100)
     else:
         desk.bridge.chat.notice.say("The width is a percentage.", "warning", hint="/output 40")
 
@@ -178,51 +186,64 @@ async def _find(desk: Desk, text: str) -> None:
     await desk.bridge.chat.action_find(text)
 
 
+async def _tasks(desk: Desk, _: str) -> None:
+    from tui.batch.standing import StandingRun  # noqa: PLC0415
+    from tui.batch.state import TaskState  # noqa: PLC0415
+    from tui.screens.tasks import TasksScreen  # noqa: PLC0415
+    from tui.session import catalog  # noqa: PLC0415
+
+    services = desk.bridge.services
+    run = StandingRun(services.workspace, services.clock)
+    await run.refresh()
+
+    async def leave() -> None:
+        await desk.app.pop_screen()
+
+    async def open_task(task: TaskState) -> None:
+        id_ = task.session_id or ""
+        path = await asyncio.to_thread(catalog.resolve, id_, services.folders)
+        await leave()
+        desk.open_session(SessionChoice(path))
+
+    screen = TasksScreen(run, services.clock, on_open=open_task, on_leave=leave)
+    await desk.app.push_screen(screen)
+    await screen.furnish()
+
+
 def _status(desk: Desk, _: str) -> None:
-    agent, services = desk.bridge.agent, desk.bridge.services
-    if agent is None:
-        desk.bridge.chat.notice.say("No session is open yet.")
-        return
-    path = agent.session.path
-    lines = [
-        f"session  {agent.session.id}",
-        f"file     {shorten(path) if path else 'none: kept in memory only'}",
-        f"folder   {shorten(services.workspace)}",
-        f"model    {agent.model}, window {tokens(agent.window)}",
-        f"mode     {agent.mode.replace('_', ' ')}",
-    ]
-    _report(desk, "Status", lines)
+    from tui import reports  # noqa: PLC0415
+
+    reports.status(desk)
 
 
 def _usage(desk: Desk, _: str) -> None:
-    usage, state = desk.bridge.presenter.usage, desk.bridge.chat.status.state
-    lines = [
-        f"read     {tokens(usage.prompt_tokens)} tokens",
-        f"  fresh  {tokens(usage.input_tokens)}",
-        f"  cached {tokens(usage.cache_read_input_tokens)}",
-        f"  stored {tokens(usage.cache_creation_input_tokens)}",
-        f"written  {tokens(usage.output_tokens)} tokens",
-        f"cost     {money(state.cost_usd)}"
-        + ("" if state.cost_usd is not None else "  no price is configured for this model"),
-    ]
-    _report(desk, "Usage since the program started", lines)
+    from tui import reports  # noqa: PLC0415
+
+    reports.usage(desk)
 
 
-def _report(desk: Desk, title: str, lines: list[str]) -> None:
-    detail = "\n".join(lines)
-    desk.bridge.chat.add(NoticeItem(title, detail=detail, folded=False))
+async def _retry(desk: Desk, argument: str) -> None:
+    from tui import recovery  # noqa: PLC0415
+
+    await recovery.retry(desk, argument)
 
 
 async def _model(desk: Desk, name: str) -> None:
-    bridge = desk.bridge
-    if bridge.agent is None:
-        bridge.chat.notice.say("No session is open yet.")
-    elif not name:
-        model = f"The model is {bridge.agent.model}."
-        bridge.chat.notice.say(model, hint="/model NAME switches from the next request on.")
-    else:
-        await bridge.use_model(name)
-        bridge.chat.notice.say(f"From the next request on: {bridge.agent.model}.", "success")
+    from tui import choosing  # noqa: PLC0415
+
+    await choosing.model(desk, name)
+
+
+async def _doctor(desk: Desk, _: str) -> None:
+    from tui import examining  # noqa: PLC0415
+
+    await examining.doctor(desk)
+
+
+def _drill(desk: Desk, faults: str) -> None:
+    from tui import examining  # noqa: PLC0415
+
+    examining.drill(desk, faults)
 
 
 async def _theme(desk: Desk, name: str) -> None:
@@ -245,18 +266,24 @@ COMMANDS: tuple[Command, ...] = (
     Command("help", "keys and commands", _help),
     Command("new", "begin a new session; the old one is kept", _new, ("clear",)),
     Command("resume", "go on with a session", _resume, ("sessions",), "[ID]"),
+    Command("rename", "give the session a title", _rename, argument="TITLE"),
+    Command("fork", "go on with a copy; the original stays as it is", _fork),
     Command("context", "what the model sees, item by item; mask and pin", _context),
     Command("pin", "keep the chosen tool result in the context, or let it go", _pin),
     Command("copy", "copy the last answer", _copy),
     Command("find", "find in the conversation", _find, argument="[TEXT]"),
     Command("output", "show or hide the output pane, or set its width", _output, (), "[%]"),
+    Command("tasks", "the tasks of this folder's run, and how they stand", _tasks),
     Command("status", "session, folder, model, mode", _status),
     Command("usage", "tokens and cost", _usage, ("cost",)),
-    Command("model", "show the model, or switch", _model, argument="[NAME]"),
+    Command("model", "choose the model that answers, or name it", _model, argument="[NAME]"),
+    Command("retry", "send it again now, or with another model", _retry, argument="[other]"),
     Command("theme", "list the themes, or switch", _theme, argument="[NAME]"),
     Command("think", "reason step by step before acting", argument="[on|off]"),
     Command("verbose", "show every decision", argument="[on|off]"),
     Command("elevated", "nothing is asked any more", argument="[on|off]"),
+    Command("doctor", "check the installation, the key and the sessions", _doctor),
+    Command("drill", "see what happens to errors, in a scratch session", _drill, (), "[FAULTS]"),
     Command("quit", "save and leave", _quit, ("exit",)),
 )
 """In the order of the help screen."""

@@ -103,8 +103,14 @@ class Permissions(_Section, frozen=True, kw_only=True):
 
 
 class Batch(_Section, frozen=True, kw_only=True):
+    """A run of a task file. The bounds are those of --max-cost, --max-failures and --max-time; 0
+    is none."""
+
     attempts: Positive = 5
     compaction_basis: Literal["cumulative", "context"] = "cumulative"
+    max_cost: Usd = 0.0
+    max_failures: NotNegative = 0
+    max_time_s: NotNegative = 0
 
 
 class Price(_Section, frozen=True, kw_only=True):

@@ -112,7 +112,10 @@ class EarlyPrompt:
                 os.close(self._wake_read)
                 os.close(self._wake_write)
             if leave:
-                _write(_MAIN_SCREEN)
+                try:  # noqa: SIM105 - contextlib would be one more import
+                    _write(_MAIN_SCREEN)
+                except OSError:
+                    pass  # the terminal has gone
         if leave:
             atexit.unregister(self._restore)
             for number in (signal.SIGTERM, signal.SIGHUP):
@@ -128,11 +131,14 @@ class EarlyPrompt:
             ready, _, _ = select.select([0, self._wake_read], [], [])
             if self._wake_read in ready:
                 break
-            data = os.read(0, 65_536)
+            try:
+                data = os.read(0, 65_536)
+                self._take(data)
+                self._echo()
+            except OSError:
+                data = b""
             if not data:
-                return
-            self._take(data)
-            self._echo()
+                return  # the terminal has gone, as the real screen will find
         while self._pasting or self._begun or self._decoder.getstate()[0]:
             if not self._readable(_PASTE_S if self._pasting else _PIECE_S):
                 return

@@ -6,11 +6,11 @@ apart. A flag means the same, and takes a value or not, wherever it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "text", "name", "session", "file", "folder", "count", "money", "seconds", "faults"
+    "text", "name", "session", "file", "folder", "count", "money", "seconds", "span", "faults"
 ]
 
 FAULTS = ("429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow")
@@ -69,7 +69,7 @@ class Command:
 
 
 _SESSION, _MODEL, _FILES = "Session", "Model", "Folder, files and tools"
-_HEADLESS, _SCREEN = "Headless, and limits", "Screen"
+_HEADLESS, _SCREEN, _LIMITS = "Headless, and limits", "Screen", "Limits"
 
 _CWD = Flag(("-C", "--cwd"), "cwd", "work in DIR", "DIR", "folder", group=_FILES)
 _JSON = Flag(("--json",), "json", "print JSON")
@@ -78,7 +78,7 @@ _MODEL_FLAGS = (
     Flag(
         ("--fallback-model",),
         "fallback_models",
-        "(planned) the model to go on with when the first is not available (repeat for a chain)",
+        "the model to go on with when the first is not available (repeat for a chain)",
         "NAME",
         "name",
         repeat=True,
@@ -96,6 +96,7 @@ _MODEL_FLAGS = (
         group=_MODEL,
     ),
 )
+_THEME = Flag(("--theme",), "theme", "the colours, for this run", "NAME", "name", group=_SCREEN)
 _YOLO = Flag(
     ("-y", "--yolo"),
     "yolo",
@@ -104,6 +105,27 @@ _YOLO = Flag(
 )
 _TRUST = Flag(
     ("--trust",), "trust", "trust this folder's .holdfast/ files for this run", group=_FILES
+)
+
+_RULES = (
+    Flag(
+        ("--allow",),
+        "allow",
+        "run without asking what matches RULE: tool or tool(glob) (may repeat)",
+        "RULE",
+        "name",
+        repeat=True,
+        group=_FILES,
+    ),
+    Flag(
+        ("--deny",),
+        "deny",
+        "refuse what matches RULE; goes before every --allow (may repeat)",
+        "RULE",
+        "name",
+        repeat=True,
+        group=_FILES,
+    ),
 )
 
 MAIN = Command(
@@ -138,24 +160,7 @@ MAIN = Command(
             group=_FILES,
         ),
         _TRUST,
-        Flag(
-            ("--allow",),
-            "allow",
-            "run without asking what matches RULE: tool or tool(glob) (may repeat)",
-            "RULE",
-            "name",
-            repeat=True,
-            group=_FILES,
-        ),
-        Flag(
-            ("--deny",),
-            "deny",
-            "refuse what matches RULE; goes before every --allow (may repeat)",
-            "RULE",
-            "name",
-            repeat=True,
-            group=_FILES,
-        ),
+        *_RULES,
         _YOLO,
         Flag(
             ("-p", "--print"),
@@ -191,7 +196,7 @@ MAIN = Command(
             group=_HEADLESS,
         ),
         Flag(("--verbose",), "verbose", "start with the debug view", group=_SCREEN),
-        Flag(("--theme",), "theme", "the colours, for this run", "NAME", "name", group=_SCREEN),
+        _THEME,
     ),
     Word("PROMPT", "prompt", "what to do; quote it", required=False),
 )
@@ -209,17 +214,52 @@ def _sessions(
 COMMANDS = (
     Command(
         ("run",),
-        "(planned) work through a task file",
+        "work through a task file, one task after the other",
         (
-            *_MODEL_FLAGS,
+            *_MODEL_FLAGS[:1],
+            replace(_MODEL_FLAGS[1], help="the model to swap with after a rate limit or timeout"),
+            *_MODEL_FLAGS[2:],
             Flag(("--dir", *_CWD.names), "cwd", _CWD.help, "DIR", "folder", group=_FILES),
             _TRUST,
+            *_RULES,
             _YOLO,
+            Flag(
+                ("--max-cost",),
+                "max_cost",
+                "end the run at this cost; needs [prices] in the configuration",
+                "USD",
+                "money",
+                group=_LIMITS,
+            ),
+            Flag(
+                ("--max-failures",),
+                "max_failures",
+                "end the run after N failed tasks in a row",
+                "N",
+                "count",
+                group=_LIMITS,
+            ),
+            Flag(
+                ("--max-time",),
+                "max_time",
+                "begin nothing after this time: 90s, 45m, 8h",
+                "TIME",
+                "span",
+                group=_LIMITS,
+            ),
             Flag(("--dry-run",), "dry_run", "show what would be done, do nothing"),
             Flag(("--status",), "status", "show how far the tasks are"),
-            Flag(("--reset",), "reset", "forget the state and begin anew"),
+            Flag(("--reset",), "reset", "forget state and logs, do nothing else"),
+            Flag(("--retry-failed",), "retry_failed", "run the failed tasks again"),
             Flag(("--headless",), "headless", "no screen: plain lines on stdout"),
-            _JSON,
+            Flag(
+                ("--summary",),
+                "summary",
+                "write the summary, as Markdown, to FILE too",
+                "FILE",
+                "file",
+            ),
+            Flag(("--json",), "json", "no screen: one event a line; of --status, an object"),
         ),
         Word("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
@@ -268,13 +308,13 @@ COMMANDS = (
     _sessions("delete", "move a session to the trash folder"),
     Command(
         ("doctor",),
-        "(planned) check the installation, the configuration and the key",
+        "check the installation, the configuration, the key and the sessions",
         (_CWD, _JSON),
     ),
     Command(
         ("drill",),
-        "(planned) the practice model with faults, to see what the program makes of them",
-        (_CWD,),
+        "the practice model with faults, in a scratch session: see what happens to errors",
+        (_THEME,),
         Word("FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False),
     ),
     Command(

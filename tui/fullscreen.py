@@ -14,15 +14,16 @@ from tui import credentials, launch, look, settings_edit, themes, trust
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
 from tui.arguments import Options
-from tui.bridge import AppServices, Opening, SessionChoice
 from tui.clock import SystemClock
 from tui.errors import ConfigError, CredentialsError
 from tui.paths import shorten
 from tui.permissions.base import Approver
 from tui.permissions.rules import Rule
+from tui.provider import catalogue
 from tui.provider.base import ModelInfo
-from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, SessionRow, Setup
+from tui.screens.choices import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.servers import probe_local_servers
+from tui.services import AppServices, Opening, SessionChoice
 from tui.session import catalog
 from tui.session.session import Session
 
@@ -43,10 +44,25 @@ class Wiring:
         self._remember_look(self.launch.config.theme)
         return Opening(
             services=self.services(),
-            choice=None if options.resume == "" else SessionChoice(launch.session_path(options)),
+            choice=self._choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
         )
+
+    def _choice(self) -> SessionChoice | None:
+        """The session to begin with; None for the browser. Raises SessionError."""
+        named = self.options.resume
+        if named == "":
+            return None
+        if named and (os.sep in named or named.endswith(".jsonl")):
+            from tui.session import importers  # noqa: PLC0415 - for a file only
+
+            home = self.launch.folders
+            path = catalog.resolve(named, home)
+            inside = home.sessions.resolve() in path.resolve().parents
+            if not inside and importers.recognise(path) not in {"ours", None}:
+                return SessionChoice(path, foreign=True)
+        return SessionChoice(launch.session_path(self.options))
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
@@ -63,6 +79,7 @@ class Wiring:
             model_info=self.model_info,
             save_theme=self.save_theme,
             decide_trust=self.decide_trust,
+            models=self.models,
             untrusted=tuple(str(path.relative_to(root)) for path in brought),
             version=tui.__version__,
         )
@@ -70,14 +87,7 @@ class Wiring:
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         await asyncio.to_thread(self._find_key)
         session = await asyncio.to_thread(self._open, choice)
-        agent = await asyncio.to_thread(  # it counts the tokens of a whole session
-            make_agent,
-            self.launch,
-            session,
-            approver,
-            clock=self.clock,
-            remember_always=self._remember_always,
-        )
+        agent = await asyncio.to_thread(self._make, session, approver)
         self.launch = replace(self.launch, notices=())
         self.session = session
         return agent
@@ -90,6 +100,22 @@ class Wiring:
 
     async def model_info(self, name: str) -> ModelInfo:
         return known_model(self.launch, name)
+
+    def models(self) -> list[ModelRow]:
+        """The models of the configuration, then those of the catalogue where they may be there."""
+        config = self.launch.config
+        named = [config.model, *config.fallback_models, config.small_model, *config.prices]
+        if not config.base_url:
+            named += catalogue.names()
+        if self.launch.practice:
+            named = [self.launch.model, *config.fallback_models]
+        ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
+        rows: list[ModelRow] = []
+        for name in dict.fromkeys(named):
+            known, price = known_model(self.launch, name), config.prices.get(name)
+            told = f"${price.input:g} in, ${price.output:g} out" if price else "—"
+            rows.append(ModelRow(name, known.window, known.source, told, ranks.get(name, 0)))
+        return rows
 
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
@@ -108,7 +134,7 @@ class Wiring:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
         fresh = launch.prepare(self.options, self.scratch)
-        self.launch = replace(fresh, key=now.key, practice=now.practice)
+        self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
 
     def _find_key(self) -> None:
         now = self.launch
@@ -121,11 +147,28 @@ class Wiring:
 
     def _open(self, choice: SessionChoice) -> Session:
         if choice.path is not None:
-            return Session.open(choice.path, clock=self.clock)
+            return Session.open(
+                choice.path,
+                clock=self.clock,
+                take_over=choice.take_over,
+                read_only=choice.read_only,
+            )
         root = self.launch.workspace.root
         if self.options.no_session:
             return Session.in_memory(root, clock=self.clock)
         return Session.create(root, folders=self.launch.folders, clock=self.clock)
+
+    def _make(self, session: Session, approver: Approver) -> Agent:
+        """In a thread: of a long session it counts the tokens and builds the view."""
+        agent = make_agent(
+            self.launch,
+            session,
+            approver,
+            clock=self.clock,
+            remember_always=self._remember_always,
+        )
+        agent.view()  # looked at once, it costs later what comes since
+        return agent
 
     def _rows(self) -> list[SessionRow]:
         entries = catalog.entries(self.launch.folders, self.launch.workspace.root)

@@ -1,59 +1,146 @@
-"""The terminal, taken over from the first frame without a gap: no flash, no key lost or moved."""
+"""The terminal: taken over from the first frame without a gap, and missed when it goes away."""
 
 from __future__ import annotations
 
+import codecs
+import os
+import select
+from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
+from typing import Any
 
+from textual._xterm_parser import XTermParser
+from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.early import ALT_SCREEN, EarlyPrompt, Typed
 
 _POLL_S = 0.01
+_READ = 65_536
+_TICK_S = 0.1
+"""After so long an Esc is a key of its own, not the beginning of another."""
 
 
 class HandOver:
-    """What an app needs to follow `first` in the same terminal.
+    """What an app needs to follow `first`, if there was one, in the same terminal.
 
     `driver` ends the first frame, whose picture stays until the app draws over it. No key is
     read before `listen`: Textual would not know yet where to put it. Leaving, or being
     suspended, puts back the modes from before the first frame.
+
+    When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
+    what `listen` was given is called, once, in the app's loop. No signal is needed for it.
     """
 
-    def __init__(self, first: EarlyPrompt) -> None:
-        self._listening = Event()
-        self._first = first
-        self.driver = _driver(first, self._listening)
+    def __init__(self, first: EarlyPrompt | None) -> None:
+        self.gone = False
+        self.listening = Event()
+        self.first = first
+        self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
+        self._leave: Callable[[], object] | None = None
 
     def typed(self) -> Typed:
         """What the first frame took."""
-        return self._first.finish()
+        return self.first.finish() if self.first else Typed()
 
-    def listen(self) -> None:
+    def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
-        self._listening.set()
+        self._leave = leave
+        self.listening.set()
+        if self.gone:
+            leave()
+
+    def lose(self, call: Callable[[Callable[[], object]], object]) -> None:
+        """The terminal has gone. `call` carries a call over into the app's loop."""
+        if not self.gone:
+            self.gone = True
+            if self._leave:
+                call(self._leave)
 
 
-def _driver(first: EarlyPrompt, listening: Event) -> type[LinuxDriver]:
-    class Driver(LinuxDriver):
-        _following = False
+class _Output:
+    """A terminal's file that can be written to even when the terminal has gone."""
 
-        def start_application_mode(self) -> None:
-            following = self._following = not first.over
-            first.finish()
-            super().start_application_mode()
-            self._following = False
-            if following:
-                self.attrs_before = first.before
+    def __init__(self, file: Any, lose: Callable[[], None]) -> None:
+        self._file = file
+        self._lose = lose
+        self.fileno = file.fileno
 
-        def write(self, data: str) -> None:
-            """Not to the alternate screen a second time: some terminals would clear it."""
-            if not (self._following and data == ALT_SCREEN):
-                super().write(data)
+    def write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+        except OSError:
+            self._lose()
 
-        def run_input_thread(self) -> None:
-            while not listening.wait(_POLL_S):
-                if self.exit_event.is_set():
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError:
+            self._lose()
+
+
+class _Driver(LinuxDriver):
+    """Textual's driver, with our own beginning, reading and end."""
+
+    over: HandOver
+    _following = False
+    _wake = -1
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
+        # A writer that fails would leave the app waiting for it for ever.
+        self._file: Any = _Output(self._file, self._lose)
+
+    def start_application_mode(self) -> None:
+        first = self.over.first
+        following = self._following = first is not None and not first.over
+        self.over.typed()
+        super().start_application_mode()
+        self._following = False
+        if first and following:
+            self.attrs_before = first.before
+
+    def write(self, data: str) -> None:
+        """Not to the alternate screen a second time: some terminals would clear it."""
+        if not (self._following and data == ALT_SCREEN):
+            super().write(data)
+
+    def run_input_thread(self) -> None:
+        while not self.over.listening.wait(_POLL_S):
+            if self.exit_event.is_set():
+                return
+        end, self._wake = os.pipe()
+        try:
+            self._read_keys(end)
+        except OSError:
+            self._lose()
+        finally:
+            os.close(end)
+            os.close(self._wake)
+            self._wake = -1
+
+    def disable_input(self) -> None:
+        """As Textual does it, without the wait for the next tick."""
+        if self._wake >= 0:
+            os.write(self._wake, b"x")
+        super().disable_input()
+
+    def _read_keys(self, end: int) -> None:
+        """Pass keys on until the app ends, which `end` tells, or the terminal does."""
+        parser = XTermParser()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:
+                data = os.read(self.fileno, _READ)
+                if not data:
+                    self._lose()
                     return
-            super().run_input_thread()
+                for message in parser.feed(decode(data)):
+                    self.process_message(message)
+            for message in parser.tick():
+                self.process_message(message)
 
-    return Driver
+    def _lose(self) -> None:
+        with suppress(RuntimeError):  # the app has ended already
+            self.over.lose(self._loop.call_soon_threadsafe)

@@ -13,17 +13,24 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event, to_json
+from tui.agent.parking import moment_of
+from tui.agent.telling import told
 from tui.clock import Clock
 from tui.errors import StorageError
+from tui.provider.retry import duration
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
 EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+_STEPS = ((60, 10.0), (600, 60.0), (float("inf"), 600.0))
+"""How often a wait is spoken of: with so many seconds left at most, every so many."""
 
 NOT_SAVED_HINT = (
     "The session is not kept. Make its folder writable, name another one with HOLDFAST_HOME, or "
@@ -113,6 +120,7 @@ async def run(
         outcome.see(event)
         _write(event, format_, out, err)
 
+    countdown = Countdown(clock, err)
     with _signals(agent) as asked_to_stop:
         try:
             for event in await agent.start():
@@ -123,7 +131,9 @@ async def run(
                 async with aclosing(agent.send(prompt, attached=attached)) as turn:
                     async for event in turn:
                         tell(event)
+                        countdown.see(event)
         finally:
+            countdown.stop()
             try:
                 await agent.close()
             except StorageError as error:
@@ -136,31 +146,41 @@ async def run(
     return outcome.exit_code
 
 
+class Countdown:
+    """Says now and then on `err` how long a parked turn still waits."""
+
+    def __init__(self, clock: Clock, err: TextIO) -> None:
+        self._clock, self._err = clock, err
+        self._task: asyncio.Task[None] | None = None
+
+    def see(self, event: Event) -> None:
+        """Begin with a Parked; anything that follows ends it."""
+        self.stop()
+        if isinstance(event, events.Parked) and (until := moment_of(event.until)):
+            self._task = asyncio.create_task(self._count(until), name="countdown")
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _count(self, until: datetime) -> None:
+        while (left := (until - self._clock.now()).total_seconds()) > 0:
+            _told(self._err, f"Waiting for the server: {duration(left)} left. Ctrl+C stops.")
+            await self._clock.sleep(min(left, _every(left)))
+
+
+def _every(left: float) -> float:
+    """Seconds until the next word about a wait."""
+    return next((step for limit, step in _STEPS if left <= limit), _STEPS[-1][1])
+
+
 def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
-    if format_ == "stream-json":
+    if format_ == "stream-json" and not isinstance(event, events.Alive):
         _line(out, _dump(to_json(event)))
-    match event:
-        case events.ErrorRaised():
-            _told(err, f"{event.error_class}: {event.message}", event.hint)
-        case events.RetryScheduled():
-            _told(
-                err,
-                f"{event.reason} Retry {event.attempt} of {event.max_attempts} "
-                f"in {event.delay_s:.0f} s.",
-            )
-        case events.Notice():
-            _told(err, event.text)
-        case events.StorageChanged(saved=False):
-            _told(err, f"Not saved: {event.detail}")
-        case events.RepairApplied():
-            count = len(event.findings)
-            _told(err, f"The session was damaged: {count} repair{'s' * (count != 1)} in memory.")
-        case events.PermissionAnswered(answer="no" | "deny"):
-            _told(err, f"{event.name} was not allowed: {event.reason}")
-        case events.Debug() if format_ == "text":
-            _told(err, event.text)
-        case _:
-            pass
+    _told(err, *told(event))
+    if isinstance(event, events.Debug) and format_ == "text":
+        _told(err, event.text)
 
 
 def _dump(value: dict[str, Any]) -> str:

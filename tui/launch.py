@@ -39,11 +39,6 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
     `scratch` takes the full tool results of a run that keeps nothing. The key is not looked for
     here: a keyring may take seconds, and a screen must not wait.
     """
-    if options.fallback_models:
-        raise UsageError(
-            "--fallback-model is not part of this version.",
-            hint="Name one model with -m; /model changes it while the program runs.",
-        )
     home = _home()
     log.to_file(home.log, debug=options.verbose)
     root = workspace_of(options)
@@ -73,6 +68,7 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
         max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
         notices=_ignored(loaded.ignored),
+        one_turn=options.headless,
     )
     if options.max_cost is not None and launch.model not in loaded.config.prices:
         raise UsageError(

@@ -163,6 +163,16 @@ def _seconds(text: str) -> float:
     return _number(text, "a number of seconds, 0 or more", lambda n: n >= 0)
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _span(text: str) -> float:
+    """Seconds of `90`, `90s`, `45m` or `8h`."""
+    unit = _UNITS.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    return (unit or 1) * _number(number, "a time such as 90s, 45m or 8h", lambda n: n > 0)
+
+
 def _name(text: str) -> str:
     if text.strip():
         return text
@@ -197,5 +207,6 @@ _CONVERT: dict[str, Callable[[str], object]] = {
     "count": _count,
     "money": _money,
     "seconds": _seconds,
+    "span": _span,
     "faults": _faults,
 }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+from tui import request_view
 from tui.agent import events
 from tui.agent.events import Event
-from tui.context.overlay import overlays_of, pins_of
-from tui.messages import Block, Usage, text_of
+from tui.messages import Usage
+from tui.past import Past
 from tui.screens.chat import ChatScreen
-from tui.session.records import Record
 from tui.widgets.context_meter import MeterState
 from tui.widgets.conversation.items import (
     AssistantItem,
@@ -22,14 +21,15 @@ from tui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.widgets.transcript import SHOWN_CHARS, debug_item, fill, items_of, repair_item, title_of
+from tui.widgets.transcript import debug_item, fill, repair_items, title_of
 
 KEPT_CHARS = 1_000_000
 """Of what a running tool prints, the last characters that are kept to be shown again."""
 
 
 class Presenter:
-    """Draws one session's events on a chat screen. `last_answer` is the newest whole answer."""
+    """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
+    `shown` the call whose output stands in the pane."""
 
     def __init__(self, chat: ChatScreen) -> None:
         self._chat = chat
@@ -43,26 +43,27 @@ class Presenter:
         self._spent: float | None = 0.0
         self._prompted = False
         self._live: str | None = None
+        self.shown: ToolItem | None = None
 
-    def resume(self, records: Sequence[Record]) -> None:
+    def resume(self, past: Past) -> None:
         """Begin with what a session already holds. Called once, before the first event."""
-        items = items_of(records)
-        self._chat.fill(items)
-        self._tools = {item.id: item for item in items if isinstance(item, ToolItem)}
-        for record in records:
-            if record.type == "tool_result":
-                text = text_of(cast("list[Block]", record.data.get("content") or []))
-                self._outputs[str(record.data.get("call_id"))] = deque([text[:SHOWN_CHARS]])
-        masks, pins = overlays_of(records), pins_of(records)
-        for record in records if masks or pins else ():
-            item = self._tools.get(str(record.data.get("call_id")))
-            if record.type == "tool_result" and item:
-                item.masked = record.id in masks and masks[record.id].view == "masked"
-                item.pinned = record.id in pins
-        answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
-        self.last_answer = next(answers, "")
-        turns = sum(isinstance(item, UserItem) for item in items)
-        self._status(turns=turns, cost_usd=None, trouble="")
+        self._chat.fill(past.items)
+        self._tools = past.tools
+        self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
+        self.last_answer = past.last_answer
+        self._status(turns=past.turns, cost_usd=None, trouble="")
+
+    @property
+    def answer(self) -> str:
+        """What has been streamed of an answer that is not recorded yet."""
+        texts = (item.text for item in self._provisional if isinstance(item, AssistantItem))
+        return "\n\n".join(filter(None, texts))
+
+    def show_unfinished(self, answer: str) -> None:
+        """An answer that the last run could not take to its end, and what that means."""
+        self._chat.add(AssistantItem(answer))
+        said = "The program ended here, before the answer did. The model does not know this part."
+        self._chat.add(NoticeItem(said, "warning"))
 
     def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""
@@ -111,11 +112,21 @@ class Presenter:
                 self._hear(id_, text)
             case events.ToolFinished():
                 self._finish(event)
-            case events.RetryScheduled(attempt, most, delay_s, reason, _, _):
-                chat.work("waiting to try again")
-                chat.retry.wait(reason, attempt=attempt, max_attempts=most, delay_s=delay_s)
-                note = f"{reason} · retry {attempt} of {most} in {delay_s:.0f} s"
-                chat.add(NoticeItem(note, "warning"))
+            case (
+                events.RetryScheduled()
+                | events.Parked()
+                | events.ModelSwitched()
+                | events.RecoveryStep()
+                | events.LoopStopped()
+            ):
+                voided = self._void()
+                request_view.show(chat, event, voided)
+                if isinstance(event, events.ModelSwitched):
+                    self.name_model(event.new)
+            case events.CompactionStarted() | events.CompactionFinished():
+                request_view.compact(chat, event)
+            case events.Alive():
+                chat.hear()
             case events.ContextMeasured():
                 chat.measure(meter_state(event))
             case events.ContextChanged(changes):
@@ -128,15 +139,19 @@ class Presenter:
             case events.StorageChanged(saved, detail):
                 self._status(trouble="" if saved else detail or "the disk refuses")
             case events.RepairApplied(findings):
-                chat.add(repair_item(findings))
+                for item in repair_items(findings):
+                    chat.add(item)
             case events.Notice(text):
                 chat.add(NoticeItem(text))
             case events.Debug(text):
                 chat.add(debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):
-                chat.add(NoticeItem(f"{message} {hint}".strip(), "error"))
+                voided = self._void()
+                chat.add(NoticeItem(f"{message} {hint}".strip(), "error", voided))
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
+            case _:
+                pass
 
     def _mark(self, change: dict[str, Any]) -> None:
         """Show on its card how a result stands in the context."""
@@ -145,6 +160,8 @@ class Presenter:
             self._set_tool(id_, pinned=change["pinned"])
         else:
             self._set_tool(id_, masked=change["view"] == "masked")
+        if self.shown is not None and self.shown.id == id_:
+            self._chat.side.stands(masked=self.shown.masked, pinned=self.shown.pinned)
 
     def open_output(self, item: Item) -> None:
         """Show the output of a tool call in the output pane; other items have none."""
@@ -155,9 +172,11 @@ class Presenter:
         self._show_output(item, text, whole=True)
 
     def _show_output(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
+        self.shown = item
         diff = bool(item.diff) and item.state == "ok"
         text, receipt = item.diff if diff else text, item.receipt
         self._chat.show_output(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
+        self._chat.side.stands(masked=item.masked, pinned=item.pinned)
 
     def retitle(self, title: str, branch: str) -> None:
         self._header(title=title, branch=branch)
@@ -190,14 +209,16 @@ class Presenter:
             self._chat.conversation.finish(self._streaming)
             self._streaming = None
 
-    def _void(self) -> None:
-        """Another attempt begins: what the last one streamed never was."""
-        self._streaming = None
+    def _void(self) -> str:
+        """Another attempt begins: what the last one streamed never was. Returns its text."""
+        self._end_stream()  # what was not drawn yet stands in the text then
+        voided = self.answer
         for item in self._provisional:
             self._chat.conversation.remove(item)
             if isinstance(item, ToolItem):
                 self._tools.pop(item.id, None)
         self._provisional.clear()
+        return voided
 
     def _writing(self, id_: str, name: str) -> None:
         if id_ not in self._tools:
@@ -215,8 +236,9 @@ class Presenter:
             self._chat.add(item)
         item.started = self._chat.clock.monotonic()
         if self._live is None:
-            self._live = id_
+            self._live, self.shown = id_, item
             self._chat.show_output(title_of(item), "")
+            self._chat.side.stands(masked=False, pinned=False)
 
     def _set_tool(self, id_: str, **changes: Any) -> None:
         if item := self._tools.get(id_):

@@ -11,12 +11,12 @@ from tui.errors import UsageError
 
 if TYPE_CHECKING:
     from tui.arguments import Options
-    from tui.bridge import Opening
     from tui.early import EarlyPrompt
     from tui.fullscreen import Wiring
+    from tui.services import Opening
 
-_SWITCH_S = 0.0005
-"""How long the importing thread may keep the interpreter while a key waits."""
+_TERMINAL_GONE = 129
+"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
 
 
 def open_screen(options: Options, first: EarlyPrompt | None) -> int:
@@ -40,25 +40,19 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
 
         def load() -> Opening:
             nonlocal wiring
-            interval = sys.getswitchinterval()
-            sys.setswitchinterval(_SWITCH_S)
-            try:
-                from tui import launch  # noqa: PLC0415
-                from tui.fullscreen import Wiring  # noqa: PLC0415
+            from tui import launch  # noqa: PLC0415
+            from tui.fullscreen import Wiring  # noqa: PLC0415
 
-                wiring = Wiring(options, stack.enter_context(launch.scratch_of(options)))
-                return wiring.opening()
-            finally:
-                sys.setswitchinterval(interval)
-                gc.freeze()
-                gc.enable()
+            wiring = Wiring(options, stack.enter_context(launch.scratch_of(options)))
+            return wiring.opening()
 
-        if first is None:
-            app = HoldfastApp(load)
-        else:
-            theme = options.theme or first.look.get("theme", DEFAULT_DARK)
-            app = HoldfastApp(load, theme=theme, first=HandOver(first))
+        look = first.look if first else {}
+        theme = options.theme or look.get("theme", DEFAULT_DARK)
+        over = HandOver(first)
+        app = HoldfastApp(load, theme=theme, first=over)
         app.run()
+    if over.gone:
+        return _TERMINAL_GONE  # nobody is there to be told anything
     if app.failure:
         raise app.failure
     if wiring and wiring.session and wiring.session.path and wiring.session.path.exists():

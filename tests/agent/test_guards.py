@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import dispatch, events
+from tui.agent import events
+from tui.agent import results as made
 from tui.agent.agent import Agent
 from tui.config import Config, Guard
 from tui.guards.pipeline import Guarded
@@ -84,13 +85,13 @@ async def test_K20_L13_O1_every_result_passes_the_guards_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[str] = []
-    real = dispatch.guard
+    real = made.guard
 
     async def counting(output: ToolOutput, *, tool: str, **rest: Any) -> Guarded:
         passed.append(tool)
         return await real(output, tool=tool, **rest)
 
-    monkeypatch.setattr(dispatch, "guard", counting)
+    monkeypatch.setattr(made, "guard", counting)
     (tmp_path / "a.txt").write_text("alpha")
     provider = ScriptedProvider(
         [

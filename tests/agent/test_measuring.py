@@ -61,7 +61,7 @@ async def test_the_measure_of_another_model_does_not_count(tmp_path: Path) -> No
 
 async def test_a_window_that_was_too_small_is_raised_and_said_so(tmp_path: Path) -> None:
     session = recorded(tmp_path, prompt=450_000)
-    agent = make_agent(tmp_path, ScriptedProvider(), session=session)
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session, model=INFO)
     told = await agent.start()
     now = measures(told)[-1]
     assert (now.window, now.window_source) == (800_000, "assumed")
@@ -70,9 +70,11 @@ async def test_a_window_that_was_too_small_is_raised_and_said_so(tmp_path: Path)
     await agent.close()
 
 
-def test_a_window_that_was_configured_stays() -> None:
+def test_O30_a_window_that_was_configured_or_named_by_the_server_stays() -> None:
     configured = replace(INFO, source="config")
     assert wide_enough(configured, 450_000) is configured
+    named = replace(INFO, source="server")
+    assert wide_enough(named, 450_000) is named
     assert wide_enough(INFO, 200_000) is INFO
     assert wide_enough(INFO, 200_001).window == 400_000
 

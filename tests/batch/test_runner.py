@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,11 @@ from tests.batch.test_git import files, log, make_repo, status
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.provider import Answer, Hang, ScriptedProvider, call, last_user_text, say
+from tui.agent import events as agent_events
 from tui.agent.agent import Agent
+from tui.agent.limits import Limits
+from tui.batch import state as state_module
+from tui.batch.attempt import Attempt
 from tui.batch.backoff import Models
 from tui.batch.events import (
     BatchEvent,
@@ -28,10 +34,12 @@ from tui.batch.events import (
 )
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NoIsolation
-from tui.batch.runner import Runner, Setup, Stops
+from tui.batch.runner import Runner, Setup
 from tui.batch.state import RunFolder, RunState
-from tui.config import Batch
-from tui.errors import ErrorClass, ProviderError
+from tui.batch.stops import Stops
+from tui.config import Batch, Config, Price
+from tui.errors import ErrorClass, ProviderError, StorageError
+from tui.messages import Usage
 from tui.provider.base import ModelInfo
 
 
@@ -53,6 +61,8 @@ class World:
     isolation: Isolation = field(default_factory=NoIsolation)
     clock: FakeClock = field(default_factory=FakeClock)
     threshold: float = 0.8
+    limits: Limits | None = None
+    prices: dict[str, Price] = field(default_factory=dict[str, Price])
     window: int = 1000
     asked: list[str] = field(default_factory=list[str])
     events: list[BatchEvent] = field(default_factory=list[BatchEvent])
@@ -87,16 +97,23 @@ class World:
     async def open_agent(self, model: str) -> Agent:
         provider = self.sessions[len(self.agents)]
         provider.window = self.window
-        agent = make_agent(self.root, provider, approver=Yes(), model=self.model_info(model))
+        agent = make_agent(
+            self.root,
+            provider,
+            approver=Yes(),
+            model=self.model_info(model),
+            limits=self.limits,
+            config=Config(prices=self.prices),
+        )
         self.agents.append(agent)
         return agent
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str) -> Attempt:
         self.asked.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return Attempt("done", answer=answer, usage=Usage(input_tokens=7), cost_usd=None)
 
     def model_info(self, name: str) -> ModelInfo:
         return ModelInfo(name, self.window, self.window, "config")
@@ -180,6 +197,7 @@ async def test_A12_A16_passing_trouble_is_waited_out_in_the_same_session(
     assert state.tasks[0].attempts == 3
     assert len(w.agents) == 1
     assert not w.asked
+    assert w.prompts == ["one"] * 3  # nothing is added to the record
     waits = [event.seconds for event in w.of(Waiting)]
     assert waits == w.clock.slept
     doubled = kind in {"rate_limit", "overloaded"}
@@ -236,6 +254,7 @@ async def test_A17_only_what_is_unknown_is_analysed(tmp_path: Path):
 @pytest.mark.parametrize(
     "answer",
     ["no idea", '{"retry": "yes"}', '{"retry": false}', "{}", "[1]", fail("server"), "{" * 30_000],
+    ids=["prose", "no bool", "no", "empty", "list", "error", "deep"],
 )
 async def test_A20_a_failed_analysis_means_no_retry(tmp_path: Path, answer: str | Exception):
     w = world(tmp_path, "- one\n- two\n", [fail("unknown")], [say("done")], answers=[answer])
@@ -278,7 +297,9 @@ async def test_A29_the_original_model_begins_every_task(tmp_path: Path):
     assert [request.model for request in w.sessions[0].requests] == ["first", "second", "first"]
 
 
-async def test_A33_A35_A36_over_80_percent_the_next_task_begins_with_a_summary(tmp_path: Path):
+async def test_A32_A33_A34_A35_A36_over_80_percent_the_next_task_begins_with_a_summary(
+    tmp_path: Path,
+):
     # every request costs 110 tokens; the window is 1,000
     batch = Batch(compaction_basis="cumulative")
     first: list[Answer | Hang] = [say(f"{n}") for n in range(8)]
@@ -330,7 +351,7 @@ async def test_A37_a_summary_is_not_carried_into_another_group(tmp_path: Path):
     assert w.prompts == ["one", "two"]
 
 
-async def test_A39_A40_A41_an_interrupted_task_runs_again_with_what_was_there(tmp_path: Path):
+async def test_A39_A40_A41_A44_an_interrupted_task_runs_again_with_what_was_there(tmp_path: Path):
     w = world(tmp_path, "- [ ] one\n- [ ] two\n", [Hang("half an answer")])
     running = asyncio.create_task(w.run())
     await w.sessions[0].waiting.wait()
@@ -417,7 +438,7 @@ async def test_with_git_every_task_is_a_commit_and_a_failed_one_leaves_no_trace(
     ("stops", "expected", "reason"),
     [
         (Stops(failures_in_a_row=2), ["failed", "failed", "pending"], "2 tasks failed in a row"),
-        (Stops(seconds=0), ["pending"] * 3, "the limit of 0 minutes is reached"),
+        (Stops(seconds=0), ["pending"] * 3, "the limit of 0 seconds is reached"),
         (Stops(cost_usd=0.0), ["pending"] * 3, "the limit of $0.00 is reached"),
     ],
 )
@@ -461,3 +482,157 @@ async def test_events_of_agents_carry_the_index_of_their_task(tmp_path: Path):
         if event.event.type == "text_delta"
     ]
     assert texts == [(0, "x"), (1, "y")]
+
+
+async def test_A19_the_text_of_an_error_without_a_class_decides(tmp_path: Path):
+    w = world(tmp_path, "- one\n", [fail("unknown", "HTTP 429 Too Many Requests"), say("done")])
+    assert statuses(await w.run()) == ["completed"]
+    assert not w.asked
+
+
+async def test_A18_A19_what_the_model_says_is_never_matched(tmp_path: Path):
+    w = world(
+        tmp_path, "- one\n", [say("Error 401: rate limit, timed out")], [say("never")], answers=[]
+    )
+    assert statuses(await w.run()) == ["completed"]
+
+
+async def test_A17_a_run_stopped_while_it_asks_is_interrupted(tmp_path: Path):
+    w = world(tmp_path, "- one\n- two\n", [fail("refusal")], answers=[])
+    asked = asyncio.Event()
+
+    async def ask(question: str) -> Attempt:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    w.ask = ask
+    w.runner = w.new_runner()
+    running = asyncio.create_task(w.run())
+    await asked.wait()
+    w.runner.stop()
+    assert statuses(await asyncio.wait_for(running, 5)) == ["interrupted", "pending"]
+
+
+async def test_the_question_about_a_failure_is_counted(tmp_path: Path):
+    w = world(tmp_path, "- one\n", [fail("refusal")], answers=['{"retry": false, "reason": "no"}'])
+    state = await w.run()
+    assert state.tasks[0].usage["input_tokens"] == 7
+    assert state.tasks[0].error_class == "refusal"
+    assert "  no retry: no" in w.said
+
+
+async def test_a_limit_of_cost_interrupts_the_task_and_ends_the_run(tmp_path: Path):
+    w = world(
+        tmp_path,
+        "- one\n- two\n",
+        [[call("run_command", command="echo x")], say("never")],
+        stops=Stops(cost_usd=1.0),
+        limits=Limits(max_cost=1.0),
+        prices={"first": Price(input=10_000.0)},  # a request costs a dollar
+    )
+    state = await w.run()
+    assert statuses(state) == ["interrupted", "pending"]
+    assert w.reason == "the limit of $1.00 is reached"
+
+
+async def test_another_limit_is_a_failure_of_the_task(tmp_path: Path):
+    calls: list[Answer | Hang] = [[call("run_command", command="echo x")]]
+    w = world(tmp_path, "- one\n", calls, limits=Limits(max_turns=1), answers=["no"])
+    state = await w.run()
+    assert statuses(state) == ["failed"]
+    assert "limit of 1 requests" in (state.tasks[0].message or "")
+
+
+async def test_A2_A3_every_transition_is_one_saved_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    saved: list[list[str]] = []
+    save = RunFolder.save
+
+    def counted(self: RunFolder, state: RunState) -> None:
+        save(self, state)
+        saved.append(statuses(state))
+
+    monkeypatch.setattr(RunFolder, "save", counted)
+    w = world(tmp_path, "- one\n- two\n", [say("a"), say("b")])
+    await w.run()
+    assert saved == [
+        ["pending", "pending"],
+        ["running", "pending"],
+        ["completed", "pending"],
+        ["completed", "running"],
+        ["completed", "completed"],
+    ]
+
+
+@pytest.mark.parametrize("which", [1, 2, 3])
+async def test_a_full_disk_ends_the_run_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: int
+):
+    calls = 0
+    real = state_module.replace_file
+
+    def full(path: Path, data: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == which:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, data)
+
+    monkeypatch.setattr(state_module, "replace_file", full)
+    w = world(tmp_path, "- one\n- two\n", [say("a"), say("b")], [say("a"), say("b")])
+    with pytest.raises(StorageError, match="No space left"):
+        await w.run()
+    w.runner = w.new_runner()
+    w.sessions = w.sessions[len(w.agents) :]
+    w.agents = []
+    assert statuses(await w.run()) == ["completed", "completed"]
+
+
+async def test_A45_without_any_feature_a_task_is_just_run(tmp_path: Path):
+    w = world(tmp_path, "- one\n", [fail("network"), fail("network"), say("done")])
+    state = await w.run()
+    assert statuses(state) == ["completed"]
+    assert [line for line in w.said if "failover" in line or "compaction" in line] == []
+    assert w.prompts[0] == "one"
+
+
+@pytest.mark.slow
+async def test_A1_A3_a_thousand_tasks_are_run_in_seconds(tmp_path: Path):
+    count = 1000
+    text = "".join(f"## part {n // 50}\n" * (n % 50 == 0) + f"- [ ] t{n}\n" for n in range(count))
+    w = world(tmp_path, text, *[[say("ok")] * 50 for _ in range(count // 50)])
+    w.window = 1_000_000
+    began = time.monotonic()
+    state = await w.run()
+    assert set(statuses(state)) == {"completed"}
+    assert w.marks().count("[x]") == count
+    assert time.monotonic() - began < 60
+
+
+async def test_A30_no_model_is_swapped_after_the_last_attempt(tmp_path: Path):
+    w = world(
+        tmp_path, "- one\n", [fail("rate_limit")] * 2, models=Models("a", "b"),
+        batch=Batch(attempts=2),
+    )  # fmt: skip
+    await w.run()
+    assert len([line for line in w.said if "failover" in line]) == 1
+
+
+async def test_a_failed_task_is_taken_up_again_when_asked_for(tmp_path: Path):
+    w = world(tmp_path, "- [ ] one\n", [fail("refusal")], [say("done")], answers=["no"])
+    assert statuses(await w.run()) == ["failed"]
+    w.runner = w.new_runner()
+    assert statuses(await w.run()) == ["failed"]
+    w.runner = w.new_runner()
+    w.runner.take_up_failed()
+    assert statuses(await w.run()) == ["completed"]
+    assert w.marks() == "- [x] one\n"
+
+
+def test_A31_the_count_of_a_run_is_that_of_its_last_request():
+    made = Attempt()
+    for usage in (Usage(5, 5, 5, 5), Usage(100, 10, 1000, 10_000)):
+        made.see(agent_events.AssistantMessage("x", "end_turn", usage))
+    assert made.context == 11_110

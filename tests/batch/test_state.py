@@ -44,6 +44,8 @@ def test_A2_the_state_holds_what_interface_names(tmp_path: Path):
         "interrupted_at": None,
         "partial_context": None,
         "error_class": None,
+        "message": None,
+        "seconds": 0.0,
         "usage": {},
         "cost_usd": None,
     }

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.program import Program, until
+from tui.clock import SystemClock
+from tui.session.lease import Lease
 
 
 def test_text_is_the_answer_alone(holdfast: Program) -> None:
@@ -142,6 +144,21 @@ def test_exit_3_without_a_key(holdfast: Program) -> None:
 
 def test_exit_4_unknown_session(holdfast: Program) -> None:
     assert "nothere" in holdfast("--practice", "-r", "nothere", "-p", "x", code=4).stderr
+
+
+def test_exit_4_a_session_that_another_program_has(holdfast: Program, home: Path) -> None:
+    holdfast("--practice", "-p", "read README.md")
+    (path,) = (home / "data" / "sessions").rglob("*.jsonl")
+    before = path.read_bytes()
+    lease = Lease(path, clock=SystemClock())
+    lease.take()
+    said = holdfast("--practice", "-c", "-p", "and now?", code=4).stderr
+    assert f"process {os.getpid()}" in said
+    assert "sessions fork" in said
+    assert path.read_bytes() == before
+    lease.release()
+    holdfast("--practice", "-c", "-p", "and now?")
+    assert path.read_bytes().startswith(before)
 
 
 def test_exit_1_a_failed_turn_still_gives_its_object(

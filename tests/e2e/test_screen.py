@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import termios
 import time
 from collections.abc import Callable
@@ -84,11 +85,63 @@ def test_kill_9_in_a_command_resume_and_go_on(holdfast: Open, work: Path, home: 
             screen.read(0.05)
         screen.kill()
     os.kill(int(pid.read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
-    assert [r["type"] for r in records(home)][-1] == "intent"
+    kinds = [r["type"] for r in records(home)]
+    assert "intent" in kinds
+    assert "tool_result" not in kinds
     with holdfast("-c") as screen:
         screen.wait_for("run_command", "interrupted")
         screen.type("read README.md\r")
         screen.wait_for("The demo project.")
+
+
+def drafts(home: Path) -> list[dict[str, Any]]:
+    """What the drafts on the disk say, the last at the end."""
+    lines = [
+        one.read_bytes().splitlines() for one in home.rglob("*.jsonl") if "sessions" in str(one)
+    ]
+    found = [json.loads(line) for line in (lines[0] if lines else [])]
+    return [record for record in found if record["type"] == "draft"]
+
+
+def test_kill_9_while_typing_and_the_prompt_comes_back(holdfast: Open, home: Path) -> None:
+    typed = "read README.md and tell me"
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type(typed)
+        until = time.monotonic() + 20
+        while not drafts(home) or drafts(home)[-1]["prompt"] != typed:
+            assert time.monotonic() < until, drafts(home)
+            screen.read(0.05)
+        screen.kill()
+    with holdfast("-c") as screen:
+        screen.wait_for(typed)
+
+
+def test_kill_9_while_an_answer_comes_and_all_of_it_comes_back(
+    holdfast: Open, home: Path, script: Callable[[str], str]
+) -> None:
+    words = " ".join(f"word{number}" for number in range(90))
+    slow = script(f'[[turn]]\ntext = "{words}"\nfaults = [{{stall_s = 60, after = 200}}]\n')
+    with holdfast("--practice-script", slow) as screen:
+        screen.wait_for(READY)
+        screen.type("go\r")
+        screen.wait_for("word3")
+        screen.type("and then this\r")
+        screen.wait_for("and then this")
+        screen.type("half a thou")
+        until = time.monotonic() + 20
+        while not (
+            any("word3" in draft.get("answer", "") for draft in drafts(home))
+            and drafts(home)[-1]["prompt"] == "half a thou"
+        ):
+            assert time.monotonic() < until, drafts(home)
+            screen.read(0.05)
+        assert drafts(home)[-1]["queue"] == ["and then this"]
+        screen.kill()
+    with holdfast("-c") as screen:
+        screen.wait_for("word3", "The program ended here", "and then this", "half a thou")
+    (user,) = [record for record in records(home) if record["type"] == "user"]
+    assert user["text"] == "go"
 
 
 def test_esc_stops_a_command_and_the_session_goes_on(holdfast: Open, home: Path) -> None:
@@ -120,6 +173,43 @@ def test_signals_close_the_record_and_put_the_terminal_back(
     assert kinds[-1] == "interrupt"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+LEADER = """
+import fcntl, signal, subprocess, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sys.exit(subprocess.call(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("leader", [(), (sys.executable, "-c", LEADER)], ids=["error", "end"])
+def test_a_terminal_that_goes_away_ends_the_program(
+    work: Path, env: dict[str, str], home: Path, leader: tuple[str, ...]
+) -> None:
+    """No signal comes: reading fails where it is no controlling terminal, else it just ends."""
+    pid = work / "pid"
+    argv = [*leader, *HOLDFAST, "--practice", "-y"]
+    with Terminal(argv, cwd=work, env=env) as screen:
+        screen.wait_for(READY)
+        screen.type("run `echo $$ > pid; exec sleep 300`\r")
+        until = time.monotonic() + 20
+        while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+            screen.read(0.05)
+        screen.hang_up()
+        assert screen.process.wait(10) == 128 + signal.SIGHUP
+    kinds = [r["type"] for r in records(home)]
+    assert "tool_result" in kinds
+    assert kinds[-1] == "interrupt"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_terminal_that_goes_away_while_it_starts_ends_the_program(holdfast: Open) -> None:
+    with holdfast() as screen:
+        screen.wait_for("❯")
+        screen.hang_up()
+        assert screen.process.wait(10) > 0
 
 
 def test_a_narrow_terminal_works(holdfast: Open) -> None:

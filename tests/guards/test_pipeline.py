@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui.config import Guard
+from tui.guards.clamp import PLACEHOLDER, SUFFIX
 from tui.guards.pipeline import Guarded, GuardLimits, guard
 from tui.guards.receipt import Keep
 from tui.messages import Block, ToolOutput, text_of
@@ -172,15 +173,23 @@ async def test_O1_many_lines_are_clamped_and_the_whole_is_kept(spill: Path) -> N
 
 
 async def test_O11_other_blocks_stay_where_they_are(spill: Path) -> None:
-    image: Block = {"type": "image", "source": {}}
+    first: Block = {"type": "image", "source": {"data": "x" * 200_000}}
+    second: Block = {"type": "resource", "data": "y" * 90_000}
     blocks: list[Block] = [
-        image,
-        {"type": "text", "text": "x\n" * 3000},
-        image,
-        {"type": "text", "text": "y"},
+        first,
+        {"type": "text", "text": "x\n" * 3000, "cache_control": {"type": "ephemeral"}},
+        second,
+        {"type": "text", "text": "y", "citations": [1]},
     ]
-    guarded = await guard(ToolOutput(blocks), tool="x", keep="head", spill=spill, limits=LIMITS)
-    assert [b["type"] for b in guarded.content] == ["image", "text", "image", "text"]
+    output = ToolOutput(blocks, details={"exit_code": 1})
+    guarded = await guard(output, tool="x", keep="head", spill=spill, limits=LIMITS)
+    assert guarded.content[0] is first
+    assert guarded.content[2] is second
+    cut, later = guarded.content[1], guarded.content[3]
+    assert cut["text"].endswith(SUFFIX)
+    assert cut["cache_control"] == {"type": "ephemeral"}
+    assert later == {"type": "text", "text": PLACEHOLDER, "citations": [1]}
+    assert output.details == {"exit_code": 1}
 
 
 async def test_K_share_binds_in_a_small_window(spill: Path) -> None:

@@ -56,14 +56,13 @@ async def test_f12_switches_verbose_on_and_off() -> None:
         await until(pilot, lambda: world.agent.sent == ["/verbose on", "/verbose off"])
 
 
-async def test_model_shows_and_switches() -> None:
+async def test_model_switches_by_name() -> None:
     world = World()
     async with running(world) as (app, pilot):
-        await say(pilot, "/model")
-        assert MODEL in app.chat.notice.text
         await say(pilot, "/model claude-opus-5-5")
         await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
         assert app.chat.header.state.model == "claude-opus-5-5"
+        assert f"/model {MODEL} goes back" in app.chat.notice.text
 
 
 async def test_theme_switches_and_is_kept() -> None:

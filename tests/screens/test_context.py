@@ -17,13 +17,13 @@ from tests.screens.driving import NARROW, WIDE, app_of, items, session_open, unt
 from tests.screens.inspected import Inspected, worked
 from tests.support.fake_agent import FakeSession, World
 from tui.agent.events import ContextChanged, Event
-from tui.bridge import SessionChoice
 from tui.context.overlay import overlays_of, pins_of
 from tui.screens.context import ContextScreen
 from tui.screens.context_bulk import BulkMenu
 from tui.screens.context_item import ContextItemScreen
+from tui.services import SessionChoice
 from tui.widgets.conversation.items import ToolItem
-from tui.widgets.output_view import OutputView
+from tui.widgets.copy_pane import CopyPane
 
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
 RESULT = 4
@@ -118,16 +118,16 @@ async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         opened = pilot.app.screen
-        whole, sent = opened.query_one("#whole", OutputView), opened.query_one("#sent", OutputView)
-        await until(pilot, lambda: "error: at the end" in whole.text)
-        assert sent.text == "Output too large (468.8 KB)."
-        assert "468.8 KB → 3.0 KB" in text_of(opened, "#receipt")
+        whole, sent = (opened.query_one(name, CopyPane).view for name in ("#whole", "#sent"))
+        await until(pilot, lambda: "error: at the end" in whole.text())
+        assert sent.text() == "Output too large (468.8 KB)."
+        assert "469 KB → 3.0 KB" in text_of(opened, "#receipt")
         assert str(copy) in text_of(opened, "#receipt")
         await pilot.press("m")
         await until(pilot, lambda: agent.state_of(34) == "masked")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        masked = pilot.app.screen.query_one("#sent", OutputView).text
+        masked = pilot.app.screen.query_one("#sent", CopyPane).view.text()
         assert masked.startswith("[Masked by the person: run_command result")
 
 
@@ -137,8 +137,8 @@ async def test_a_full_copy_that_is_gone_is_said_to_be() -> None:
         await go_to(screen, len(screen.shown) - 2)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        whole = pilot.app.screen.query_one("#whole", OutputView)
-        await until(pilot, lambda: "Output too large" in whole.text)
+        whole = pilot.app.screen.query_one("#whole", CopyPane).view
+        await until(pilot, lambda: "Output too large" in whole.text())
 
 
 async def test_b_shows_the_effect_before_it_masks() -> None:
@@ -167,9 +167,9 @@ async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
     agent = worked()
     async with inspecting(agent) as (screen, pilot, _):
         await pilot.press("tab")
-        view = screen.query_one("#request", OutputView)
-        await until(pilot, lambda: "// system · block 1 of 1 · ◆ cache breakpoint" in view.text)
-        assert '"text": "You are a test.\\n' in view.text
+        view = screen.query_one("#request", CopyPane).view
+        await until(pilot, lambda: "// system · block 1 of 1 · ◆ cache breakpoint" in view.text())
+        assert '"text": "You are a test.\\n' in view.text()
         await pilot.press("escape")
         await until(pilot, lambda: screen.rows.has_focus)
         await pilot.press("escape")
@@ -259,8 +259,8 @@ def test_picture_of_an_item(snap_compare: Compare, size: tuple[int, int]) -> Non
         await go_to(screen, len(screen.shown) - 2)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        whole = pilot.app.screen.query_one("#whole", OutputView)
-        await until(pilot, lambda: "Output too large" in whole.text)
+        whole = pilot.app.screen.query_one("#whole", CopyPane).view
+        await until(pilot, lambda: "Output too large" in whole.text())
 
     shoot(snap_compare, worked("/nowhere/big.txt"), size, drive)
 
@@ -279,8 +279,8 @@ def test_picture_of_the_bulk_menu(snap_compare: Compare, size: tuple[int, int]) 
 def test_picture_of_the_request(snap_compare: Compare, size: tuple[int, int]) -> None:
     async def drive(screen: ContextScreen, pilot: Pilot[None]) -> None:
         await pilot.press("tab")
-        view = screen.query_one("#request", OutputView)
-        await until(pilot, lambda: "// system" in view.text and not view.following)
+        view = screen.query_one("#request", CopyPane).view
+        await until(pilot, lambda: "// system" in view.text() and not view.following)
         await until(pilot, lambda: view.scroll_offset.y == 0)
 
     shoot(snap_compare, worked(), size, drive)

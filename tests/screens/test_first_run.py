@@ -11,12 +11,13 @@ from textual.widgets import Input, OptionList, Static
 
 from tests.screens.driving import running, until
 from tests.support.fake_agent import World
-from tui.bridge import SessionChoice
+from tui.app import HoldfastApp
 from tui.errors import CredentialsError, StorageError
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
 from tui.screens.sessions import SessionsScreen
 from tui.screens.welcome import WelcomeScreen
 from tui.servers import LocalServer
+from tui.services import SessionChoice
 from tui.widgets.confirmation import Confirmation
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
@@ -145,12 +146,17 @@ async def test_30_enter_and_escape_do_not_trust() -> None:
             assert world.trust == [False]
 
 
+def browser(app: HoldfastApp) -> SessionsScreen:
+    assert isinstance(app.screen, SessionsScreen)
+    return app.screen
+
+
 async def test_the_browser_comes_first_when_it_was_asked_for() -> None:
     world = World()
     world.add_row("the one", hours=1)
     async with running(world, choice=None) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
-        await until(pilot, lambda: app.screen.query_one(OptionList).option_count == 1)
+        await until(pilot, lambda: bool(browser(app).shown))
         await pilot.press("enter")
         await until(pilot, lambda: world.chosen == [SessionChoice(world.rows[0].path)])
 
@@ -170,15 +176,15 @@ async def test_the_browser_filters_as_one_types() -> None:
     async with running(world) as (app, pilot):
         await pilot.press("f3")
         await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
-        listing = app.screen.query_one(OptionList)
-        await until(pilot, lambda: listing.option_count == 3)
+        screen = browser(app)
+        await until(pilot, lambda: len(screen.shown) == 3)
         await pilot.press("f", "i", "x", "space", "t", "y")
-        await until(pilot, lambda: listing.option_count == 1)
+        await until(pilot, lambda: len(screen.shown) == 1)
         await pilot.press("z")
-        await until(pilot, lambda: listing.option_count == 0)
+        await until(pilot, lambda: len(screen.shown) == 0)
         assert "No session matches" in str(app.screen.query_one("#empty").render())
         await pilot.press("escape")
-        await until(pilot, lambda: listing.option_count == 3)
+        await until(pilot, lambda: len(screen.shown) == 3)
         await pilot.press("down", "down", "up", "enter")
         await until(pilot, lambda: world.chosen[-1] == SessionChoice(world.rows[1].path))
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
-import pytest
+from textual.pilot import Pilot
 
 from tests.screens.driving import items, running, say, turn, until
 from tests.support.fake_agent import MODEL, Hold, World
 from tui.agent import events
 from tui.app import HoldfastApp
+from tui.screens.output_side import OutputSide
 from tui.widgets.conversation.items import ToolItem
-from tui.widgets.full_copy import pieces
 
 DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
 
@@ -41,7 +42,11 @@ async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) 
         assert badge(app) == "✂ 471 KB → 3.0 KB · full copy kept"
         app.bridge.presenter.open_output(items(app, ToolItem)[0])
         await until(pilot, lambda: "this is the full copy" in badge(app))
-        assert app.chat.output.text == copy.read_text().rstrip("\n")
+        side = app.chat.side
+        await until(pilot, lambda: bool(side.copy.view.file.size))
+        assert side.copy.view.text() == copy.read_text().rstrip("\n")
+        assert side.copy.display
+        assert not side.output.display
 
 
 async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> None:
@@ -51,8 +56,96 @@ async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> 
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         app.bridge.presenter.open_output(items(app, ToolItem)[0])
-        await until(pilot, lambda: "is gone" in badge(app))
+        await until(pilot, lambda: "the full copy is not there any more" in badge(app))
         assert app.chat.output.text == "the cut"
+
+
+async def opened(world: World, path: Path, pilot: Pilot[None], app: HoldfastApp) -> OutputSide:
+    """The pane with a cut output, focused."""
+    await say(pilot, "go")
+    await until(pilot, lambda: app.chat.status.state.turns == 1)
+    app.chat.output.focus()
+    await pilot.pause()
+    return app.chat.side
+
+
+def keys(app: HoldfastApp) -> str:
+    return str(app.chat.query_one("#output-keys").render())
+
+
+async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("".join(f"line {n}\n" for n in range(3000)))
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        assert keys(app).startswith("o open all  p pin  m mask  y copy")
+        await pilot.press("o")
+        await until(pilot, lambda: side.whole and side.copy.view.file.size > 0)
+        assert side.size.width == app.size.width
+        assert "this is the full copy" in badge(app)
+        assert side.copy.view.has_focus
+        await pilot.press("G")
+        assert side.copy.view.rows()[-1] == (len("".join(f"line {n}\n" for n in range(2999))), 0)
+        await pilot.press("escape")
+        await until(pilot, lambda: side.size.width < app.size.width)
+        assert side.whole
+
+
+async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("".join(f"line {n}\n" for n in range(3000)))
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("slash")
+        await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
+        await pilot.press(*"299", "enter")
+        await until(pilot, lambda: "1 of 13" in side.copy.said)  # 299, 1299, 2299, 2990 …
+        await pilot.press("n")
+        await until(pilot, lambda: "2 of 13" in side.copy.said)
+        await pilot.press("N", "N")
+        await until(pilot, lambda: "13 of 13 · from the end" in side.copy.said)
+        await pilot.press("escape")
+        await until(pilot, lambda: not side.copy.has_class("-search"))
+        assert side.display
+
+
+async def test_slash_searches_what_was_not_cut_too() -> None:
+    world = World()
+    done = events.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
+    world.scripts.append(turn(events.ToolStarted("t", "run_command", {}, "x"), done))
+    async with running(world) as (app, pilot):
+        side = await opened(world, Path(), pilot, app)
+        await pilot.press("slash", *"two", "enter")
+        await until(pilot, lambda: "1 of 1" in side.copy.said)
+
+
+async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("\x1b[31mred\x1b[0m\n")
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("y")
+        assert app.clipboard == "the cut"
+        await pilot.press("o")
+        await until(pilot, lambda: side.whole and side.copy.view.file.size > 0)
+        await pilot.press("y")
+        assert app.clipboard == "red"
+        assert "Copied 3 characters." in keys(app)
+
+
+async def test_a_pipe_in_the_place_of_the_copy_is_not_read(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    os.mkfifo(copy)
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("o")
+        await until(pilot, lambda: "is not a regular file" in badge(app))
+        assert not side.whole
+        assert side.output.text == "the cut"
 
 
 async def test_an_edit_shows_its_diff_and_no_badge() -> None:
@@ -64,21 +157,6 @@ async def test_an_edit_shows_its_diff_and_no_badge() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert app.chat.output.text == DIFF.rstrip("\n")
         assert not app.chat.query_one("#output-badge").display
-
-
-def test_the_middle_of_a_huge_copy_is_left_out_and_said(tmp_path: Path) -> None:
-    file = tmp_path / "huge.txt"
-    file.write_text("a" * 600 + "é" * 600 + "z" * 600)
-    text = "".join(pieces(file, most=1000))
-    assert text.startswith("a" * 500 + "\n… 1,400 bytes are not shown")
-    assert text.endswith("z" * 500)
-    assert "".join(pieces(file, most=10_000)) == file.read_text()
-
-
-def test_only_a_file_is_read(tmp_path: Path) -> None:
-    for path in (tmp_path, Path("/dev/zero"), tmp_path / "missing"):
-        with pytest.raises(OSError, match=r"."):
-            next(pieces(path))
 
 
 async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:

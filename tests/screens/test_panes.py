@@ -10,8 +10,9 @@ from textual.geometry import Offset
 from tests.screens.driving import NARROW, running, say
 from tests.support.fake_agent import World
 from tui.screens import layout
-from tui.screens.chat import LEFT_MIN, SIDE_MIN, ChatScreen
+from tui.screens.chat import ChatScreen
 from tui.screens.layout import Layout
+from tui.screens.panes import LEFT_MIN, SIDE_MIN
 
 
 def side(chat: ChatScreen) -> int:

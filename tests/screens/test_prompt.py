@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from textual import events as keys
 
-from tests.screens.driving import running, say, turn, until
+from tests.screens.driving import answer, running, say, session_open, turn, until
 from tests.support.fake_agent import Hold, World
 from tui.agent import events
+from tui.widgets.conversation.items import UserItem
+from tui.widgets.prompt import Prompt
 
 
 async def test_shift_enter_and_ctrl_j_make_new_lines() -> None:
@@ -156,3 +158,29 @@ async def test_what_is_typed_before_the_session_stands_is_sent_then() -> None:
     world = World()
     async with running(world, prompt="first") as (_, pilot):
         await until(pilot, lambda: world.agent.sent == ["first"])
+
+
+async def test_what_is_typed_in_one_go_elsewhere_reaches_the_prompt_whole() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        app.chat.add(UserItem("hello"))
+        app.chat.conversation.focus()
+        await pilot.pause()
+        for key, character in (("slash", "/"), ("p", "p"), ("i", "i"), ("n", "n")):
+            app.post_message(keys.Key(key, character))
+        await until(pilot, lambda: app.chat.prompt.text == "/pin")
+
+
+async def test_what_is_typed_while_a_prompt_is_taken_stays() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(hold, *answer("Yes.")))
+    async with running(world) as (app, pilot):
+        prompt = app.chat.prompt
+        prompt.focus()
+        prompt.insert("first")
+        prompt.post_message(Prompt.Submitted(prompt, prompt.value))
+        prompt.insert(" next")
+        await until(pilot, lambda: world.agent.sent == ["first"])
+        assert prompt.text == " next"
+        hold.release()

@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.screens.driving import answer, app_of, items, running, say, turn, until
 from tests.support.fake_agent import FakeSession, World, record
 from tui.app import HoldfastApp
-from tui.bridge import Agent, Opening, SessionChoice
 from tui.errors import SessionError
 from tui.paths import folders
 from tui.permissions.base import Approver
+from tui.services import Agent, Opening, SessionChoice
 from tui.session.session import Session
 from tui.widgets.conversation.items import (
     AssistantItem,

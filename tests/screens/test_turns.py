@@ -13,8 +13,10 @@ from tui.agent import events
 from tui.bridge import BURST
 from tui.errors import ProviderError
 from tui.messages import Usage
+from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
     AssistantItem,
+    AttemptItem,
     NoticeItem,
     ThinkingItem,
     ToolItem,
@@ -124,7 +126,9 @@ async def test_deltas_of_a_failed_attempt_are_taken_back() -> None:
         await until(pilot, lambda: not app.bridge.busy)
         assert [item.text for item in items(app, AssistantItem)] == ["whole"]
         assert items(app, ToolItem) == []
-        assert "rate limited · retry 1 of 3 in 4 s" in items(app, NoticeItem)[0].text
+        (failed,) = items(app, AttemptItem)
+        assert source(failed).startswith("attempt 1 failed: rate limited (429) · next after 4 s")
+        assert failed.text == "half an ans"
         assert not app.chat.retry.display
 
 

@@ -287,3 +287,35 @@ def test_any_damage_is_survived_and_whole_lines_are_kept(
     assert len(shown) == len(loaded.branch)
     if kind in {"cut", "shuffle"}:
         assert shown == {record.id for record in loaded.records}
+
+
+def test_B44_a_torn_line_that_took_a_records_id_does_not_push_it_to_a_side_branch(
+    path: Path,
+) -> None:
+    torn = line("b", "a", "the rest of a torn line, under another record's id")
+    loaded = load(path, HEADER + A + torn + B + C + D)
+    assert [f.code for f in loaded.findings] == ["B44"]
+    said = [r.data["content"][0]["text"] for r in loaded.branch]
+    assert said == ["a", "the rest of a torn line, under another record's id", "b", "c", "d"]
+    assert [r.id for r in loaded.branch][2:] == ["b", "c", "d"]
+
+
+def test_B44_who_stood_between_two_records_of_one_id_stays_below_the_first(path: Path) -> None:
+    again = line("b", "c", "b again")
+    loaded = load(path, HEADER + A + B + C + again + line("d", "b"))
+    said = [r.data["content"][0]["text"] for r in loaded.branch]
+    assert said == ["a", "b", "c", "b again", "d"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b'"\\ud800"', b"NaN", b"1e400", b"123456789012345678901234567890", b'"a\tb"', b"-0.0"],
+)
+def test_what_other_readers_of_json_differ_in_is_read_all_the_same(path: Path, odd: bytes) -> None:
+    whole = b'{"type":"note","id":"n","parent":"a","time":"' + TIME.encode() + b'","text":'
+    loaded = load(path, HEADER + A + whole + odd + b"}\n")
+    value = json.JSONDecoder(strict=False).decode(odd.decode())
+    found = loaded.branch[-1].data["text"]
+    assert loaded.branch[-1].id == "n"
+    assert repr(found) == repr(value) or found == value
+    assert not loaded.findings

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.provider import ScriptedProvider
-from tui.agent.agent import Agent, Parts
+from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.agent.limits import Limits
-from tui.clock import SystemClock
+from tui.agent.parts import Parts
+from tui.clock import Clock, SystemClock
 from tui.config import Config
 from tui.messages import text_block
 from tui.permissions.base import Answer, Approver, Call, Decision
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
-from tui.provider.base import ModelInfo
+from tui.provider.base import ModelInfo, Provider
 from tui.session.session import Session
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
@@ -35,7 +35,7 @@ class Yes(Approver):
 
 def make_agent(
     root: Path,
-    provider: ScriptedProvider,
+    provider: Provider,
     *,
     approver: Approver | None = None,
     session: Session | None = None,
@@ -43,10 +43,11 @@ def make_agent(
     config: Config | None = None,
     tools: Mapping[str, Tool[Any]] | None = None,
     model: ModelInfo | None = None,
+    clock: Clock | None = None,
     **parts: Any,
 ) -> Agent:
     """An agent in the folder `root`; `parts` are further fields of `Parts`."""
-    clock, workspace = SystemClock(), Workspace.at(root, ceiling="/")
+    clock, workspace = clock or SystemClock(), Workspace.at(root, ceiling="/")
     return Agent(
         Parts(
             session=session or Session.in_memory(root, clock=clock),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.events import Event
-from tui.bridge import AppServices, SessionChoice
+from tui.agent.preparing import Fit
 from tui.context import view
+from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.view import View
@@ -21,9 +23,12 @@ from tui.messages import Usage
 from tui.paths import folders
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
-from tui.screens.choices import SessionRow, Setup
+from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.servers import LocalServer
-from tui.session.records import Record
+from tui.services import AppServices, SessionChoice
+from tui.session.drafts import NOTHING, LeftBehind
+from tui.session.reader import read
+from tui.session.records import Finding, Header, Record
 
 MODEL = "claude-sonnet-5-5"
 
@@ -60,6 +65,9 @@ Step = Event | Ask | Hold | Burst | Exception
 Script = Sequence[Step]
 
 
+HEADER = Header("0199f3a2c1d", "2026-11-21T08:00:00.000Z", "/home/me/proj", "holdfast 1")
+
+
 @dataclass
 class FakeSession:
     """A session in memory."""
@@ -68,11 +76,34 @@ class FakeSession:
     path: Path | None = Path("/data/sessions/proj/0199f3a2c1d.jsonl")
     title: str = ""
     records: Sequence[Record] = ()
+    read_only: bool = False
+    lost: str = ""
+    findings: tuple[Finding, ...] = ()
+    header: Header = HEADER
+    problem: str = ""
+    left_behind: LeftBehind = NOTHING
+    drafts: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list[Any])
+
+    async def recheck(self) -> str:
+        return self.lost or self.problem
+
+    def append(self, type_: str, **data: Any) -> Record:
+        made = record(type_, len(self.records), **data)
+        self.records = [*self.records, made]
+        if type_ == "title":
+            self.title = str(data["title"])
+        return made
+
+    def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float:
+        self.drafts.append((prompt, tuple(queue), answer))
+        return 0.0
 
 
 @dataclass
 class FakeAgent:
-    """Plays one script per prompt. `sent`, `steered` and `answers` say what the screen did."""
+    """Plays one script per prompt. `sent`, `steered`, `answers`, `wishes` (what to do about a
+    wait), `went_on` and `repaired` say what the screen did; `needs`, `waits` and `rungs` what it
+    is told."""
 
     approver: Approver
     scripts: deque[Script]
@@ -86,6 +117,14 @@ class FakeAgent:
     steered: list[str] = field(default_factory=list[str])
     answers: list[Answer] = field(default_factory=list[Answer])
     closed: bool = False
+    needs: int = 82_100
+    waits: bool = False
+    went_on: int = 0
+    left: list[str] = field(default_factory=list[str])
+    again: list[str] = field(default_factory=list[str])
+    wishes: list[str] = field(default_factory=list[str])
+    rungs: tuple[Rung, ...] = ()
+    repaired: list[Rung] = field(default_factory=list[Rung])
     _task: asyncio.Task[None] | None = None
 
     async def start(self) -> list[Event]:
@@ -97,6 +136,10 @@ class FakeAgent:
     async def send(self, text: str) -> AsyncIterator[Event]:
         """The next script, framed by UserMessage and TurnFinished unless it holds its own end."""
         self.sent.append(text)
+        async for event in self._events(text):
+            yield event
+
+    async def _events(self, text: str) -> AsyncIterator[Event]:
         out: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
         self._task = asyncio.create_task(self._play(text, out))
         try:
@@ -108,7 +151,8 @@ class FakeAgent:
             self._task = None
 
     async def _play(self, text: str, out: asyncio.Queue[Event | Exception | None]) -> None:
-        script = self.scripts.popleft() if self.scripts else [events.UserMessage(text)]
+        first: Script = [events.UserMessage(text)] if text else []
+        script = self.scripts.popleft() if self.scripts else first
         ended = False
         try:
             for step in script:
@@ -146,6 +190,36 @@ class FakeAgent:
 
     def use_model(self, info: ModelInfo) -> None:
         self.model = info.id
+
+    def fits(self, info: ModelInfo) -> Fit:
+        return Fit(self.needs, info.window, self.needs <= info.window)
+
+    async def close_calls(self, ids: Collection[str]) -> None:
+        self.left.extend(ids)
+
+    async def go_on(self, again: Collection[str] = ()) -> AsyncIterator[Event]:
+        """Plays the next script."""
+        self.went_on += 1
+        self.again.extend(again)
+        async for event in self._events(""):
+            yield event
+
+    def retry_now(self) -> bool:
+        self.wishes.append("now")
+        return self.waits
+
+    def other_model(self) -> bool:
+        self.wishes.append("other")
+        return self.waits
+
+    def offers(self) -> tuple[Rung, ...]:
+        return self.rungs
+
+    async def repair(self, rung: Rung) -> Sequence[Event]:
+        """Takes that rung and those below it out of the offers."""
+        self.repaired.append(rung)
+        self.rungs = self.rungs[self.rungs.index(rung) + 1 :]
+        return [events.RepairApplied(({"code": "R13", "where": "messages", "action": rung},))]
 
     @property
     def ledger(self) -> Ledger:
@@ -194,6 +268,8 @@ class World:
         self.themes_saved: list[str] = []
         self.trust: list[bool] = []
         self.untrusted: tuple[str, ...] = ()
+        self.models: tuple[ModelRow, ...] = ()
+        self.rungs: tuple[Rung, ...] = ()
 
     @property
     def agent(self) -> FakeAgent:
@@ -201,12 +277,44 @@ class World:
         return self.agents[-1]
 
     def add_row(self, title: str, *, hours: float, messages: int = 12, state: str = "ok") -> None:
-        """An old session for the browser, `hours` old."""
+        """An old session for the browser, `hours` old, with a file of its own."""
         number = len(self.rows)
-        path = Path(f"/data/sessions/proj/{number}.jsonl")
         updated = self.clock.now() - timedelta(hours=hours)
-        row = SessionRow(f"0{number}f3a2", path, title, updated, messages, 3400 * messages, state)
+        id_ = f"{number:02}f3a2c1d0e9"
+        time = updated.isoformat().replace("+00:00", "Z")
+        head = Header(id_, time, str(self.workspace), "holdfast 1")
+        path = folders().sessions_of(self.workspace) / f"{updated:%Y%m%dT%H%M%SZ}-{id_}.jsonl"
+        lines = [head.to_line()]
+        parent = None
+        said = messages - (state == "interrupted" and messages % 2 == 0)
+        for count in range(said):
+            text = title if count == 0 else f"Part {count} of “{title}”, said at some length."
+            extra = {"model": MODEL} if count % 2 else {"text": text}
+            data = {"content": [{"type": "text", "text": text}], **extra}
+            type_ = "assistant" if count % 2 else "user"
+            made = Record(type_, f"{number:08x}{count:012x}", parent, time, data)
+            lines.append(made.to_line())
+            parent = made.id
+        if state == "needs_repair":
+            lines.append(b'{"type":"user","id":"torn\n')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(lines))
+        size = path.stat().st_size
+        row = SessionRow(id_, path, title, updated, said, size, state, str(self.workspace))
         self.rows.append(row)
+
+    def session_of(self, number: int) -> FakeSession:
+        """The session of a row, as it is read from its file."""
+        loaded = read(self.rows[number].path)
+        row = self.rows[number]
+        return FakeSession(
+            id=loaded.header.id,
+            path=row.path,
+            title=row.title,
+            records=loaded.branch,
+            findings=loaded.findings,
+            header=loaded.header,
+        )
 
     def services(self) -> AppServices:
         async def make_agent(choice: SessionChoice, approver: Approver) -> FakeAgent:
@@ -217,6 +325,7 @@ class World:
             agent = FakeAgent(
                 approver, self.scripts, session=session or FakeSession(), first=self.first
             )
+            agent.rungs = self.rungs
             self.agents.append(agent)
             return agent
 
@@ -233,7 +342,8 @@ class World:
             return self.servers
 
         async def model_info(name: str) -> ModelInfo:
-            return ModelInfo(name, 200_000, 64_000, "catalogue")
+            known = {row.name: row.window for row in self.models}
+            return ModelInfo(name, known.get(name, 200_000), 64_000, "catalogue")
 
         async def save_theme(name: str) -> None:
             self.themes_saved.append(name)
@@ -252,6 +362,7 @@ class World:
             model_info=model_info,
             save_theme=save_theme,
             decide_trust=decide_trust,
+            models=lambda: self.models,
             untrusted=self.untrusted,
             version="1.2.3",
         )

@@ -64,7 +64,13 @@ class Terminal:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.slave)
-        os.close(self.master)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """The terminal goes away, as when its window is closed; the program goes on."""
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())

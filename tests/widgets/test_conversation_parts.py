@@ -8,7 +8,13 @@ from rich.style import Style
 
 from tui.widgets.conversation import draw
 from tui.widgets.conversation.diff import draw_diff
-from tui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem, UserItem
+from tui.widgets.conversation.items import (
+    AssistantItem,
+    AttemptItem,
+    NoticeItem,
+    ToolItem,
+    UserItem,
+)
 from tui.widgets.conversation.style import RULES
 from tui.widgets.line_view.heights import Heights
 from tui.widgets.line_view.viewport import Viewport
@@ -247,4 +253,22 @@ def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
         "   │ timeout  30",
         "   │ boom",
         "   │ ✂ 471 KB → 3.0 KB · full copy: /p/full.txt",
+    ]
+
+
+def test_a_failed_attempt_is_a_line_that_unfolds_to_what_was_said() -> None:
+    item = AttemptItem(2, "overloaded", 2.4, "Try later.", 529, "req_7", 312, "Half an\nanswer")
+    head = "attempt 2 failed: overloaded (529) · next after 2 s · req_7 · 312 characters received"
+    assert shown(draw.draw(item, 120, STYLES)) == [f" ! {head} ▸"]
+    item.folded = False
+    assert shown(draw.draw(item, 120, STYLES)) == [
+        f" ! {head} ▾",
+        "   │ Try later.",
+        "   │ Half an",
+        "   │ answer",
+    ]
+    bare = AttemptItem(1, "network", 0.0)
+    assert not draw.foldable(bare)
+    assert shown(draw.draw(bare, 60, STYLES)) == [
+        " ! attempt 1 failed: no connection · next at once"
     ]

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tui.agent.agent import Agent, Parts
+from msgspec import structs
+
+from tui.agent.agent import Agent
 from tui.agent.limits import Limits
+from tui.agent.parts import Parts
 from tui.clock import Clock, SystemClock
 from tui.config import Config
 from tui.context import project_files, system_prompt
@@ -22,7 +25,7 @@ from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.retry import Retrying
+from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
@@ -37,7 +40,8 @@ class Launch:
     """Everything that decides what an agent is made of. `key` never shows in a repr.
 
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
-    what the person should be told first.
+    what the person should be told first; `boot` is a boot file named elsewhere, in the place of
+    the usual ones; `around` puts something around the model, beneath the retries: a drill.
     """
 
     workspace: Workspace
@@ -52,6 +56,9 @@ class Launch:
     limits: Limits = field(default_factory=Limits)
     max_wait_s: float | None = None
     notices: tuple[str, ...] = ()
+    boot: Path | None = None
+    one_turn: bool = False
+    around: Callable[[Provider, Clock], Provider] | None = None
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -61,8 +68,8 @@ class Launch:
         return PRACTICE if self.practice else self.config.model
 
 
-def make_provider(launch: Launch, clock: Clock) -> Provider:
-    """The model's side: the practice model, or the server behind retries.
+def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = None) -> Provider:
+    """The model's side: the practice model, or the server behind retries, which `control` ends.
 
     Raises UsageError for a broken practice script.
     """
@@ -83,7 +90,13 @@ def make_provider(launch: Launch, clock: Clock) -> Provider:
             stall_timeout_s=launch.config.retry.stall_timeout_s,
             context_window=launch.config.context_window,
         )
-    return Retrying(model, retry=launch.config.retry, clock=clock, max_wait_s=launch.max_wait_s)
+    if launch.around is not None:
+        model = launch.around(model, clock)
+    retry, most = launch.config.retry, launch.max_wait_s
+    short = most is not None and most * 1000 < retry.max_delay_ms  # longer waits are the agent's
+    return Retrying(
+        model, retry=retry, clock=clock, max_wait_s=most if short else None, control=control
+    )
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
@@ -104,12 +117,15 @@ def make_agent(
     *,
     clock: Clock | None = None,
     remember_always: Callable[[Rule], None] | None = None,
+    provider: Provider | None = None,
 ) -> Agent:
     """An agent that goes on with `session`, which it owns from now on.
 
+    It makes a `provider` of its own where none is given, and closes either.
+
     Raises UsageError for a rule or a script that cannot be read.
     """
-    clock = clock or SystemClock()
+    clock, control = clock or SystemClock(), RetryControl()
     permissions = launch.config.permissions
     policy = Policy.of(
         allow=permissions.allow,
@@ -118,7 +134,7 @@ def make_agent(
         auto_grant=permissions.auto_grant,
         private=(launch.folders.config, launch.folders.data),
     )
-    found = project_files.find(launch.workspace, launch.folders)
+    found = project_files.find(launch.workspace, launch.folders, boot=launch.boot)
     prompt = system_prompt.compose(
         launch.workspace,
         today=clock.now().astimezone().date(),
@@ -127,27 +143,36 @@ def make_agent(
         sources=found.sources,
         caps=launch.config.bootstrap,
     )
+    session.redact = launch.config.redact == "record"
     return Agent(
         Parts(
             session=session,
-            provider=make_provider(launch, clock),
+            provider=provider or make_provider(launch, clock),
             model=known_model(launch, launch.model),
             tools=builtin_tools(),
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,
             workspace=launch.workspace,
             system=prompt.blocks(),
-            config=launch.config,
+            config=launch.config if not launch.one_turn else _by_requests(launch.config),
             clock=clock,
             jobs=Jobs(clock),
+            fallbacks=launch.config.fallback_models,
+            control=control,
+            max_wait_s=launch.max_wait_s,
             limits=launch.limits,
             switches={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
             notices=(*launch.notices, *found.problems),
             layers=[(layer.name, layer.text) for layer in prompt.layers],
             cache=launch.folders.cache if session.path else None,
             kept=_kept(launch, session),
+            injected=prompt.injected,
         )
     )
+
+
+def _by_requests(config: Config) -> Config:
+    return structs.replace(config, prune=structs.replace(config.prune, unit="requests"))
 
 
 def _kept(launch: Launch, session: Session) -> Kept | None:

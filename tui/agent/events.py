@@ -13,7 +13,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from tui.errors import ErrorClass
+from tui.agent.context_events import (
+    CompactionDelta,
+    CompactionFinished,
+    CompactionStarted,
+    CompactionUndone,
+    ContextChanged,
+    ContextFiles,
+    ContextMeasured,
+    HandOff,
+    MemorySaved,
+    Pruned,
+    RepairApplied,
+)
+from tui.agent.request_events import (
+    Alive,
+    LoopStopped,
+    ModelSwitched,
+    Parked,
+    RecoveryStep,
+    RetryScheduled,
+)
 from tui.messages import Usage
 
 
@@ -140,54 +160,6 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryScheduled:
-    type: ClassVar[str] = "retry_scheduled"
-    attempt: int
-    max_attempts: int
-    delay_s: float
-    reason: str
-    status: int | None
-    error_class: ErrorClass
-
-
-@dataclass(frozen=True, slots=True)
-class ContextMeasured:
-    """The next request: `measured` came from the last usage, `estimated` is what changed since.
-
-    `parts` are estimates by kind: system, tools, memory, messages, results. `reserve` is the
-    output that the request asks for. `drift` is the share by which the last request was estimated
-    too large (below 0: too small), null before an answer. `forecast` is in how many turns like
-    the last ones `threshold`, a share of the window, is reached; null while unknown. `saved` is
-    the tokens that guards keep out.
-    """
-
-    type: ClassVar[str] = "context_measured"
-    tokens: int
-    measured: int
-    estimated: int
-    window: int
-    parts: dict[str, int]
-    window_source: str = "assumed"
-    reserve: int = 0
-    drift: float | None = None
-    forecast: int | None = None
-    saved: int = 0
-    threshold: float = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class ContextChanged:
-    """How records stand in the request was changed, from the next request on.
-
-    `changes` are `{"target", "view", "by", "reason"}` for overlays and `{"target", "pinned"}` for
-    pins; a target is the id of a record, and `call_id` stands beside it where it is a result.
-    """
-
-    type: ClassVar[str] = "context_changed"
-    changes: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TodosChanged:
     """`todos` are `{"text", "status"}`; status is pending, in_progress or completed."""
 
@@ -213,14 +185,6 @@ class StorageChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairApplied:
-    """`findings` are `{"code", "where", "action"}`."""
-
-    type: ClassVar[str] = "repair_applied"
-    findings: tuple[dict[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """A line for the person about what a directive or a command did."""
 
@@ -236,13 +200,17 @@ class Debug:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRaised:
-    """Something failed. `recoverable`: the session goes on and the prompt may be sent again."""
+    """Something failed. `recoverable`: the session goes on and the prompt may be sent again.
+
+    `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
+    """
 
     type: ClassVar[str] = "error"
     error_class: str
     message: str
     recoverable: bool
     hint: str = ""
+    offers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +236,21 @@ Event: TypeAlias = (
     | ToolOutputChunk
     | ToolFinished
     | RetryScheduled
+    | Parked
+    | ModelSwitched
+    | RecoveryStep
+    | LoopStopped
+    | Alive
     | ContextMeasured
     | ContextChanged
+    | Pruned
+    | MemorySaved
+    | CompactionStarted
+    | CompactionDelta
+    | CompactionFinished
+    | CompactionUndone
+    | HandOff
+    | ContextFiles
     | TodosChanged
     | QueueChanged
     | StorageChanged
@@ -280,7 +261,11 @@ Event: TypeAlias = (
     | TurnFinished
 )
 
-_RENAMED = {"error_class": "class"}
+_RENAMED: dict[tuple[str, str], str] = {
+    ("error", "error_class"): "class",
+    ("model_switched", "old"): "from",
+    ("model_switched", "new"): "to",
+}
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -288,6 +273,6 @@ def to_json(event: Event) -> dict[str, Any]:
     line: dict[str, Any] = {"type": event.type}
     for f in fields(event):
         value = getattr(event, f.name)
-        name = _RENAMED.get(f.name, f.name) if isinstance(event, ErrorRaised) else f.name
+        name = _RENAMED.get((event.type, f.name), f.name)
         line[name] = value.to_json() if isinstance(value, Usage) else value
     return line

@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from tui.agent import events
+from tui.agent.asking import Asking
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
+from tui.agent.repeating import MOST, Repeats
 from tui.config import Price
-from tui.context.ledger import Ledger
-from tui.errors import ProviderError
+from tui.errors import HoldfastError, ProviderError
 from tui.messages import Block, text_of, tool_calls
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    Provider,
-    Request,
-    RetryScheduled,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import Completed, Request
 
 
 @dataclass(slots=True)
@@ -36,99 +27,55 @@ class Turn:
     """One prompt's way through the model and the tools.
 
     `measured` tells how full the context is now; `prepare` makes the next request or raises
-    LimitReachedError; `take_queued` records what was typed meanwhile and says whether there was
-    any; `call_ids` are the ids of all calls of the session; `debug` shows a line while verbose is
-    on. After an interruption `partial_text` and `partial_thinking` hold what the model had said of
-    the answer that never came.
+    LimitReachedError; `mend` says of an error and the request that it met whether to go on with
+    another request, once it has done or waited for what makes that worthwhile; `room` whether it
+    could make room after an answer that the window cut short. `take_queued` records what was
+    typed meanwhile and says whether there was any; `call_ids` are the ids of all calls of the
+    session; `debug` shows a line while verbose is on.
     """
 
-    provider: Provider
+    asking: Asking
     recorder: Recorder
     dispatcher: Dispatcher
-    ledger: Ledger
     measured: Callable[[], Sequence[Event]]
     call_ids: set[str]
-    prepare: Callable[[], Request]
+    prepare: Callable[[], Awaitable[Request]]
+    mend: Callable[[ProviderError, Request], Awaitable[bool]]
+    room: Callable[[], Awaitable[bool]]
     take_queued: Callable[[], Awaitable[bool]]
     publish: Callable[[Event], None]
     debug: Callable[[str], None]
     prices: Mapping[str, Price]
     spent: Spent = field(default_factory=Spent)
-    partial_text: list[str] = field(default_factory=list[str])
-    partial_thinking: list[str] = field(default_factory=list[str])
+    _repeats: Repeats = field(default_factory=Repeats)
 
     async def run(self) -> None:
         """Go on until the model is done and nothing is queued."""
         while True:
-            request = self.prepare()
-            answer = await self._ask(request)
-            self.spent += Spent.on(answer.usage, self.prices.get(request.model))
+            answer = await self._answer()
+            self.spent += Spent.on(answer.usage, self.prices.get(self.asking.model))
             content = await self._record(answer)
             calls = tool_calls(content)
             if calls:
                 await self.dispatcher.run_all(calls)
-            self._stop_if_cut(answer, has_calls=bool(calls))
+                self._stop_if_going_round(calls)
+            cut = await self._stop_if_cut(answer, has_calls=bool(calls))
             for fact in self.measured():
                 self.publish(fact)
             queued = await self.take_queued()
-            if not calls and not queued and answer.stop_reason != "pause_turn":
+            if not calls and not queued and not cut and answer.stop_reason != "pause_turn":
                 return
 
-    async def _ask(self, request: Request) -> Completed:
-        """Send a request and publish what comes back, until the answer is complete."""
-        async with aclosing(self.provider.stream(request)) as parts:
-            async for part in parts:
-                match part:
-                    case AttemptStarted(attempt, model):
-                        self._forget_partial()
-                        self.publish(
-                            events.RequestSent(
-                                len(request.messages), self.ledger.tokens, model, attempt
-                            )
-                        )
-                    case TextDelta(text):
-                        self.partial_text.append(text)
-                        self.publish(events.TextDelta(text))
-                    case ThinkingDelta(text):
-                        self.partial_thinking.append(text)
-                        self.publish(events.ThinkingDelta(text))
-                    case ToolInputDelta(id_, name, json):
-                        self.publish(events.ToolInputDelta(id_, name, json))
-                    case RetryScheduled():
-                        self._retry(part)
-                    case Completed():
-                        self._forget_partial()
-                        return part
-                    case _:
-                        pass
-        raise ProviderError(
-            "stream_broken",
-            "The answer ended before it was complete.",
-            hint="Send the prompt again.",
-        )
-
-    def _retry(self, part: RetryScheduled) -> None:
-        self.recorder.append(
-            "retry",
-            attempt=part.attempt,
-            max_attempts=part.max_attempts,
-            delay_s=part.delay_s,
-            reason=part.reason,
-            status=part.status,
-            error_class=part.error_class,
-            text="".join(self.partial_text),
-        )
-        self._forget_partial()
-        self.publish(
-            events.RetryScheduled(
-                part.attempt,
-                part.max_attempts,
-                part.delay_s,
-                part.reason,
-                part.status,
-                part.error_class,
-            )
-        )
+    async def _answer(self) -> Completed:
+        """Ask until there is an answer, with other requests where that helps."""
+        while True:
+            request = await self.prepare()
+            try:
+                return await self.asking.ask(request)
+            except ProviderError as error:
+                if not await self.mend(error, request):
+                    raise
+            self.asking.forget()
 
     async def _record(self, answer: Completed) -> list[Block]:
         """Record the answer, then show it. Returns its content as recorded.
@@ -153,8 +100,11 @@ class Turn:
         self.debug(_described(answer))
         return content
 
-    def _stop_if_cut(self, answer: Completed, *, has_calls: bool) -> None:
-        """An answer that did not end by itself is said to be so, with the way on."""
+    async def _stop_if_cut(self, answer: Completed, *, has_calls: bool) -> bool:
+        """An answer that did not end by itself is said to be so, with the way on.
+
+        Returns whether the model is to go on with it.
+        """
         match answer.stop_reason:
             case "refusal":
                 raise ProviderError(
@@ -163,6 +113,8 @@ class Turn:
                     hint="Rephrase the prompt, or try another model with /model.",
                 )
             case "model_context_window_exceeded":
+                if await self.room():
+                    return True
                 raise ProviderError(
                     "context_overflow",
                     "The context window is full.",
@@ -174,10 +126,20 @@ class Turn:
                 )
             case _:
                 pass
+        return False
 
-    def _forget_partial(self) -> None:
-        self.partial_text.clear()
-        self.partial_thinking.clear()
+    def _stop_if_going_round(self, calls: Sequence[Block]) -> None:
+        """The loop breaker. Raises HoldfastError."""
+        records = self.recorder.session.records
+        call = self._repeats.see(calls, records[-4 * len(calls) - 64 :])
+        if call is None:
+            return
+        name = str(call.get("name"))
+        self.publish(events.LoopStopped(name, call["input"], MOST))
+        raise HoldfastError(
+            f"{name} was called {MOST} times with the same result, so the turn was stopped.",
+            hint="Say what to do differently, or /retry to let it go on.",
+        )
 
 
 def _described(answer: Completed) -> str:

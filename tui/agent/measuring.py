@@ -60,12 +60,23 @@ class Measuring:
         extra = [("think", think)] if think else []
         self.ledger.fixed([*self._layers, *extra], self._tools)
 
+    def offer(self, tools: Sequence[Mapping[str, Any]], think: str) -> None:
+        """Count other tools from now on."""
+        self._tools = tools
+        self.carry(think)
+
     def look(self, seen: View) -> None:
         """Take from a view how each record stands.
 
         What a resumed session masked or cut was so before its last answer was measured.
         """
-        self.ledger.stand(seen.states, seen.stands, seen.pinned, measured=not self._looked)
+        self.ledger.stand(
+            seen.states,
+            seen.stands,
+            seen.pinned,
+            summary=seen.summary.record if seen.summary else None,
+            measured=not self._looked,
+        )
         self._looked = True
 
     def facts(self, model: ModelInfo) -> tuple[ModelInfo, list[Event]]:
@@ -119,9 +130,10 @@ def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
     """The model with a window that holds what it has held already.
 
     Where more was measured than the window that was known, that was wrong: it is doubled until
-    it fits, and assumed. A window that the person configured stays.
+    it fits, and assumed. A window that the person or the server named stays: more than that is an
+    overflow that nobody told of (O30).
     """
-    if held <= model.window or model.source == "config":
+    if held <= model.window or model.source in {"config", "server"}:
         return model
     window = max(1, model.window)
     while window < held:

@@ -21,17 +21,22 @@ Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 
 @dataclass(slots=True)
 class Attempt:
-    """What an attempt came to. `context` is what its last request held (A31); `output` its end."""
+    """What an attempt came to. `context` is what its last request held (A31); `output` its end.
+
+    `prompted`: the task stands in the session's record, so that it can be gone on with.
+    """
 
     outcome: Outcome = "failed"
     error_class: str | None = None
     message: str = ""
     answer: str = ""
+    prompted: bool = False
     context: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     _tail: deque[str] = field(default_factory=deque[str])
     _kept: int = 0
+    _said: str = ""
 
     @property
     def output(self) -> str:
@@ -41,6 +46,9 @@ class Attempt:
     def see(self, event: Event) -> str:
         """Take note of an event. Returns what it adds to the log."""
         match event:
+            case events.UserMessage():
+                self.prompted = True
+                return ""
             case events.TextDelta(text):
                 pass
             case events.ToolStarted(name=name, label=label):
@@ -56,8 +64,13 @@ class Attempt:
             case events.ErrorRaised(kind, message, _, hint):
                 self.error_class, self.message = kind, message
                 text = f"\n» {kind}: {message} {hint}\n"
+            case events.Notice(text):
+                self._said = text
+                return ""
             case events.TurnFinished(outcome, usage, cost):
                 self.outcome, self.usage, self.cost_usd = outcome, usage, cost
+                if outcome == "limit":
+                    self.message = self.message or self._said
                 return ""
             case _:
                 return ""
@@ -74,14 +87,16 @@ class Attempt:
 async def attempt(
     agent: Agent, prompt: str, *, log: Path, publish: Callable[[Event], None]
 ) -> Attempt:
-    """Send a task to an agent. Its text is never read for directives (K33).
+    """Send a task to an agent; "" goes on where the last attempt of its session failed.
 
-    Raises StorageError when the log cannot be opened; one that fails later costs its rest.
+    The text is never read for directives (K33). Raises StorageError when the log cannot be
+    opened; one that fails later costs its rest.
     """
-    made = Attempt()
+    made = Attempt(prompted=not prompt)
+    turn = agent.send("", attached=prompt) if prompt else agent.go_on()
     with _opened(log) as file:
-        async with aclosing(agent.send("", attached=prompt)) as turn:
-            async for event in turn:
+        async with aclosing(turn) as told:
+            async for event in told:
                 _write(file, made.see(event))
                 publish(event)
     return made

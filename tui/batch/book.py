@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from tui.batch.isolation import Isolation
 from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, partial, recovered
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.clock import Clock, timestamp
-from tui.errors import UsageError
+from tui.errors import StorageError, UsageError
 from tui.files import read_small, replace_file
 
 FILE_MAX: Final = 10_000_000
@@ -39,6 +39,7 @@ class Book:
     state: RunState
     clock: Clock
     say: Callable[[str], None]
+    _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def opened(
@@ -88,6 +89,11 @@ class Book:
     def task(self, index: int) -> TaskState:
         return self.state.tasks[index]
 
+    def next_index(self, skipped: Collection[int]) -> int | None:
+        """The first task that is to be done, in the order of the file; None when none is left."""
+        wanted = (t.index for t in self.state.tasks if t.status in _TO_DO)
+        return next((index for index in wanted if index not in skipped), None)
+
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
@@ -101,14 +107,22 @@ class Book:
     async def save(self, task: TaskState) -> TaskState:
         """Take over how a task stands. Raises StorageError; it then stands in memory only."""
         self.note(task)
-        await asyncio.to_thread(self.folder.save, self.state)
+        async with self._saving:
+            await asyncio.to_thread(self.folder.save, self.state)
         return task
 
     async def rest(self, task: TaskState) -> TaskState:
         """Take over how a task came to rest, and set its checkbox."""
         await self.save(task)
-        await asyncio.to_thread(self._mark, task)
+        async with self._saving:
+            await asyncio.to_thread(self._mark, task)
         return task
+
+    async def take_up_failed(self) -> None:
+        """Make every failed task pending again."""
+        for task in self.state.tasks:
+            if task.status == "failed":
+                await self.rest(replace(task, status="pending", attempts=0))
 
     async def edit(self, data: bytes, *, running: int | None) -> None:
         """Take over a task file that was edited on the screen (A2).
@@ -124,8 +138,14 @@ class Book:
                 "Only tasks behind the running one can be edited.", hint="Pause the run first."
             )
         self.state = edited(self.state, file)
-        await asyncio.to_thread(replace_file, self.task_file, data)
-        await asyncio.to_thread(self.folder.save, self.state)
+        async with self._saving:
+            try:
+                await asyncio.to_thread(replace_file, self.task_file, data)
+            except OSError as error:
+                raise StorageError(
+                    f"{self.task_file.name} could not be saved: {error.strerror or error}."
+                ) from error
+            await asyncio.to_thread(self.folder.save, self.state)
 
     def label(self, task: TaskState) -> str:
         """What an attempt is called where it is kept."""

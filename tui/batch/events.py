@@ -81,7 +81,8 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run is over. `reason` says why tasks are left, "" where none is."""
+    """The run is over. `reason` says why tasks are left, "" where none is; `tasks` are as in
+    `run --status --json`."""
 
     type: ClassVar[str] = "run_finished"
     counts: dict[Status, int]
@@ -89,6 +90,7 @@ class RunFinished:
     reason: str = ""
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
+    tasks: tuple[dict[str, Any], ...] = ()
 
 
 BatchEvent: TypeAlias = (

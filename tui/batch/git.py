@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,11 +20,12 @@ from typing import Final
 
 from tui.batch.isolation import IsolationError
 from tui.errors import UsageError
+from tui.secrets import child_environment
 from tui.workspace import PRIVATE_DIR
 
-RUNNING: Final = "refs/holdfast/running"
-"""Where a task began, for as long as it runs: what a killed run is put back to."""
-_EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+RUNNING: Final = "refs/worktree/holdfast/running"
+"""Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
+alone: another one of the same repository may have a run of its own."""
 _BETWEEN: Final = (
     "diff-tree",
     "-r",
@@ -42,6 +44,13 @@ _BUSY: Final = {
 }
 _NAMED: Final = 5
 """Changed files that a refusal names."""
+_LOCK_TRIES: Final = 20
+_LOCK_WAIT_S: Final = 0.25
+_PLACES: Final = re.compile(
+    r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
+)
+"""The variables that would lead git elsewhere than to the folder it is called in."""
+_NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 
 
 @dataclass(slots=True)
@@ -64,7 +73,7 @@ class GitIsolation:
         try:
             top = _git(target, "rev-parse", "--show-toplevel").rstrip("\n")
             git_dir = _git(target, "rev-parse", "--absolute-git-dir").rstrip("\n")
-        except (IsolationError, FileNotFoundError):
+        except IsolationError:
             return None
         root = Path(top)
         out = (target / PRIVATE_DIR, task_file)
@@ -106,6 +115,11 @@ class GitIsolation:
         self._branch = self._current_branch()
         return self.undo(label)
 
+    def finish(self) -> None:
+        """The outcome is saved: nothing is to be recovered."""
+        self._run("update-ref", "-d", RUNNING)
+        self._base = ""
+
     def keep(self, message: str) -> str:
         """The task is done: one commit on the branch. Returns its id, "" if nothing changed.
 
@@ -116,16 +130,14 @@ class GitIsolation:
         head = self._head()
         paths = self._paths(head)
         if not paths:
-            self._end()
             return ""
         if not self._is_one_commit(head):
             tree = self._tree(paths)
             parents = ("-p", self._base) if self._base else ()
-            commit = self._run("commit-tree", tree, *parents, "-F", "-", stdin=message).strip()
+            commit = self._commit(tree, *parents, "-F", "-", stdin=message)
             self._run("update-ref", "-m", "holdfast: task", "HEAD", commit, head)
             self._index(paths)
             head = commit
-        self._end()
         return head
 
     def undo(self, label: str) -> str:
@@ -139,22 +151,22 @@ class GitIsolation:
         paths = self._paths(head)
         ref = f"refs/holdfast/{_ref_name(label)}"
         if not paths and head == self._base:
-            self._end()
+            self.finish()
             return ""
         tree = self._tree(paths)
         parents = ("-p", head) if head else ()
-        kept = self._run("commit-tree", tree, *parents, "-m", f"holdfast: {label}").strip()
+        kept = self._commit(tree, *parents, "-m", f"holdfast: {label}")
         self._run("update-ref", ref, kept)
         if head != self._base:
             self._run("update-ref", "-m", "holdfast: task undone", "HEAD", self._base, head)
         self._restore(paths)
-        self._end()
+        self.finish()
         return ref
 
     def _restore(self, paths: Sequence[str]) -> None:
         """The paths as they were in the base, in the work tree and in the index."""
-        listed = self._run("ls-tree", "-r", "-z", "--name-only", self._base or _EMPTY_TREE)
-        known = set(listed.split("\0"))
+        listed = self._run("ls-tree", "-r", "-z", self._base or self._empty_tree())
+        known = {entry.partition("\t")[2]: entry for entry in listed.split("\0") if entry}
         new = [path for path in paths if path not in known]
         for path in new:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -167,22 +179,16 @@ class GitIsolation:
                 except OSError:
                     break
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
-        if old := [path for path in paths if path in known]:
-            self._run(
-                "--literal-pathspecs",
-                "checkout",
-                "-q",
-                self._base,
-                "--pathspec-from-file=-",
-                "--pathspec-file-nul",
-                stdin=_listed(old),
-            )
+        old = [path for path in paths if path in known]
+        entries = _listed(known[path] for path in old)
+        self._run("update-index", "-z", "--index-info", stdin=entries)
+        self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=_listed(old))
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
         found = self._changed()
         if head != self._base:
-            listed = self._run(*_BETWEEN, self._base or _EMPTY_TREE, head)
+            listed = self._run(*_BETWEEN, self._base or self._empty_tree(), head)
             found |= {path for path in listed.split("\0") if path and self._counts(path)}
         return sorted(found)
 
@@ -250,31 +256,57 @@ class GitIsolation:
             return self._run("rev-parse", "--verify", "-q", "HEAD").strip()
         return ""
 
-    def _end(self) -> None:
-        self._run("update-ref", "-d", RUNNING)
-        self._base = ""
+    def _empty_tree(self) -> str:
+        """The id of the tree of nothing, which is another one with each kind of hash."""
+        return self._run("hash-object", "-t", "tree", "--stdin").strip()
+
+    def _commit(self, *args: str, stdin: str = "") -> str:
+        """Make a commit object, as the person whom git knows, or as nobody. Returns its id."""
+        env = {
+            f"GIT_{who}_{what}": value
+            for who in ("AUTHOR", "COMMITTER")
+            for what, value in _NOBODY.items()
+        }
+        with suppress(IsolationError):
+            self._run("var", "GIT_AUTHOR_IDENT")
+            self._run("var", "GIT_COMMITTER_IDENT")
+            env = {}
+        return self._run("commit-tree", *args, stdin=stdin, env=env).strip()
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
         return _git(self.top, *args, stdin=stdin, env=env)
 
 
 def _git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-    """What git prints. File names keep odd bytes. Raises IsolationError with git's own words."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    """What git prints. File names keep odd bytes. Raises IsolationError with git's own words.
+
+    Another git at work in the repository is waited for. The person's hooks do not run: they are
+    for the person's own commits and checkouts.
+    """
+    clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
     clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
-    identity = ("-c", "user.useConfigOnly=false")
-    done = subprocess.run(
-        ["git", *identity, *args],
-        cwd=where,
-        input=os.fsencode(stdin),
-        capture_output=True,
-        env=clean,
-        check=False,
-    )
-    if done.returncode:
+    settings = ("-c", "user.useConfigOnly=false", "-c", f"core.hooksPath={os.devnull}")
+    said = ""
+    for _ in range(_LOCK_TRIES):
+        try:
+            done = subprocess.run(
+                ["git", *settings, *args],
+                cwd=where,
+                input=os.fsencode(stdin),
+                capture_output=True,
+                env=clean,
+                check=False,
+            )
+        except OSError as error:
+            raise IsolationError(f"git cannot be run: {error.strerror or error}.") from error
+        if not done.returncode:
+            return os.fsdecode(done.stdout)
         said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
-        raise IsolationError(f"git {args[0]} failed: {said.splitlines()[-1]}")
-    return os.fsdecode(done.stdout)
+        if ".lock': File exists" not in said:
+            break
+        time.sleep(_LOCK_WAIT_S)
+    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
+    raise IsolationError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
 
 
 def _is_file(path: Path) -> bool:

@@ -14,8 +14,9 @@ class IsolationError(HoldfastError):
 class Isolation(Protocol):
     """Keeps the files of one task apart from those of the next. Blocks; used in a thread.
 
-    `begin`, then either `keep` or `undo`, for every attempt. `recover` once at the start of a
-    run, for what a killed one left behind.
+    `begin`, then either `keep` or `undo`, for every attempt, and `finish` once the outcome is
+    saved. `recover` at the start of a run, for what a killed one left behind: until `finish`
+    even a kept task can be undone, as nobody knows of it.
     """
 
     @property
@@ -35,6 +36,10 @@ class Isolation(Protocol):
 
     def undo(self, label: str, /) -> str:
         """Put the files back. Returns where the attempt can be looked at, "" for nowhere."""
+        ...
+
+    def finish(self) -> None:
+        """The outcome of the task is saved: it is never undone any more."""
         ...
 
     def recover(self, label: str, /) -> str:
@@ -58,6 +63,9 @@ class NoIsolation:
 
     def undo(self, _: str, /) -> str:
         return ""
+
+    def finish(self) -> None:
+        pass
 
     def recover(self, _: str, /) -> str:
         return ""

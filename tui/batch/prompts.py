@@ -14,10 +14,6 @@ SUMMARY: Final = (
     " state. Be specific about file paths and function names."
 )
 NO_SUMMARY: Final = "(compaction summary unavailable)"
-GO_ON: Final = (
-    "The last request failed ({reason}) and is repeated. What was done so far stands: go on with"
-    " the task where it stopped."
-)
 HINT: Final = "A PREVIOUS ATTEMPT FAILED: {reason}\nITS CHANGES WERE UNDONE. HINT: {hint}\n\n{task}"
 OVERFLOWED: Final = (
     "the previous attempt filled the context window; take smaller steps and read less at once"

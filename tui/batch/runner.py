@@ -19,8 +19,9 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from tui.agent.agent import Agent
@@ -39,15 +40,17 @@ from tui.batch.events import (
     TaskStarted,
     Waiting,
 )
+from tui.batch.failure import answer_to, class_of
 from tui.batch.group import GroupSession
 from tui.batch.isolation import Isolation, IsolationError
 from tui.batch.state import RunFolder, RunState, TaskState, partial
+from tui.batch.stops import Stops, cost_reached
 from tui.clock import Clock, timestamp
 from tui.config import Batch
-from tui.errors import ErrorClass, HoldfastError
+from tui.errors import HoldfastError
 from tui.messages import Usage
 from tui.provider.base import ModelInfo
-from tui.provider.classes import TASK_CLASS, TaskClass
+from tui.provider.classes import TaskClass
 
 log = logging.getLogger(__name__)
 
@@ -55,27 +58,18 @@ _SUBJECT_MAX = 72
 
 
 @dataclass(frozen=True, slots=True)
-class Stops:
-    """What ends a run early; None is no bound."""
-
-    cost_usd: float | None = None
-    failures_in_a_row: int | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Setup:
     """What a run is made of. `task_file` and `target` are real paths.
 
     `open_agent` makes an agent on a new session that asks the named model; `ask` puts one
-    question to the small model and returns its answer, or raises HoldfastError.
+    question to the small model and returns its answer with what it cost, or raises HoldfastError.
     """
 
     task_file: Path
     target: Path
     isolation: Isolation
     open_agent: Callable[[str], Awaitable[Agent]]
-    ask: Callable[[str], Awaitable[str]]
+    ask: Callable[[str], Awaitable[Attempt]]
     model_info: Callable[[str], ModelInfo]
     models: Models
     clock: Clock
@@ -101,9 +95,12 @@ class Runner:
         self._stopping = asyncio.Event()
         self._pausing = False
         self._skipped: set[int] = set()
+        self._again = False
         self._failures = 0
         self._fatal = ""
         self._began = 0.0
+        self.fatal_class: str | None = None
+        """The class of the error that ended the run, if one did."""
 
     async def run(self) -> RunState:
         """Work through the file; returns how every task stands. Goes on with an earlier run.
@@ -117,6 +114,8 @@ class Runner:
             self._book = book = await Book.opened(
                 setup.task_file, self._folder, setup.isolation, clock=setup.clock, say=self._say
             )
+            if self._again:
+                await book.take_up_failed()
             done = book.state.counts().get("completed", 0)
             setup.publish(
                 RunStarted(
@@ -143,6 +142,7 @@ class Runner:
                 self._why_stop(book),
                 usage.to_json(),
                 book.spent_usd,
+                tuple(msgspec.to_builtins(task) for task in book.state.tasks),
             )
         )
         return book.state
@@ -158,16 +158,52 @@ class Runner:
         if self._group.agent is not None:
             self._group.agent.cancel()
 
-    def pause(self) -> None:
-        """End the run after the task that is running."""
-        self._pausing = True
+    def pause(self, wanted: bool = True) -> None:
+        """End the run after the task that is running; not `wanted` takes that back."""
+        self._pausing = wanted
+
+    @property
+    def pausing(self) -> bool:
+        """Whether the run ends after the task that is running."""
+        return self._pausing
 
     def skip(self, index: int) -> None:
         """Leave out a task that has not begun; it stays pending for the next run."""
         self._skipped.add(index)
 
+    @property
+    def reason(self) -> str:
+        """Why the run ended before all was done; "" where it did not."""
+        return self._why_stop(self._book) if self._book else ""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.is_set()
+
+    @property
+    def spent_usd(self) -> float:
+        """What the run has cost so far, as far as it is known."""
+        tasks = self._book.state.tasks if self._book else ()
+        return sum(task.cost_usd or 0.0 for task in tasks)
+
+    def take_up_failed(self) -> None:
+        """Run the failed tasks of the earlier run again. To be said before `run`."""
+        self._again = True
+
+    @property
+    def skipped(self) -> frozenset[int]:
+        """The tasks that are left out of this run."""
+        return frozenset(self._skipped)
+
+    @property
+    def running(self) -> int | None:
+        """The task that is being worked on."""
+        return self._running
+
     async def redo(self, index: int) -> None:
-        """Make a failed task pending: it is run when its turn comes, in this run or the next."""
+        """Take a failed or left out task up again: it is run when its turn comes."""
+        self._skipped.discard(index)
         if self._book and self._book.task(index).status == "failed":
             await self._book.rest(replace(self._book.task(index), status="pending", attempts=0))
 
@@ -178,30 +214,33 @@ class Runner:
 
     async def _work(self, book: Book) -> None:
         """Run what is to be run, in the order of the file."""
-        index = 0
-        while index < len(book.state.tasks) and not self._why_stop(book):
-            if book.task(index).status in {"pending", "interrupted"} and index not in self._skipped:
-                self._running = index
+        while not self._why_stop(book):
+            index = book.next_index(self._skipped)
+            if index is None:
+                return
+            self._running = index
+            try:
                 await self._task(book, book.task(index))
+            finally:
                 self._running = None
-            index += 1
 
     def _why_stop(self, book: Book) -> str:
         """Why the run goes no further now; "" where it does, or nothing is left."""
-        stops, elapsed = self._setup.stops, self._setup.clock.monotonic() - self._began
         if self._stopping.is_set():
             return "interrupted"
         if self._fatal or not book.left:
             return self._fatal
-        if self._pausing:
-            return "paused"
-        if stops.cost_usd is not None and (book.spent_usd or 0.0) >= stops.cost_usd:
-            return f"the limit of ${stops.cost_usd:.2f} is reached"
-        if stops.failures_in_a_row is not None and self._failures >= stops.failures_in_a_row:
-            return f"{self._failures} tasks failed in a row"
-        if stops.seconds is not None and elapsed >= stops.seconds:
-            return f"the limit of {stops.seconds / 60:.0f} minutes is reached"
-        return ""
+        if book.next_index(self._skipped) is None:
+            return "what is left was skipped"
+        return "paused" if self._pausing else self._bound(book)
+
+    def _bound(self, book: Book) -> str:
+        """Which of the person's bounds is reached; "" for none."""
+        return self._setup.stops.reached(
+            spent_usd=book.spent_usd,
+            failures=self._failures,
+            elapsed_s=self._setup.clock.monotonic() - self._began,
+        )
 
     async def _task(self, book: Book, task: TaskState) -> None:
         """Attempt one task until it is done, given up or interrupted."""
@@ -222,14 +261,17 @@ class Runner:
             task = book.note(_counted(task, made))
             if made.outcome == "done":
                 return await self._completed(book, task, made, began)
-            if self._stopping.is_set():
+            if made.outcome == "limit" and (most := self._setup.stops.cost_usd) is not None:
+                self._fatal = cost_reached(most) if (book.spent_usd or 0.0) >= 0.99 * most else ""
+            if self._cut_short(book):
                 return await self._interrupted(book, task, made, began)
-            again = await self._next_prompt(book, task, made, seen)
-            if again is None:
+            again = await self._next_prompt(book, task, prompt, made, seen)
+            task = book.task(task.index)
+            if again is None and not self._stopping.is_set():
                 return await self._failed(book, task, made.message, began)
-            prompt, task = again, book.task(task.index)
-            if not await self._wait(task, made):
+            if again is None or not await self._wait(task, made) or self._cut_short(book):
                 return await self._interrupted(book, task, made, began)
+            prompt = again
 
     async def _begin_attempt(self, book: Book, task: TaskState) -> TaskState:
         """Save that an attempt runs, on the group's session."""
@@ -261,41 +303,64 @@ class Runner:
         path = self._setup.target / (task.log or "")
         return await self._group.attempt(prompt, log=path, publish=self._publisher(task))
 
+    def _cut_short(self, book: Book) -> bool:
+        """Whether a task that is not done must end here: it is taken up again in the next run."""
+        return self._stopping.is_set() or bool(self._fatal or self._bound(book))
+
     async def _next_prompt(
-        self, book: Book, task: TaskState, made: Attempt, seen: set[TaskClass]
+        self, book: Book, task: TaskState, prompt: str, made: Attempt, seen: set[TaskClass]
     ) -> str | None:
-        """What the next attempt is told; None when there is none. `seen`: classes met before."""
-        kind = TASK_CLASS.get(cast("ErrorClass", made.error_class), "unknown")
-        known, reason = kind in seen, made.message or f"the turn ended as {made.outcome}"
+        """What the next attempt is told, "" to go on without a word; None when there is none.
+
+        `prompt` is what this one was told, `seen` the classes met before.
+        """
+        kind, reason = class_of(made), made.message or f"the turn ended as {made.outcome}"
+        last = task.attempts >= self._setup.batch.attempts
+        answer = answer_to(kind, met_before=kind in seen, last=last)
         seen.add(kind)
-        if kind == "auth":
-            self._fatal = reason
-        spent = task.attempts >= self._setup.batch.attempts or made.outcome == "limit"
-        if kind == "auth" or spent or (known and kind in {"timeout", "context_overflow"}):
-            return None
-        self._swap(made.error_class or "")
-        if kind == "context_overflow":
-            summary = await self._summarise(book, task)
-            note = f"{summary}\n\nNOTE: {prompts.OVERFLOWED}"
-            return prompts.first(task.task, summary=note)
-        if kind == "unknown":
-            return await self._begun_afresh(book, task, made, reason)
-        return prompts.GO_ON.format(reason=reason)
+        match answer:
+            case "give_up":
+                return None
+            case "stop_run":
+                self._fatal, self.fatal_class = reason, made.error_class
+                return None
+            case "analyse":
+                return await self._begun_afresh(book, task, made, reason)
+            case "summarise":
+                summary = await self._summarise(book, task)
+                note = f"{summary}\n\nNOTE: {prompts.OVERFLOWED}"
+                return prompts.first(task.task, summary=note)
+            case "go_on":
+                self._swap(made.error_class or kind)
+                return "" if made.prompted else prompt
 
     async def _begun_afresh(
         self, book: Book, task: TaskState, made: Attempt, reason: str
     ) -> str | None:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
+        asking = asyncio.ensure_future(
+            self._setup.ask(prompts.question(task.task, reason, made.output))
+        )
+        await self._or_stopped(asking)
         try:
-            answer = await self._setup.ask(prompts.question(task.task, reason, made.output))
-            found = prompts.read_analysis(answer)
+            made_of_it = await asking
         except HoldfastError as error:
             log.warning("the failure of task %d was not analysed: %s", task.index + 1, error)
+            self._say(f"  The failure could not be analysed: {error.message}")
             return None
+        except asyncio.CancelledError:
+            if self._stopping.is_set():
+                return None
+            raise
+        book.note(_counted(task, made_of_it, keep_class=True))
+        found = prompts.read_analysis(made_of_it.answer)
         if not found.retry:
+            self._say(f"  no retry: {found.reason or 'another attempt would fail as well'}")
             return None
         await self._undo(book, task)
         await self._group.leave()
+        if self._fatal:
+            return None
         await asyncio.to_thread(self._setup.isolation.begin)
         return prompts.HINT.format(
             reason=found.reason or reason, hint=found.hint or "none", task=task.task
@@ -313,12 +378,19 @@ class Runner:
         seconds = wait_s(task.attempts, made.error_class or "unknown", self._setup.rng)
         self._say(wait_line(seconds))
         self._setup.publish(Waiting(task.index, seconds, made.message))
-        sleeping = asyncio.ensure_future(self._setup.clock.sleep(seconds))
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait({sleeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for waiting in (sleeping, stopping):
-            waiting.cancel()
+        await self._or_stopped(asyncio.ensure_future(self._setup.clock.sleep(seconds)))
         return not self._stopping.is_set()
+
+    async def _or_stopped(self, work: asyncio.Future[Any]) -> None:
+        """Wait for something, or until the run is stopped; it is then cancelled."""
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
 
     async def _completed(self, book: Book, task: TaskState, made: Attempt, began: float) -> None:
         try:
@@ -327,6 +399,7 @@ class Runner:
             self._fatal = str(error)
             task = replace(task, status="failed", error_class="unknown")
             await self._rest(book, task, str(error), began)
+            await self._group.leave()
             return
         self._failures = 0
         self._models = self._models.restored()
@@ -363,7 +436,10 @@ class Runner:
 
     async def _rest(self, book: Book, task: TaskState, message: str, began: float) -> None:
         """Save how a task came to rest, then announce it."""
+        seconds = self._setup.clock.monotonic() - began
+        task = replace(task, message=message or None, seconds=round(seconds, 3))
         await book.rest(task)
+        await asyncio.to_thread(self._setup.isolation.finish)
         self._setup.publish(
             TaskFinished(
                 task.index,
@@ -372,7 +448,7 @@ class Runner:
                 task.attempts,
                 task.error_class,
                 message,
-                self._setup.clock.monotonic() - began,
+                seconds,
                 task.usage,
                 task.cost_usd,
             )
@@ -392,8 +468,7 @@ class Runner:
             return prompts.NO_SUMMARY
         path = self._folder.path / "logs" / f"{task.index + 1:03}-summary.log"
         summary, made = await self._group.summarise(log=path, publish=self._publisher(task))
-        stands = book.task(task.index)
-        await book.save(replace(_counted(stands, made), error_class=stands.error_class))
+        await book.save(_counted(book.task(task.index), made, keep_class=True))
         return summary
 
     def _publisher(self, task: TaskState) -> Callable[[Event], None]:
@@ -403,14 +478,15 @@ class Runner:
         self._setup.publish(Said(text))
 
 
-def _counted(task: TaskState, made: Attempt) -> TaskState:
-    """The task with what an attempt used."""
+def _counted(task: TaskState, made: Attempt, *, keep_class: bool = False) -> TaskState:
+    """The task with what an attempt, or a question beside it, used."""
     known = task.cost_usd is not None and made.cost_usd is not None
     changes: dict[str, Any] = {
         "usage": (Usage.from_json(task.usage) + made.usage).to_json(),
         "cost_usd": (task.cost_usd or 0.0) + (made.cost_usd or 0.0) if known else None,
-        "error_class": None if made.outcome == "done" else made.error_class or "unknown",
     }
+    if not keep_class:
+        changes["error_class"] = None if made.outcome == "done" else made.error_class or "unknown"
     return replace(task, **changes)
 
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from tui.batch.taskfile import TaskFile
 from tui.errors import StorageError, UsageError
 from tui.files import read_small, replace_file
+from tui.private import private_dir
 from tui.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
@@ -31,7 +32,10 @@ _STATE_MAX: Final = 64_000_000
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
-    """One task as INTERFACE shows it. `index` counts from 0; times are ISO 8601."""
+    """One task as INTERFACE shows it. `index` counts from 0; times are ISO 8601.
+
+    `message` says why it failed; `seconds` is how long it took, all attempts and waits.
+    """
 
     index: int
     group: str
@@ -44,6 +48,8 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     interrupted_at: str | None = None
     partial_context: str | None = None
     error_class: str | None = None
+    message: str | None = None
+    seconds: float = 0.0
     usage: dict[str, int] = {}
     cost_usd: float | None = None
 
@@ -134,6 +140,10 @@ class RunFolder:
     def state_file(self) -> Path:
         return self.path / "state.json"
 
+    @property
+    def summary_file(self) -> Path:
+        return self.path / "summary.md"
+
     def log_of(self, index: int, attempt: int) -> Path:
         """Where one attempt of a task writes its output."""
         return self.path / "logs" / f"{index + 1:03}-{attempt}.log"
@@ -182,7 +192,8 @@ class RunFolder:
     def reset(self) -> None:
         """Remove state and logs; boot.md and everything else stay (A4). Raises StorageError."""
         try:
-            self.state_file.unlink(missing_ok=True)
+            for file in (self.state_file, self.summary_file):
+                file.unlink(missing_ok=True)
             with suppress(FileNotFoundError):
                 shutil.rmtree(self.path / "logs")
         except OSError as error:
@@ -197,8 +208,9 @@ class RunFolder:
         Raises UsageError while another runs here, StorageError where nothing can be written.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.close(private_dir(self.path))
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            file = os.open(self.path / "lock", flags, 0o600)
         except OSError as error:
             raise StorageError(
                 f"{self.path} cannot be written: {error.strerror or error}."

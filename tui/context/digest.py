@@ -14,12 +14,10 @@ from typing import Any, cast
 from tui import tokens
 from tui.context.fixes.order import CONTINUE
 from tui.context.fixes.pairs import INTERRUPTED
+from tui.context.overlay import SUMMARY
 from tui.messages import Block, Message, blocks_of, text_of
 
 HEADING = "[Digest of the conversation so far, made without a model]"
-SUMMARY = "[Previous conversation summary]"
-"""R37: how the message that stands for a compacted beginning starts."""
-
 MIN_TOKENS = 64
 
 _ITEM_CHARS = 600

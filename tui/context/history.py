@@ -40,6 +40,10 @@ class History:
     _front: list[int] = field(default_factory=list[int])
     _prompt: list[Block] | None = None
 
+    def open(self, id_: str, block: Block) -> None:
+        """Begin with a block of the user's: what stands for all that was before."""
+        self._extend("user", id_, [block])
+
     def add(self, record: Record, stand: Stand | None = None) -> None:
         """Add what a record says, or its stand-in. Records come in the order of their branch."""
         match record.type:

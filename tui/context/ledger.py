@@ -12,93 +12,38 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
-from tui import tokens
 from tui.calibration import Calibration, Sample
 from tui.context.history import same_model
 from tui.context.labels import label_of
+from tui.context.ledger_items import (
+    ADDED,
+    IN_MESSAGE,
+    PARTS,
+    Entry,
+    Item,
+    Kind,
+    Measure,
+    Part,
+    entry_of,
+    fixed_entry,
+    kept_out,
+    sample_of,
+    standing,
+)
 from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
 from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text, roughly
 from tui.messages import Block, Usage, tool_calls
 from tui.session.records import Record
 
-Kind: TypeAlias = Literal["system", "tools", "memory", "summary", "user", "assistant", "result"]
-Part: TypeAlias = Literal["system", "tools", "memory", "messages", "results"]
+__all__ = ["ADDED", "PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
-PARTS: dict[Kind, Part] = {
-    "system": "system",
-    "tools": "tools",
-    "memory": "memory",
-    "summary": "messages",
-    "user": "messages",
-    "assistant": "messages",
-    "result": "results",
-}
-"""The part of the meter's bar that each kind of item belongs to."""
-
-ADDED = "system:server"
-"""The item for what the server adds to a request, known once the model has answered."""
-
-_KINDS: dict[str, Kind] = {
-    "user": "user",
-    "assistant": "assistant",
-    "interrupt": "assistant",
-    "tool_result": "result",
-}
 _MEMORIES = frozenset({"memory", "recalled"})
-_IN_MESSAGE = Weight(frames=tokens.MESSAGE_TOKENS)
-_IN_CALL = Weight(frames=tokens.CALL_TOKENS)
 _MANY = 10_000
 _TURNS = 6
 """So many turns make the forecast."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One item of the next request. `tokens` is an estimate of how it stands there.
-
-    `id` is that of its record; of fixed parts `system:<layer>` or `tool:<name>`.
-    """
-
-    id: str
-    kind: Kind
-    label: str
-    tokens: int
-    state: State
-    pinned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """Tokens of the next request, less the prompt.
-
-    `tokens` is `measured`, what the context held after the last answer by the server's own count
-    (0 before there is one), and `estimated`, what changed since; less than 0 where items were
-    taken away. `parts` are the items summed by part. `drift` is the share by which the last
-    request was estimated too large (or, below 0, too small), None before there was an answer;
-    `saved` the tokens that the guards kept out of the results in the context.
-    """
-
-    tokens: int
-    measured: int
-    estimated: int
-    parts: dict[Part, int]
-    drift: float | None
-    saved: int
-
-
-@dataclass(slots=True)
-class _Entry:
-    kind: Kind
-    record: Record | None
-    own: Weight
-    """What its content weighs."""
-    weight: Weight
-    """What it weighs as it stands now."""
-    stand: Stand | None = None
-    state: State = "full"
 
 
 @dataclass(slots=True)
@@ -107,27 +52,31 @@ class Ledger:
 
     model: str = ""
     calibration: Calibration = field(default_factory=Calibration)
-    _fixed: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
-    _entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
+    _fixed: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _sums: dict[Kind, Weight] = field(default_factory=lambda: dict.fromkeys(PARTS, NOTHING))
     _pinned: Collection[str] = ()
     _measured: int = 0
     _since: Weight = NOTHING
     _pure: bool = True  # nothing was taken away since
-    _thinking: list[tuple[_Entry, float]] = field(default_factory=list[tuple["_Entry", float]])
+    _thinking: list[tuple[Entry, float]] = field(default_factory=list[tuple["Entry", float]])
     _prompt: list[Block] | None = None  # unanswered
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
     _drift: float | None = None
     _saved: int = 0
+    _stood: dict[str, State] = field(default_factory=dict[str, State])  # as it was set last
+    _stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
+    _summary: Entry | None = None
+    _stale: bool = False  # a compaction came after what was measured
 
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
         """Set what every request carries: (name, text) of the system layers, tool schemas."""
-        now: dict[str, _Entry] = {}
+        now: dict[str, Entry] = {}
         for name, text in layers:
             kind: Kind = "memory" if name.split(" ")[0] in _MEMORIES else "system"
-            now[f"system:{name}"] = _fixed_entry(kind, of_text(text))
+            now[f"system:{name}"] = fixed_entry(kind, of_text(text))
         for tool in tools:
-            now[f"tool:{tool.get('name')}"] = _fixed_entry("tools", of_json(tool))
+            now[f"tool:{tool.get('name')}"] = fixed_entry("tools", of_json(tool))
         if self._fixed.keys() - now.keys() and self._measured:
             self._pure = False
         for entry in self._fixed.values():
@@ -161,22 +110,33 @@ class Ledger:
         stands: Mapping[str, Stand],
         pinned: Collection[str] = (),
         *,
+        summary: Record | None = None,
         measured: bool = False,
     ) -> None:
         """Set how items stand, by id; one that is not named stands as before. `pinned` is all pins.
 
-        `stands` has what is sent of those that are not sent as recorded. `measured`: they stood
-        so in the last request already, so that the server's measure holds.
+        `stands` has what is sent of those that are not sent as recorded; `summary` is the
+        compaction in force. `measured`: they stood so in the last request already, so that the
+        server's measure holds.
         """
         self._pinned = pinned
-        for id_, state in states.items():
-            entry = self._entries.get(id_)
-            if entry is None:
+        measured = measured and not self._stale
+        anew = self._sum_up(summary, measured=measured)
+        stood, before = self._stood, self._stands
+        changed = [id_ for id_, state in states.items() if stood.get(id_) is not state]
+        changed += [id_ for id_, stand in stands.items() if before.get(id_) is not stand]
+        changed += before.keys() - stands.keys()
+        for id_ in changed:
+            entry, state = self._entries.get(id_), states.get(id_)
+            if entry is None or state is None:
                 continue
-            entry.state = state
+            stood[id_] = entry.state = state
             if (stand := stands.get(id_)) != entry.stand:
                 entry.stand = stand
                 self._restand(entry, measured=measured)
+        self._stands = stands
+        if anew:
+            self._reckon()
 
     def use(self, model: str, calibration: Calibration) -> None:
         """Reckon for another model: what one measured says nothing about the other."""
@@ -191,6 +151,8 @@ class Ledger:
         for entry in fixed.values():
             self._count(entry.kind, entry.weight)
         self._fixed = fixed
+        if self._summary is not None:
+            self._count("summary", self._summary.weight)
         for entry in entries.values():
             if entry.record is not None:
                 self._enter(entry.record, learn=False, known=entry)
@@ -232,7 +194,7 @@ class Ledger:
     def would(self, id_: str, stand: Stand | None) -> int:
         """The tokens of a record's item if it stood so; None is as recorded. Raises KeyError."""
         entry = self._entries[id_]
-        return round(self._tokens(_standing(entry, stand)))
+        return round(self._tokens(standing(entry, stand)))
 
     def items(self) -> list[Item]:
         """All items in the order of the request."""
@@ -242,6 +204,11 @@ class Ledger:
         ]
         if added := round(self._added()):
             found.append(Item(ADDED, "system", "added by the server", added, "full"))
+        if (entry := self._summary) is not None and entry.record is not None:
+            count = entry.record.data.get("messages_removed")
+            label = f"summary of {count} messages"
+            tokens_ = round(self._tokens(entry.weight))
+            found.append(Item(entry.record.id, "summary", label, tokens_, "full"))
         calls: dict[str, Block] = {}
         for id_, entry in self._entries.items():
             record = cast("Record", entry.record)
@@ -258,9 +225,10 @@ class Ledger:
         record: Record,
         *,
         learn: bool,
-        known: _Entry | None = None,
+        known: Entry | None = None,
         weigh: Callable[[list[Block]], Weight] = of_blocks,
     ) -> None:
+        self._stale = self._stale or record.type in {"compaction", "uncompaction"}
         if record.type not in SPEAKING:
             return
         content = content_of(record)
@@ -268,7 +236,7 @@ class Ledger:
             if content and content == self._prompt:
                 return  # sent again after a failure: it stands in the request once (B58)
             self._begin_turn(content)
-        entry = known or _entry(record, weigh(content))
+        entry = known or entry_of(record, weigh(content))
         usage = self._usage(record)
         if usage is not None:
             self._take_measure(usage, learn=learn)
@@ -281,10 +249,10 @@ class Ledger:
             self._prompt = None
         if usage is None:
             self._since = self._since.plus(entry.weight)
-        elif any(block.get("type") in THINKING for block in content):
-            said = of_blocks(block for block in content if block.get("type") not in THINKING)
+        elif any(str(block.get("type")) in THINKING for block in content):
+            said = of_blocks(block for block in content if str(block.get("type")) not in THINKING)
             self._thinking.append((entry, max(0.0, usage.output_tokens - self._tokens(said))))
-        self._saved += _kept_out(record)
+        self._saved += kept_out(record)
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
 
@@ -302,10 +270,10 @@ class Ledger:
         if learn and self._pure and not self._since.known:
             first = 0.0 if self._measured else 1.0
             self.calibration.learn(
-                _sample(self._since, first), usage.prompt_tokens - self._measured
+                sample_of(self._since, first), usage.prompt_tokens - self._measured
             )
         self._measured = usage.total
-        self._since, self._pure = NOTHING, True
+        self._since, self._pure, self._stale = NOTHING, True, False
 
     def _begin_turn(self, content: list[Block]) -> None:
         if self._prompt is None:  # not one of several prompts in a row
@@ -316,9 +284,9 @@ class Ledger:
             self._thinking.clear()
         self._prompt = content
 
-    def _restand(self, entry: _Entry, *, measured: bool) -> None:
+    def _restand(self, entry: Entry, *, measured: bool) -> None:
         before = self._total()
-        change = self._change(entry, _standing(entry, entry.stand))
+        change = self._change(entry, standing(entry, entry.stand))
         if measured and self._measured:
             self._since = self._since.plus(change, -1)
             return
@@ -327,7 +295,32 @@ class Ledger:
         for index in range(len(self._marks)):  # what was taken away did not make turns smaller
             self._marks[index] += moved
 
-    def _change(self, entry: _Entry, weight: Weight) -> Weight:
+    def _sum_up(self, summary: Record | None, *, measured: bool) -> bool:
+        """Count the compaction in force. Returns whether nothing measured holds any more."""
+        before = self._summary
+        if (before and before.record) == summary:
+            return False
+        self._summary, since = None, self._since
+        if before is not None:
+            self._count("summary", before.weight, -1)
+        if summary is not None:
+            weight = of_blocks(content_of(summary)).plus(IN_MESSAGE)
+            self._summary = Entry("summary", summary, weight, weight)
+            self._count("summary", weight)
+        if measured:
+            self._since = since
+        return not measured
+
+    def _reckon(self) -> None:
+        """Estimate all of it anew: what was measured holds no more."""
+        self._measured, self._pure, self._drift, self._since = 0, True, None, NOTHING
+        for weight in self._sums.values():
+            self._since = self._since.plus(weight)
+        self._thinking.clear()
+        self._marks.clear()
+        self._stale = False
+
+    def _change(self, entry: Entry, weight: Weight) -> Weight:
         change = weight.plus(entry.weight, -1)
         entry.weight = weight
         self._count(entry.kind, change)
@@ -347,40 +340,4 @@ class Ledger:
         return self.calibration.tokens(Sample(first=1.0))
 
     def _tokens(self, weight: Weight) -> float:
-        return weight.known + self.calibration.tokens(_sample(weight))
-
-
-def _sample(weight: Weight, first: float = 0.0) -> Sample:
-    return Sample(*weight[:-1], first)
-
-
-def _entry(record: Record, said: Weight) -> _Entry:
-    own = said.plus(_frame(_KINDS[record.type]))
-    state: State = "cut" if record.data.get("receipt") else "full"
-    return _Entry(_KINDS[record.type], record, own, own, None, state)
-
-
-def _fixed_entry(kind: Kind, weight: Weight) -> _Entry:
-    return _Entry(kind, None, weight, weight)
-
-
-def _standing(entry: _Entry, stand: Stand | None) -> Weight:
-    if stand is None:
-        return entry.own
-    return of_blocks(stand.blocks).plus(_frame(entry.kind))
-
-
-def _frame(kind: Kind) -> Weight:
-    return _IN_CALL if kind == "result" else _IN_MESSAGE
-
-
-def _kept_out(record: Record) -> int:
-    """Tokens that the guards kept out of a result, by its receipt."""
-    receipt: object = record.data.get("receipt")
-    if not isinstance(receipt, dict):
-        return 0
-    said = cast("dict[str, Any]", receipt)
-    total, shown = said.get("tokens_total"), said.get("tokens_shown")
-    if not isinstance(total, int) or not isinstance(shown, int):
-        return 0
-    return max(0, total - shown)
+        return weight.known + self.calibration.tokens(sample_of(weight))

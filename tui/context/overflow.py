@@ -20,9 +20,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tui.context import repair as repairs
-from tui.context.digest import SUMMARY
 from tui.context.fixes.attachments import removed
 from tui.context.ladder import Stepped
+from tui.context.overlay import SUMMARY
+from tui.context.prune import starts_turn
 from tui.context.rules.order import Tail
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.share import share, threshold
@@ -32,12 +33,6 @@ from tui.session.records import Finding
 KEEP_MESSAGES = 6
 
 _MEDIA = frozenset({"image", "document"})
-
-
-def starts_turn(message: Message) -> bool:
-    """Whether a turn starts here (R34): a user message without a result."""
-    results = (block.get("type") == "tool_result" for block in blocks_of(message["content"]))
-    return message["role"] == "user" and not any(results)
 
 
 def clamp_results(

@@ -5,6 +5,8 @@ last one for a target wins, so undoing is one more record.
 
     full      as recorded
     clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters (O16)
+    imageless without its images and documents: a short text in the place of each (O31)
+    pruned    an old result's line that says how large it was (R30, R31), by decision 26
     masked    a short text that says what stood there, how large it was, and how to get it back
 
 Whatever is asked for, a result above the clamp's limits is never sent whole (O17). Ids, calls,
@@ -17,31 +19,53 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from tui.context import untrusted
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.receipt import Keep
+from tui.guards.share import share
 from tui.messages import Block, blocks_of, text_block
 from tui.session.records import Record
 
 State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
-Look: TypeAlias = Literal["full", "clamped", "masked"]
-LOOKS: Final[tuple[Look, ...]] = ("full", "clamped", "masked")
+Look: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
+LOOKS: Final[tuple[Look, ...]] = ("full", "clamped", "imageless", "pruned", "masked")
+
+SUMMARY: Final = "[Previous conversation summary]"
+"""R37: how the message that stands for a compacted beginning starts."""
 
 SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
 """The types of record that become part of a message."""
 
+MEDIA = frozenset({"image", "document"})
+"""The types of block that are large in bytes."""
+
+_AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
 _END_MATTERS = frozenset({"run_command", "command_status"})
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """How the record `target` is to stand. `by` is "person" or a part of the program."""
+    """How the record `target` is to stand. `by` is "person" or a part of the program.
+
+    `age` is how many turns ago it was when it was pruned: the text that a cached prefix holds
+    does not change with every turn. `tokens` is the most that a clamped result may take besides,
+    0 where there is no such limit (O23).
+    """
 
     target: str
     view: Look
     by: str = "person"
     reason: str = ""
+    age: int = 0
+    tokens: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of its record."""
+        said = {"target": self.target, "view": self.view, "by": self.by, "reason": self.reason}
+        said |= {"age": self.age} if self.age else {}
+        return said | ({"tokens": self.tokens} if self.tokens else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +85,10 @@ def overlay_in(record: Record) -> Overlay | None:
     target, view = data.get("target"), data.get("view")
     if record.type != "overlay" or not isinstance(target, str) or view not in LOOKS:
         return None
-    by, reason = data.get("by"), data.get("reason")
-    return Overlay(target, view, _text(by) or "person", _text(reason))
+    by, reason, age, most = (data.get(name) for name in ("by", "reason", "age", "tokens"))
+    turns = age if isinstance(age, int) and 0 < age < _AGE_MAX else 0
+    size = most if isinstance(most, int) and most > 0 else 0
+    return Overlay(target, view, _text(by) or "person", _text(reason), turns, size)
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
@@ -72,6 +98,15 @@ def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
         if overlay := overlay_in(record):
             found[overlay.target] = overlay
     return {target: each for target, each in found.items() if each.view != "full"}
+
+
+def restored(records: Iterable[Record]) -> frozenset[str]:
+    """The records that the person wants to see as recorded: they are not pruned by age."""
+    found: dict[str, bool] = {}
+    for record in records:
+        if overlay := overlay_in(record):
+            found[overlay.target] = overlay.view == "full" and overlay.by == "person"
+    return frozenset(target for target, wanted in found.items() if wanted)
 
 
 def pins_of(records: Iterable[Record]) -> frozenset[str]:
@@ -88,20 +123,72 @@ def stand(record: Record, overlay: Overlay | None, room: Room | None = None) -> 
     """What is sent in the place of a record's content; None where it is sent as it is."""
     if overlay is not None and overlay.view == "masked":
         return _masked(record, overlay)
-    return _clamped(record, room or Room()) if record.type == "tool_result" else None
+    if overlay is not None and overlay.view == "pruned" and record.type == "tool_result":
+        blocks, failed = content_of(record), record.data.get("is_error") is True
+        text = pruned_text(chars(blocks), overlay.age or 1, is_error=failed, path=copy_of(record))
+        return Stand("pruned", shortened(blocks, text)) if blocks else None
+    if overlay is not None and overlay.view == "imageless":
+        return _imageless(record, room or Room())
+    if record.type != "tool_result":
+        return None
+    return _clamped(record, room or Room(), overlay.tokens if overlay else 0)
 
 
 def content_of(record: Record) -> list[Block]:
     """What a record says, as blocks; of a result the blocks inside it."""
+    if record.type == "compaction":
+        return [text_block(summary_text(record))]
     if record.type == "interrupt":
         said = record.data.get("text")
         return [text_block(said)] if isinstance(said, str) and said.strip() else []
     return blocks_of(record.data.get("content")) if record.type in SPEAKING else []
 
 
+def summary_text(record: Record) -> str:
+    """What a compaction puts in the place of what it covers (R37), as untrusted content."""
+    said = _text(record.data.get("summary")).strip() or "(no summary)"
+    return f"{SUMMARY}\n{untrusted.wrap(said, 'summary of earlier messages')}"
+
+
 def chars(blocks: Iterable[Block]) -> int:
     """Characters of text in blocks."""
     return sum(len(_text(block.get("text"))) for block in blocks if block.get("type") == "text")
+
+
+def pruned_text(size: int, age: int, *, is_error: bool = False, path: str = "") -> str:
+    """What stands for a pruned result of `size` characters (R30, R31).
+
+    Where a full copy exists it is named behind the brackets (decision 23).
+    """
+    if is_error:
+        ago = "1 turn ago" if age == 1 else f"{age} turns ago"
+        said = f"[Previous tool error truncated — {size:,} chars. Original error occurred {ago}.]"
+    else:
+        said = (
+            f"[Previous tool result truncated — {size:,} chars. Use read_file to re-read if"
+            " needed.]"
+        )
+    return f"{said} The full output is in {path}." if path else said
+
+
+def shortened(blocks: Iterable[Block], text: str) -> list[Block]:
+    """A result's blocks with one text in the place of all its texts; other blocks stay."""
+    short: list[Block] = []
+    said = False
+    for block in blocks:
+        if block.get("type") != "text":
+            short.append(block)
+        elif not said:
+            short.append(text_block(text))
+            said = True
+    return short
+
+
+def copy_of(record: Record) -> str:
+    """The path of a result's full copy; "" where it has none."""
+    receipt: object = record.data.get("receipt")
+    path = cast("dict[str, Any]", receipt).get("path") if isinstance(receipt, dict) else None
+    return _text(path)
 
 
 def placeholder(record: Record, by: str = "person") -> str:
@@ -115,10 +202,8 @@ def placeholder(record: Record, by: str = "person") -> str:
         what = "a message of the person" if record.type == "user" else "an earlier answer"
         return f"[Masked {who}: {what}, {size}. Ask the person if you need it.]"
     kind = "error" if data.get("is_error") else "result"
-    receipt: object = data.get("receipt")
-    path = cast("dict[str, Any]", receipt).get("path") if isinstance(receipt, dict) else None
     back = "Call the tool again, or ask the person, if you need it."
-    if isinstance(path, str) and path:
+    if path := copy_of(record):
         back = f"Full copy: {path}. Use read_file to view it."
     return f"[Masked {who}: {_text(data.get('name')) or 'tool'} {kind}, {size}. {back}]"
 
@@ -139,10 +224,26 @@ def _masked(record: Record, overlay: Overlay) -> Stand | None:
     return Stand("masked", masked) if hidden else None
 
 
-def _clamped(record: Record, room: Room) -> Stand | None:
+def _imageless(record: Record, room: Room) -> Stand | None:
+    clamped = _clamped(record, room) if record.type == "tool_result" else None
+    blocks = clamped.blocks if clamped else content_of(record)
+    kept = [
+        text_block(f"[{block['type']} left out: too large to send]")
+        if block.get("type") in MEDIA
+        else block
+        for block in blocks
+    ]
+    return clamped if kept == blocks else Stand("cut", kept)
+
+
+def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
+    """A result within `room`, and within `most` tokens where that is not 0."""
     blocks = content_of(record)
     texts = [_text(block.get("text")) for block in blocks if block.get("type") == "text"]
-    within = ceiling(clamp(texts, room, _keep(record)))
+    keep = _keep(record)
+    within = ceiling(clamp(texts, room, keep))
+    if most:
+        within = share(within, most, keep)
     if within is texts:
         return None
     left = iter(within)

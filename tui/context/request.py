@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tui.messages import Block, Message
@@ -16,6 +16,7 @@ OUTPUT_TOKENS = 32_000
 MARGIN_TOKENS = 1024
 """Left free in the window, since the prompt's size is an estimate."""
 
+_MARKS = 4
 _CACHED = {"type": "ephemeral"}
 
 
@@ -27,8 +28,12 @@ def build(
     tools: list[dict[str, Any]],
     prompt_tokens: int,
     think: str = "",
+    anchors: Iterable[int] = (),
 ) -> Request:
     """One request. Nothing that is passed in is changed.
+
+    It has at most four cache breakpoints: behind the system prompt, on the user messages that
+    `anchors` name (see `tui.context.prune`), and on the last user messages.
 
     `think` is the text of a second system block, in force for this request only (K35); it also
     asks for adaptive thinking and more effort where the model has them (K37a).
@@ -38,7 +43,7 @@ def build(
     return Request(
         model=model.id,
         system=[*_mark_last(system), *extra],
-        messages=_mark_last_two(messages),
+        messages=_marked(messages, list(anchors)),
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": "summarized"} if deep else None,
@@ -108,12 +113,14 @@ def _mark_last(blocks: Sequence[Block]) -> list[Block]:
     return marked
 
 
-def _mark_last_two(messages: Sequence[Message]) -> list[Message]:
-    """Breakpoints on the last two user messages: one reads the prefix, one writes the next."""
+def _marked(messages: Sequence[Message], anchors: Sequence[int]) -> list[Message]:
+    """Breakpoints on user messages: the last one writes, the one before it and the anchors read.
+
+    An anchor counts more than the last but one, whose prefix changes when pruning goes on.
+    """
+    users = [n for n, message in enumerate(messages) if message["role"] == "user"]
+    wanted = [*users[-1:], *(n for n in anchors if n in users), *users[-2:-1]]
     marked = list(messages)
-    left = 2
-    for index in range(len(marked) - 1, -1, -1):
-        if left and marked[index]["role"] == "user":
-            marked[index] = {"role": "user", "content": _mark_last(marked[index]["content"])}
-            left -= 1
+    for index in list(dict.fromkeys(wanted))[: _MARKS - 1]:
+        marked[index] = {"role": "user", "content": _mark_last(marked[index]["content"])}
     return marked

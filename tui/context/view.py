@@ -1,17 +1,13 @@
 """The view: what the model will be sent of a record, and how each part of it stands. Pure.
 
-    records → history, record by record, masked and cut ones by their stand-ins → repaired → steps
+    records → a summary in the place of what it covers → history, record by record, masked and
+    cut ones by their stand-ins → repaired → pruned by age
 
-Overlays name records, so they are obeyed where records become messages; the repair comes behind
-them and makes whatever they leave valid. An overlay makes the viewer start anew, since it may
-concern any turn; other records do not.
-
-A step behind the repair (pruning by age, a summary in the place of a prefix) is a pure function
-from the messages to the messages it leaves and a `Stand` for every record that it changed, by
-id. Its contract: it gets valid messages and hands back valid ones; those it does not change are
-the same objects; it looks at every message in every build, so it does next to nothing for one;
-a pinned record is not for it. It belongs into `Viewer.build`, after the settled and the recent
-messages are joined and before the tail is settled; its stands join those of the overlays.
+Overlays and compactions name records, so they are obeyed where records become messages; the
+repair comes behind them and makes whatever they leave valid. Each of them makes the viewer start
+anew, since it may concern any turn; other records do not. Pruning by age comes last: what it does
+to a turn follows from the turns behind it (see `tui.context.prune`), and it takes the text of
+results alone, so what was valid stays so.
 """
 
 from __future__ import annotations
@@ -20,19 +16,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tui.config import Prune
 from tui.context.check import check
+from tui.context.compact import Summary, begin
 from tui.context.fixes.draft import place
-from tui.context.history import History
 from tui.context.overlay import (
     SPEAKING,
-    Overlay,
     Stand,
     State,
+    copy_of,
     overlay_in,
     overlays_of,
     pins_of,
+    restored,
     stand,
 )
+from tui.context.prune import Due, Facts, Pruned, Pruner
 from tui.context.repair import CONTINUE, repair
 from tui.context.rules.media import MANY_IMAGES, media_in
 from tui.context.rules.request import marks_in
@@ -50,6 +49,8 @@ class View:
     `findings` is what was wrong with the record; `states` how each record that speaks stands in
     the request, by id; `thinking` the switch that fits the messages (B20); `stands` what is sent
     of records that are not sent as recorded, by id; `pinned` what nothing automatic takes away.
+    `summary` is the compaction in force, `due` what pruning would take and has not yet, `anchors`
+    are the messages up to which it will not change what is sent (see `tui.context.prune`).
     """
 
     messages: list[Message]
@@ -58,6 +59,9 @@ class View:
     thinking: dict[str, Any] | None = None
     stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
     pinned: frozenset[str] = frozenset()
+    summary: Summary | None = None
+    due: tuple[Due, ...] = ()
+    anchors: tuple[int, ...] = ()
 
 
 def build(
@@ -67,14 +71,16 @@ def build(
     thinking: Mapping[str, Any] | None = None,
     prompt_follows: bool = False,
     room: Room | None = None,
+    prune: Prune | None = None,
 ) -> View:
     """The view of a branch for a request to `model`.
 
     It ends with the user: where the last word is the model's, "(continue)" follows (B15), unless
     a prompt does. That is part of asking, not damage, so it is no finding. `room` is what a
-    result may take (O17); None for the limits as written.
+    result may take (O17); None for the limits as written. `prune` is by what rule old results
+    are pruned; None for not at all.
     """
-    viewer = Viewer(room)
+    viewer = Viewer(room, prune)
     return viewer.build(records, model=model, thinking=thinking, prompt_follows=prompt_follows)
 
 
@@ -85,10 +91,11 @@ class Viewer:
     another model it starts anew.
     """
 
-    def __init__(self, room: Room | None = None) -> None:
-        """`room` is what a single result may take, as in `build`."""
+    def __init__(self, room: Room | None = None, prune: Prune | None = None) -> None:
+        """`room` and `prune` are as in `build`."""
         self._room = room
-        self._start_anew("", {})
+        self._pruner = Pruner(prune) if prune else None
+        self._start_anew("", [])
 
     def build(
         self,
@@ -103,33 +110,77 @@ class Viewer:
         told = self._told.messages
         recent, findings = repair(told[self._over :], thinking=thinking, tail="open")
         if self._fits(recent, findings, thinking):
-            messages = [*self._settled, *recent]
-            sound = not findings
+            sound, before = not findings, len(self._settled)
+            if sound:
+                self._settle(sound=True)
+                recent = recent[len(self._settled) - before :]
+            pruned = self._prune(self._settled, recent, prompt_follows=prompt_follows)
             findings = (*self._findings, *_moved(findings, self._over))
-            self._settle(sound=sound)
+            if not sound:
+                self._settle(sound=False)
         else:
-            messages, findings = repair(told, thinking=thinking, tail="open")
-            messages = list(messages)
+            whole, findings = repair(told, thinking=thinking, tail="open")
+            pruned = self._prune(None, whole, prompt_follows=prompt_follows)
+        messages = pruned.messages
         if messages:  # what is told of last may grow: this view keeps what it is now
             last = messages[-1]
             messages[-1] = {"role": last["role"], "content": list(last["content"])}
             if last["role"] == "assistant" and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
         repaired: dict[str, State] = dict.fromkeys(self._hit(findings), "repaired")
-        stands = dict(self._stands)
+        stands = self._stands | pruned.stands
         replaced: dict[str, State] = {id_: each.state for id_, each in stands.items()}
         states = self._states | repaired | replaced
         switch = fitting_thinking(messages, thinking)
-        return View(messages, findings, states, switch, stands, self._pinned)
+        return View(
+            messages,
+            findings,
+            states,
+            switch,
+            stands,
+            self._pinned,
+            self._summary,
+            pruned.due,
+            pruned.anchors,
+        )
 
-    def _start_anew(self, model: str, overlays: dict[str, Overlay]) -> None:
-        self._told = History(model)
-        self._overlays = overlays
-        self._stands: dict[str, Stand] = {}
-        self._pinned: frozenset[str] = frozenset()
-        self._last: Record | None = None
-        self._count = 0
+    def _prune(
+        self, settled: Sequence[Message] | None, recent: Sequence[Message], *, prompt_follows: bool
+    ) -> Pruned:
+        """What is sent of the messages; without `settled`, of a list of no past."""
+        if self._pruner is None:
+            return Pruned([*(settled or ()), *recent], {})
+        pruner = self._pruner if settled is not None else Pruner(self._pruner.rule)
+        return pruner.look(settled or (), recent, self._facts, prompt_follows=prompt_follows)
+
+    def _facts(self, call_id: str) -> Facts | None:
+        """What is known of a result."""
+        record = self._results.get(call_id)
+        if record is None:
+            return None
+        own = self._stands.get(record.id)
+        kept = record.id in self._pinned or record.id in self._restored
+        return Facts(record.id, copy_of(record), kept or (own is not None and own.state != "cut"))
+
+    def _start_anew(self, model: str, records: Sequence[Record]) -> None:
+        self._overlays, self._restored = overlays_of(records), restored(records)
+        self._pinned = pins_of(records)
+        given = {
+            record.id: one
+            for record in records
+            if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
+        }
+        opened = begin(records, model, pinned=self._pinned, stands=given)
+        self._told, self._summary = opened.told, opened.summary
+        self._stands: dict[str, Stand] = opened.stands
         self._states: dict[str, State] = {}
+        self._results: dict[str, Record] = {}
+        self._last: Record | None = records[opened.end - 1] if opened.end else None
+        self._count = opened.end
+        for record in records[: opened.end]:
+            self._note(record)
+        if self._pruner is not None:
+            self._pruner.restart()
         self._over = 0  # so many messages of the history belong to turns that are over
         self._settled: list[Message] = []  # what they are in a request
         self._findings: tuple[Finding, ...] = ()
@@ -141,20 +192,39 @@ class Viewer:
             not self._count or records[self._count - 1] is self._last
         )
         fresh = records[self._count :] if grown else records
-        if not grown or model != self._told.model or any(map(overlay_in, fresh)):
-            self._start_anew(model, overlays_of(records))
-        if any(record.type == "pin" for record in records[self._count :]):
+        if not grown or model != self._told.model or any(map(self._concerns_all, fresh)):
+            self._start_anew(model, records)
+        elif any(record.type == "pin" for record in fresh):
             self._pinned = pins_of(records)
+            if self._pruner is not None:
+                self._pruner.restart()
         for record in records[self._count :]:
             if record.type not in SPEAKING:
                 continue
-            stands = stand(record, self._overlays.get(record.id), self._room)
-            if stands:
+            if stands := self._stand(record):
                 self._stands[record.id] = stands
             self._told.add(record, stands)
-            self._states[record.id] = "cut" if record.data.get("receipt") else "full"
+            self._note(record)
         self._count = len(records)
         self._last = records[-1] if records else None
+
+    def _concerns_all(self, record: Record) -> bool:
+        """Whether a record may change how any other stands."""
+        if record.type in {"compaction", "uncompaction"}:
+            return True
+        if record.type == "pin":
+            return self._summary is not None
+        return overlay_in(record) is not None
+
+    def _stand(self, record: Record) -> Stand | None:
+        return stand(record, self._overlays.get(record.id), self._room)
+
+    def _note(self, record: Record) -> None:
+        if record.type not in SPEAKING:
+            return
+        self._states[record.id] = "cut" if record.data.get("receipt") else "full"
+        if record.type == "tool_result":
+            self._results[str(record.data.get("call_id"))] = record
 
     def _fits(
         self,

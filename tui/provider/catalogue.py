@@ -46,6 +46,11 @@ _NOT_ADAPTIVE: Final = {"claude-haiku-4-5", "claude-opus-4-5", "claude-sonnet-4-
 _GATEWAY_NAME = re.compile(r"(?:.*[/.])?(claude-[a-z0-9-]+?)(?:[-@]\d{8})?(?:-v\d+(?::\d+)?)?")
 
 
+def names() -> tuple[str, ...]:
+    """The models that are known, the newest first."""
+    return tuple(_MAX_OUTPUT)
+
+
 def look_up(model: str) -> ModelInfo:
     """What is known of `model`, source "catalogue"; of an unknown one, source "assumed".
 

@@ -157,8 +157,11 @@ class Failover:
         return row or [first]
 
     def _rests_now(self, name: str) -> _Rest | None:
+        """The rest of a model; over as soon as one clock says so: a laptop's sleep stops one."""
         rest = self._rests.get(name)
-        return rest if rest is not None and rest.until > self._clock.monotonic() else None
+        if rest is None or rest.until <= self._clock.monotonic():
+            return None
+        return rest if rest.back_at > self._clock.now() else None
 
     def _rest(self, name: str, error: ProviderError) -> None:
         seconds = REST_S[error.error_class] if error.retry_after is None else error.retry_after

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from tui.clock import Clock
@@ -26,6 +26,9 @@ from tui.provider.base import (
 _log = logging.getLogger(__name__)
 
 JITTER: Final = 0.25
+
+STEP_S: Final = 5.0
+"""How often the wall clock is looked at during a long wait."""
 
 LONGEST_PARK_S: Final = 366 * 86_400.0
 """No server's word is kept for longer; a figure beyond it is no time to wait for."""
@@ -52,9 +55,24 @@ class RetryControl:
 
     async def wait(self, clock: Clock, seconds: float) -> bool:
         """Wait. Returns whether another model was asked for; for `Retrying` alone."""
-        self._woken, self._switch = asyncio.Event(), False
+        await self._pause(clock, seconds)
+        return self._switch
+
+    async def wait_until(self, clock: Clock, moment: datetime) -> None:
+        """Wait for a moment of the wall clock, or until the person will not wait any more.
+
+        It is looked at every few seconds: a laptop may sleep, and a clock may be set.
+        """
+        while (left := (moment - clock.now()).total_seconds()) > 0:
+            if await self._pause(clock, min(left, STEP_S)):
+                return
+
+    async def _pause(self, clock: Clock, seconds: float) -> bool:
+        """Wait. Returns whether that was ended by the person."""
+        woken = self._woken = asyncio.Event()
+        self._switch = False
         waits: list[asyncio.Task[object]] = [
-            asyncio.create_task(wait) for wait in (clock.sleep(seconds), self._woken.wait())
+            asyncio.create_task(wait) for wait in (clock.sleep(seconds), woken.wait())
         ]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -63,7 +81,7 @@ class RetryControl:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-        return self._switch
+        return woken.is_set()
 
     def _wake(self) -> bool:
         if self._woken is None:

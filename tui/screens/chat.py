@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
@@ -16,9 +15,10 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.clock import Clock
-from tui.screens import layout
 from tui.screens.output_side import OutputSide
+from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
+from tui.screens.words import BUSY_HINTS, IDLE_HINTS, MODES, intro
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
@@ -29,6 +29,7 @@ from tui.widgets.queued import Queued
 from tui.widgets.rule import PaneRule
 from tui.widgets.splitter import Splitter
 from tui.widgets.status_line import Hint, StatusLine
+from tui.widgets.still import Still, StillColumn, StillRow
 
 if TYPE_CHECKING:
     from tui.permissions.base import Mode
@@ -41,53 +42,8 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
-WIDE = 100
-TALL = 22
-LEFT_MIN, SIDE_MIN = 40, 30
-"""Cells that neither pane goes below."""
 
-IDLE_HINTS = (
-    Hint("enter", "send"),
-    Hint("ctrl+p", "commands", "app.command_palette"),
-    Hint("f1", "help", "app.command('help')"),
-    Hint("f3", "sessions", "app.command('sessions')"),
-    Hint("f4", "output", "app.command('output')"),
-    Hint("shift+tab", "mode", "app.next_mode"),
-)
-BUSY_HINTS = (
-    Hint("esc", "stop", "screen.stop_or_close"),
-    Hint("enter", "queue"),
-    *IDLE_HINTS[1:],
-)
-MODES: dict[Mode, tuple[str, str]] = {
-    "ask": ("asks before changes", "$text-muted"),
-    "accept_edits": ("accepts edits", "$text-accent"),
-    "plan": ("plan: read only", "$text-secondary"),
-}
-
-
-_WHAT = (
-    "Say what shall be done, in your own words. It reads, searches, edits and runs commands in"
-    " this folder, and asks before it changes anything."
-)
-
-
-def _intro(version: str) -> Content:
-    return Content.assemble(
-        ("holdfast", "bold $text-primary"),
-        (f" {version}\n\n", "$text-muted"),
-        (f"{_WHAT}\n\n", "$foreground"),
-        ("for instance\n", "$text-muted"),
-        ("  read README.md and say what this project is about\n", "$text-secondary"),
-        ("  run the tests and fix what fails\n\n", "$text-secondary"),
-        ("f1", "$text-accent"),
-        (" keys and commands     ", "$text-muted"),
-        ("f3", "$text-accent"),
-        (" earlier sessions", "$text-muted"),
-    )
-
-
-class ChatScreen(Screen[None]):
+class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
     What the first frame does without exists after `furnish`.
@@ -128,9 +84,7 @@ class ChatScreen(Screen[None]):
         self._phase = Phase(clock, self.prompt_rule)
         self._spin: Timer | None = None
         self._find: FindBar | None = None
-        self._layout_file = layout_file
-        self._layout = layout.load(layout_file) if layout_file else layout.Layout()
-        self.set_class(not self._layout.open, "-side-closed")
+        self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
@@ -138,17 +92,17 @@ class ChatScreen(Screen[None]):
             "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
         )
         yield self.header
-        with Horizontal(id="body"):
-            with Vertical(id="left"):
+        with StillRow(id="body"):
+            with StillColumn(id="left"):
                 yield PaneRule("conversation", id="conversation-rule")
-                yield Static(_intro(self._version), id="intro", markup=False)
+                yield Static(intro(self._version), id="intro", markup=False)
                 yield self.queued
                 yield self.notice
                 yield self.meter_line
             yield self.splitter
             yield self.side
         yield self.prompt_rule
-        with Horizontal(id="prompt-row"):
+        with StillRow(id="prompt-row"):
             yield Static("❯", id="caret", markup=False)
             yield self.prompt
         yield PaneRule(id="foot-rule")
@@ -175,7 +129,7 @@ class ChatScreen(Screen[None]):
             await self.side.furnish()
 
     def on_resize(self) -> None:
-        self._arrange()
+        self.panes.arrange()
 
     @property
     def busy(self) -> bool:
@@ -199,6 +153,11 @@ class ChatScreen(Screen[None]):
         if self._phase.enter(phase, listening=listening):
             self._tick()
 
+    def hear(self) -> None:
+        """The server is there, though there is nothing of it to show."""
+        if self.busy:
+            self._phase.enter(self._phase.what, listening=True)
+
     def idle(self) -> None:
         """Nothing is going on any more."""
         self._phase.leave()
@@ -219,7 +178,8 @@ class ChatScreen(Screen[None]):
 
     def follow(self) -> None:
         """To the end of the conversation, and along with it."""
-        self.conversation.action_edge(1)
+        if self.conversation.size:  # one that was never laid out is there already
+            self.conversation.action_edge(1)
 
     def show_output(
         self,
@@ -237,21 +197,8 @@ class ChatScreen(Screen[None]):
         """Say what was cut of the output that is shown."""
         self.side.badge(receipt)
 
-    def toggle_output(self) -> None:
-        if self.has_class("-narrow"):
-            self.toggle_class("-over")
-        else:
-            self._keep(replace(self._layout, open=not self._layout.open))
-
-    def resize_side(self, share: float) -> None:
-        """Give the side so much of the width, 0 to 1, and keep that."""
-        self._keep(self._layout.resized(share))
-
     def action_widen(self, cells: int) -> None:
-        """Make the conversation wider, by so many cells."""
-        side = self.side
-        if side.display and not self.has_class("-narrow"):
-            self.resize_side((side.size.width - cells) / self.size.width)
+        self.panes.widen(cells)
 
     def fill(self, items: list[Item]) -> None:
         """Show another session from its beginning."""
@@ -267,7 +214,7 @@ class ChatScreen(Screen[None]):
     def action_stop_or_close(self) -> None:
         """Esc: what covers the conversation, else the agent."""
         if self.has_class("-narrow") and self.has_class("-over"):
-            self.toggle_output()
+            self.panes.toggle()
         elif self._find and self._find.opened:
             self._find.action_close()
         else:
@@ -297,32 +244,41 @@ class ChatScreen(Screen[None]):
 
     def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
         event.stop()
-        found = self.conversation.find(event.text, back=event.back, anew=event.anew)
+        self.conversation.find(event.text, back=event.back, anew=event.anew)
+        if self._find and not event.text:
+            self._find.say()
+
+    def on_conversation_found(self, event: Conversation.Found) -> None:
+        event.stop()
         if self._find:
-            self._find.say(found=found or not event.text)
+            self._find.say(event.at, event.total, more=event.more, last=event.last)
 
     def on_find_bar_closed(self, event: FindBar.Closed) -> None:
         event.stop()
         self.conversation.end_find()
         self.prompt.focus()
 
+    @on(OutputSide.Sized)
+    def _side_sized(self) -> None:
+        self.panes.arrange()
+
     @on(Splitter.Dragged)
     def _dragged(self, event: Splitter.Dragged) -> None:
-        self._layout = self._layout.resized((self.size.width - event.x - 1) / self.size.width)
-        self._arrange()
+        self.panes.drag(event.x)
 
     @on(Splitter.Dropped)
     def _dropped(self) -> None:
-        self._keep(self._layout)
+        self.panes.drop()
 
-    def on_key(self, event: events.Key) -> None:
-        """What is typed goes to the prompt, unless the key means something where the focus is."""
-        if not event.is_printable or self.prompt.has_focus:
+    def claim(self, event: events.Key) -> None:
+        """Before a key goes to the focus: typing goes to the prompt, unless it means something."""
+        focused, key = self.focused, event.key
+        if not event.is_printable or focused is self.prompt:
             return
-        if event.character and not self.active_bindings.keys() & {event.key, event.character}:
-            event.stop()
-            self.prompt.focus()
-            self.prompt.insert(event.character)
+        if focused and focused.check_consume_key(key, event.character):
+            return
+        if not self.active_bindings.keys() & {key, event.character}:
+            self.set_focus(self.prompt)
 
     def on_paste(self, event: events.Paste) -> None:
         if not self.prompt.has_focus:
@@ -342,25 +298,3 @@ class ChatScreen(Screen[None]):
         self._phase.draw()
         if self.busy and self.query("#conversation"):
             self.conversation.tick(self.clock.monotonic())
-
-    def _keep(self, wanted: layout.Layout) -> None:
-        self._layout = wanted
-        if self._layout_file:
-            layout.save(self._layout_file, wanted)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        """Lay the panes out, and draw the lines between them to fit."""
-        side, width = self.side, self.size.width
-        if width >= WIDE:
-            wanted = round(width * self._layout.side)
-            side.styles.width = max(SIDE_MIN, min(wanted, width - LEFT_MIN - 1))
-        else:
-            side.styles.clear_rule("width")
-        self.set_class(not self._layout.open, "-side-closed")
-        self.call_after_refresh(self._join_rules)
-
-    def _join_rules(self) -> None:
-        shown = self.splitter.display
-        self.prompt_rule.joint = self.splitter.region.x if shown else None
-        self.splitter.joints = frozenset({self.side.meter_rule.region.y - self.splitter.region.y})

@@ -10,7 +10,11 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session of the browser. `size` is in bytes; `state` as `sessions list` names it."""
+    """One session of the browser. `size` is in bytes; `state` as `sessions list` names it.
+
+    `agent` is the other agent whose session it is, "" for one of ours; `problems` are the codes
+    of what is wrong with its file.
+    """
 
     id: str
     path: Path
@@ -19,6 +23,33 @@ class SessionRow:
     messages: int
     size: int
     state: str = "ok"
+    cwd: str = ""
+    agent: str = ""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What was chosen in the browser; `message` is the id of the record to begin at, if any."""
+
+    row: SessionRow
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One model of the picker. `window` and `needs` (what the session needs of it) are in tokens;
+    `source` says where the window is known from, `price` is for reading. `fallback` is its place
+    among the models to fall back on, from 1, 0 for none; `now`: it is the one in use."""
+
+    name: str
+    window: int
+    source: str = "assumed"
+    price: str = "—"
+    fallback: int = 0
+    needs: int = 0
+    fits: bool = True
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,12 @@ from tui.screens.context_bulk import BulkMenu
 from tui.screens.context_item import ContextItemScreen, Texts, texts_of
 from tui.session.records import Record
 from tui.widgets.context_meter import KINDS, MARK, MeterState, bar
+from tui.widgets.copy_file import CopyFile
+from tui.widgets.copy_pane import CopyPane
 from tui.widgets.figures import plural, tokens
 from tui.widgets.keys import CONTEXT_KEYS, bindings
 from tui.widgets.ledger_rows import ORDERS, Order, Row, filtered, heading, ordered, row_parts, share
 from tui.widgets.notice import NoticeLine
-from tui.widgets.output_view import OutputView
 from tui.widgets.plain import one_line
 from tui.widgets.rows import Rows
 from tui.widgets.rule import PaneRule
@@ -116,7 +117,7 @@ class ContextScreen(Screen[None]):
         yield PaneRule("items", id="items-rule")
         yield Static(id="columns", markup=False)
         yield Rows(id="rows")
-        yield OutputView(id="request")
+        yield CopyPane(id="request")
         yield Static(_EMPTY, id="empty", markup=False)
         yield self.notice
         yield PaneRule()
@@ -252,13 +253,14 @@ class ContextScreen(Screen[None]):
         """Between the items and the request."""
         on = not self.has_class("-request")
         self.set_class(on, "-request")
+        self.notice.clear()
         self._draw()
-        view = self.query_one("#request", OutputView)
+        pane = self.query_one("#request", CopyPane)
         if on:
             sent = self._agent.next_request(prompt_follows=True)
-            view.show("the next request", await asyncio.to_thread(request.printed, sent))
-            view.focus()
-            self.call_after_refresh(view.action_edge, -1)
+            text = await asyncio.to_thread(request.printed, sent)
+            pane.show(CopyFile(text.encode("utf-8", "replace")))
+            pane.view.focus()
         else:
             self.rows.focus()
 

@@ -10,21 +10,26 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from textual import work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tui.context.ledger import Item
 from tui.context.overlay import Stand, content_of
+from tui.kept import whereabouts
 from tui.messages import Block, blocks_of
+from tui.screens.outside import Program, look, look_at_text
 from tui.session.records import Record
-from tui.widgets.figures import size, tokens
-from tui.widgets.full_copy import pieces
+from tui.widgets.conversation.card import shrunk
+from tui.widgets.copy_file import CopyFile
+from tui.widgets.copy_pane import CopyPane
+from tui.widgets.copy_view import COPY_MAX
+from tui.widgets.figures import plural, size, tokens
 from tui.widgets.ledger_rows import share
-from tui.widgets.output_view import OutputView
+from tui.widgets.notice import NoticeLine
 from tui.widgets.plain import one_line
 from tui.widgets.rule import PaneRule
 
@@ -78,15 +83,17 @@ def _block(block: Block) -> str:
             return json.dumps(block, ensure_ascii=False, indent=2, default=str)
 
 
+def _file(text: str) -> CopyFile:
+    return CopyFile(text.encode("utf-8", "replace"))
+
+
 def receipt_line(texts: Texts) -> str:
     """What was cut of the output, and where the whole of it is."""
     receipt = texts.receipt
     if not receipt:
         return ""
     stages = ", ".join(map(str, cast("list[object]", receipt.get("stages") or [])))
-    figures = [receipt.get(name) for name in ("bytes_total", "bytes_shown")]
-    total, kept = (number if isinstance(number, int) else 0 for number in figures)
-    text = f"✂ {size(total)} → {size(kept)} by {stages or 'a guard'}"
+    text = f"{shrunk(receipt)} by {stages or 'a guard'}"
     lines = receipt.get("lines_total"), receipt.get("lines_shown")
     if isinstance(lines[0], int) and isinstance(lines[1], int):
         text += f" · {lines[0]:,} → {lines[1]:,} lines"
@@ -101,10 +108,13 @@ class ContextItemScreen(Screen[str]):
         Binding("escape,q", "close('')", "back", show=False),
         Binding("m", "close('mask')", "mask", show=False),
         Binding("p", "close('pin')", "pin", show=False),
+        Binding("y", "copy", "copy", show=False),
+        Binding("v", "outside('pager')", "pager", show=False),
+        Binding("e", "outside('editor')", "editor", show=False),
         Binding("tab", "app.focus_next", show=False),
         Binding("shift+tab", "app.focus_previous", show=False),
     ]
-    AUTO_FOCUS: ClassVar[str | None] = "#sent"
+    AUTO_FOCUS: ClassVar[str | None] = None
 
     def __init__(self, item: Item, texts: Texts, window: int) -> None:
         super().__init__()
@@ -123,45 +133,69 @@ class ContextItemScreen(Screen[str]):
         with Horizontal(id="texts"):
             with Vertical(classes="side"):
                 yield PaneRule("as the model sees it", id="sent-rule")
-                yield OutputView(id="sent", classes="text")
+                yield CopyPane(id="sent")
             yield Static(id="between")
             with Vertical(classes="side", id="whole-side"):
                 yield PaneRule("in full", id="whole-rule")
-                yield OutputView(id="whole", classes="text")
+                yield CopyPane(id="whole")
+        yield NoticeLine(id="notice")
         yield PaneRule()
         yield Static(self._keys(), id="keys", markup=False)
 
     def on_mount(self) -> None:
-        sent, whole = self.query_one("#sent", OutputView), self.query_one("#whole", OutputView)
-        sent.show("", self._texts.sent)
-        self.call_after_refresh(sent.action_edge, -1)
+        sent, whole = self.query_one("#sent", CopyPane), self.query_one("#whole", CopyPane)
+        sent.view.wrap = whole.view.wrap = True
+        sent.show(_file(self._texts.sent))
+        sent.view.focus()
         if self.has_class("-same"):
             rule = self.query_one("#sent-rule", PaneRule)
             rule.title = Content.styled("the model sees all of it", "$text-muted")
         elif self._texts.path is None:
-            whole.show("", self._texts.recorded)
-            self.call_after_refresh(whole.action_edge, -1)
+            whole.show(_file(self._texts.recorded))
         else:
             self._read(self._texts.path)
 
     @work(exclusive=True)
     async def _read(self, path: Path) -> None:
-        """The full copy, piece by piece; the recorded text where it is gone."""
-        whole, rule = self.query_one("#whole", OutputView), self.query_one("#whole-rule", PaneRule)
-        reading = pieces(path)
+        """The full copy; the recorded text where it is gone, and why it is."""
+        whole, rule = self.query_one("#whole", CopyPane), self.query_one("#whole-rule", PaneRule)
         try:
-            piece = await asyncio.to_thread(next, reading, None)
-            first = True
-            while piece is not None:
-                whole.write(piece)
-                if first:
-                    self.call_after_refresh(whole.action_edge, -1)
-                first = False
-                piece = await asyncio.to_thread(next, reading, None)
-        except (OSError, ValueError):
+            whole.show(await asyncio.to_thread(CopyFile, path))
+        except (OSError, ValueError) as error:
+            why = await asyncio.to_thread(whereabouts, path)
+            if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                why = f"The full copy cannot be read: {getattr(error, 'strerror', error)}."
             rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")
-            whole.show("", self._texts.recorded)
-            self.call_after_refresh(whole.action_edge, -1)
+            self.query_one("#notice", NoticeLine).say(why, "warning")
+            whole.show(_file(self._texts.recorded))
+
+    @property
+    def _side(self) -> CopyPane:
+        """The side that has the focus."""
+        whole = self.query_one("#whole", CopyPane)
+        return whole if whole.has_focus_within else self.query_one("#sent", CopyPane)
+
+    def action_copy(self) -> None:
+        """Copy this side, as far as a clipboard takes it."""
+        text = self._side.view.text()
+        self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+        said = f"Copied: {plural(len(text), 'character')}."
+        if self._side.view.file.size > COPY_MAX:
+            said = f"Copied the first {size(COPY_MAX)}."
+        self.query_one("#notice", NoticeLine).say(said, "success")
+
+    async def action_outside(self, program: Program) -> None:
+        """Open this side in the person's own pager or editor."""
+        view, app = self._side.view, cast("App[Any]", self.app)
+        if view.file.path:
+            trouble = await look(app, view.file.path, program)
+        else:
+            trouble = await look_at_text(app, view.file.read(0, view.file.size), program)
+        if trouble:
+            self.query_one("#notice", NoticeLine).say(trouble, "error")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        return not isinstance(self.focused, Input) or action == "close"
 
     def action_close(self, action: str) -> None:
         self.dismiss(action)
@@ -182,6 +216,9 @@ class ContextItemScreen(Screen[str]):
             ("m", "unmask" if masked else "mask"),
             ("p", "unpin" if pinned else "pin"),
             ("y", "copy this side"),
+            ("/", "find"),
+            ("v", "pager"),
+            ("e", "editor"),
             ("tab", "other side"),
             ("esc", "back"),
         )

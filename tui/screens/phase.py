@@ -9,7 +9,7 @@ from tui.widgets.figures import duration
 from tui.widgets.rule import PaneRule
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-FRAMES_PER_S = 4
+FRAMES_PER_S = 2
 SILENCE_S = 5
 """Seconds without a byte from the model from which on they are counted."""
 

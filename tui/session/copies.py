@@ -41,6 +41,38 @@ def fork(
     return path
 
 
+def fork_records(
+    header: Header, records: Sequence[Record], *, folders: Folders, clock: Clock, cwd: Path
+) -> Path:
+    """A new session with records that are in memory: what could not be saved too."""
+    loaded = Loaded(Path(), header, tuple(records), ())
+    made = header_of(loaded, clock=clock, cwd=cwd)
+    path = place_of(made, folders=folders, clock=clock)
+    write_session(path, made, records)
+    return path
+
+
+def write_repaired(
+    loaded: Loaded, header: Header, messages: Sequence[Message], written: Path
+) -> Path:
+    """A session that says repaired messages, and the original's bytes beside it.
+
+    Returns where those are. Raises StorageError.
+    """
+    branch = loaded.branch
+    models = (r.data.get("model") for r in reversed(branch) if r.type == "assistant")
+    model = next((model for model in models if isinstance(model, str)), "")
+    records = from_messages(messages, model, branch[-1].time if branch else header.created, branch)
+    backup = written.with_name(written.name + ".original")
+    try:
+        original = loaded.path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{loaded.path} cannot be read: {error.strerror or error}.") from error
+    write_new(backup, original)
+    write_session(written, header, records)
+    return backup
+
+
 def header_of(loaded: Loaded, *, clock: Clock, cwd: Path | None = None) -> Header:
     """The header of a copy: a new id, and the original as its origin."""
     app = f"holdfast {tui.__version__}"

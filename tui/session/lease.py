@@ -65,6 +65,11 @@ class Lease:
         self._file: int | None = None
         self._inode = (0, 0)
 
+    @property
+    def held(self) -> bool:
+        """Whether it was ours when we last looked."""
+        return self._file is not None
+
     def take(self, *, over: bool = False) -> None:
         """Take the lease; with `over` from whoever has it. From ourselves it is always taken.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from tui.session.drafts import NOTHING, DraftReader, LeftBehind
 from tui.session.lines import Findings, Line, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
-_HEAD_FIELDS = {"type", "id", "parent", "time"}
+_HEAD_FIELDS = ("type", "id", "parent", "time")
 
 _Place: TypeAlias = tuple[Line, dict[str, Any]]
 
@@ -178,31 +179,59 @@ def _text(value: dict[str, Any], key: str) -> str:
 def _records(
     objects: Iterable[_Place], created: str, findings: Findings
 ) -> list[tuple[Line, Record]]:
-    """Objects as records. A second copy of a record is left out."""
+    """Objects as records, which they become parts of. A second copy of a record is left out."""
     records: list[tuple[Line, Record]] = []
     by_id: dict[str, Record] = {}
+    clashes = False
     time, last = created, None
     for line, value in objects:
-        kind, id_, parent = _text(value, "type"), _text(value, "id"), value.get("parent")
-        if not kind:
+        kind, given, parent = value.get("type"), value.get("id"), value.get("parent")
+        if not isinstance(kind, str) or not kind:
             findings.add("B56", line.where, "skipped: a record without a type")
             continue
-        if not id_ or "parent" not in value or not (parent is None or isinstance(parent, str)):
+        named = isinstance(given, str) and given
+        id_ = given if isinstance(given, str) and given else f"line-{line.number}-{len(records)}"
+        if not named or "parent" not in value or not (parent is None or isinstance(parent, str)):
             findings.add("B53", line.where, "linked to the record before it: no id or no parent")
-            id_, parent = id_ or f"line-{line.number}-{len(records)}", last
-        time = _text(value, "time") or time
-        data = {k: v for k, v in value.items() if k not in _HEAD_FIELDS}
-        record = Record(kind, id_, parent, time, data)
-        if id_ in by_id:
-            if by_id[id_] == record:
+            parent = last
+        at = value.get("time")
+        time = at if isinstance(at, str) and at else time
+        for name in _HEAD_FIELDS:
+            value.pop(name, None)
+        record = Record(kind, id_, parent, time, value)
+        before = by_id.get(id_)
+        if before is not None:
+            if before == record:
                 findings.add("B44", line.where, "left out: a copy of an earlier record")
                 continue
-            findings.add("B44", line.where, f"kept under another id: {id_} was taken")
-            record = replace(record, id=f"{id_}-{line.number}-{len(records)}")
+            findings.add("B44", line.where, f"another record had the id {id_}: it gets a new one")
+            clashes = True
         records.append((line, record))
-        by_id[record.id] = record
-        last = record.id
-    return records
+        by_id[id_] = record
+        last = id_
+    return _with_ids_of_their_own(records) if clashes else records
+
+
+def _with_ids_of_their_own(records: list[tuple[Line, Record]]) -> list[tuple[Line, Record]]:
+    """Of records with one id the last keeps it, for what follows it in the file hangs on it.
+
+    Who names the id as its parent means the record that had it by then. Where two of them hang
+    on one parent, the later hangs below the earlier, so that neither is on a side branch.
+    """
+    left = Counter(record.id for _, record in records)
+    bearer: dict[str, tuple[str, str | None]] = {}  # by id: who bears it now, its parent as named
+    renamed: list[tuple[Line, Record]] = []
+    for place, (line, record) in enumerate(records):
+        left[record.id] -= 1
+        id_ = f"{record.id}-{line.number}-{place}" if left[record.id] else record.id
+        earlier = bearer.get(record.id)
+        if earlier is not None and earlier[1] == record.parent:
+            parent: str | None = earlier[0]
+        else:
+            parent = bearer[record.parent][0] if record.parent in bearer else record.parent
+        bearer[record.id] = (id_, record.parent)
+        renamed.append((line, replace(record, id=id_, parent=parent)))
+    return renamed
 
 
 def _linked(records: list[tuple[Line, Record]], findings: Findings) -> list[tuple[Line, Record]]:

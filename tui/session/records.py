@@ -5,15 +5,25 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
     user         content, text (as typed; absent for text that nobody typed)
     assistant    content, model, usage, stop_reason, request_id
-    intent       call_id, tool, effect, args_sha256          synced before a tool with effects runs
+    intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
+                 for a write also path, before_sha256 (null: there was no file)
+    job          call_id, pid, born, command                 the process group of a command
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
     directive    think, verbose, elevated
     interrupt    reason, text (what was streamed so far), thinking
     error        error_class, message, hint, status, request_id
-    retry        attempt, max_attempts, delay_s, reason, status, error_class, text
+    retry        attempt, max_attempts, delay_s, reason, status, error_class, request_id,
+                 received, text
+    failover     from, to, reason, back_at, error_class, status, request_id, received, text
+    parked       until, reason, error_class, status, request_id, received, text
+    recovery     step, action, error_class, tokens_before, tokens_after, request_id, text
     permission   call_id, tool, subject, answer, by, reason
-    repair       findings
-    overlay      target, view (full, clamped, masked), by, reason     how another record stands
+    repair       findings, rung, by             how the view stands from here, see `context.rungs`
+    overlay      target, view (see tui.context.overlay), by, reason    how another record stands
+    compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
+                 reason, model, usage        `covers` is the last record it stands for
+    uncompaction target                         makes every compaction before it void
+    memory       path, notes, added, covers     what was kept in MEMORY.md of what was said
     pin          target, pinned                 the last one for a target wins, as of overlays
     title        title
     draft        prompt, queue, answer, after             no part of the branch, see `drafts`

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import tui
 from tui.clock import Clock, timestamp
+from tui.errors import StorageError
 from tui.messages import Usage, blocks_of, text_of
 from tui.paths import Folders
 from tui.session.drafts import DraftWriter, LeftBehind
 from tui.session.lease import Lease
 from tui.session.reader import Loaded, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id
+from tui.session.redact import redacted
 from tui.session.store import SessionFile
 
 TITLE_CHARS = 80
@@ -32,6 +35,9 @@ class Session:
     `open` to `close`. While it has not, `read_only` is true and nothing is written: what is
     appended is kept in memory, `saved` is false and `problem` says why. `left_behind` is what an
     earlier run had typed, queued and streamed when it ended.
+
+    While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
+    the model then gets the masked text. `redacted` counts them.
     """
 
     def __init__(
@@ -54,12 +60,15 @@ class Session:
         self.title = ""
         self.model = ""
         self.usage = Usage()
+        self.redact = False
+        self.redacted = 0
         self.left_behind = left_behind or LeftBehind()
         self._file = file
         self._clock = clock
         self._lease = lease
         self._drafts = DraftWriter()
         self._asked = resumed
+        self._with_prompt: list[tuple[str, dict[str, Any]]] = []
         self._last_id = ""
         self._waiting: list[bytes] | None = None if resumed else []
         for record in records:
@@ -143,11 +152,24 @@ class Session:
         """Whether nothing is written: opened so, or taken over by another program."""
         return self._file is not None and (self._lease is None or bool(self._lease.lost))
 
+    def with_next_prompt(self, type_: str, **data: Any) -> None:
+        """Add a record right before the next prompt: what is only looked at leaves no trace."""
+        self._with_prompt.append((type_, data))
+
+    @property
+    def lost(self) -> str:
+        """Who took the session over; "" while nobody has."""
+        return self._lease.lost if self._lease is not None else ""
+
     def append(self, type_: str, **data: Any) -> Record:
         """Add a record to the branch and write it, without waiting for the disk.
 
         Never raises for the disk: what cannot be written is kept and tried again, see `saved`.
         """
+        if type_ == "user" and self._with_prompt:
+            held, self._with_prompt = self._with_prompt, []
+            for kind, fields in held:
+                self.append(kind, **fields)
         record = self._made(type_, data)
         line = record.to_line()
         self._note(record)
@@ -181,6 +203,19 @@ class Session:
         if self._file is not None:
             await self._file.sync()
 
+    async def recheck(self) -> str:
+        """Look whether all is well while nothing is appended. Returns why not, "" if it is.
+
+        What could not be saved is tried again; a lease that was taken away is noticed.
+        """
+        lost = self._lease.check() if self._lease is not None and self._lease.held else ""
+        if not lost and not self.saved:
+            with suppress(StorageError):
+                await self.sync()
+        if self.read_only:
+            return (self._lease.lost if self._lease else "") or _opened_to_read()
+        return self.problem
+
     async def close(self) -> None:
         """Sync and let go of the file. Raises StorageError if something could not be saved.
 
@@ -200,6 +235,9 @@ class Session:
                 self._lease.release()
 
     def _made(self, type_: str, data: dict[str, Any]) -> Record:
+        if self.redact:
+            data, found = redacted(data)
+            self.redacted += found
         now = self._clock.now()
         last = self.records[-1].id if self.records else None
         self._last_id = new_id(now, after=self._last_id or last or "")

@@ -10,7 +10,7 @@ from tui.arguments import Options
 from tui.clock import SystemClock
 from tui.context.history import history
 from tui.context.repair import repair
-from tui.errors import SessionError, StorageError, UsageError
+from tui.errors import SessionError, UsageError
 from tui.messages import Message
 from tui.paths import folders
 from tui.session import catalog, copies, importers
@@ -20,7 +20,6 @@ from tui.session.records import Finding
 from tui.session.session import Session
 from tui.sessions_command.common import (
     load,
-    model_of,
     note,
     path_of,
     print_,
@@ -132,20 +131,7 @@ def _write_repaired(
     header = copies.header_of(loaded, clock=clock)
     name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
     written = out.absolute() if out else path.absolute().with_name(name)
-    records = copies.from_messages(
-        messages,
-        model_of(loaded),
-        loaded.branch[-1].time if loaded.branch else header.created,
-        loaded.branch,
-    )
-    backup = written.with_name(written.name + ".original")
-    try:
-        original = path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror or error}.") from error
-    copies.write_new(backup, original)
-    copies.write_session(written, header, records)
-    return written, backup
+    return written, copies.write_repaired(loaded, header, messages, written)
 
 
 def _tell_repair(findings: tuple[Finding, ...], written: Path | None, backup: Path | None) -> None:

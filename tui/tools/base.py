@@ -63,6 +63,10 @@ def _nobody(_output: ToolOutput) -> None:
     """For calls that nobody interrupts."""
 
 
+def _unnoted(_pid: int) -> None:
+    """For processes that nobody takes note of."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
@@ -70,7 +74,7 @@ class ToolContext:
     `emit` takes text for the person while the tool works; it may be called often and from the
     event loop only. `spill_path` is where this call may put its full raw output (the folder
     need not exist yet, see `tui.private.private_file`). A tool that is cancelled hands what it
-    had to `leave` before it raises.
+    had to `leave` before it raises. One that starts a process group tells its id to `started`.
     """
 
     call_id: str
@@ -85,6 +89,7 @@ class ToolContext:
     read_page_lines: int = 2000
     output: OutputLimits = OutputLimits()
     leave: Callable[[ToolOutput], None] = _nobody
+    started: Callable[[int], None] = _unnoted
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -192,6 +193,40 @@ class Process:
                 return
             self._closed = True
         os.close(self._stop)
+
+
+def born(pid: int) -> str:
+    """When a process began, in words that are its own among all that had or get its number.
+
+    "" where it is gone, a zombie, or where this cannot be told.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *fields = stat[stat.rindex(")") + 1 :].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return "" if state in "ZX" else f"{boot}/{fields[18]}"
+    if Path("/proc/self/stat").exists():
+        return ""
+    with suppress(OSError, subprocess.SubprocessError):  # macOS
+        asked = ["ps", "-o", "lstart=", "-p", str(pid)]
+        return subprocess.run(
+            asked, capture_output=True, text=True, check=True, timeout=2
+        ).stdout.strip()
+    return ""
+
+
+async def end_group(pid: int, birth: str, clock: Clock) -> bool:
+    """End the process group of a command of an earlier run, if it is still that. SIGTERM, then
+    SIGKILL after two seconds. Returns whether it is gone."""
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
+        if born(pid) != birth:
+            return True
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
+        until = clock.monotonic() + patience
+        while born(pid) == birth and clock.monotonic() < until:
+            await clock.sleep(_POLL_S)
+    return born(pid) != birth
 
 
 def outcome(returncode: int) -> tuple[int, str]:

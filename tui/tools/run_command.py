@@ -62,6 +62,7 @@ class RunCommand(Tool[RunCommandParams]):
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
             job = await ctx.jobs.start(params.command, cwd=folder, path=path, limits=ctx.output)
+            ctx.started(job.pid)
             text = (
                 f"Started in the background as {job.id} (process {job.pid}). "
                 f'Use command_status with job="{job.id}" to read its output, wait or stop it.'
@@ -77,6 +78,7 @@ class RunCommand(Tool[RunCommandParams]):
             params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data))
         )
         try:
+            ctx.started(process.pid)
             try:
                 await _until_end(process, params.timeout, ctx, live, ended)
             finally:

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 _KEYS = (("enter ↑", "older"), ("↓", "newer"), ("esc", "closes"))
+_NOTHING = Content.styled("not found", "$text-warning")
 
 
 class FindBar(Horizontal):
@@ -68,14 +69,15 @@ class FindBar(Horizontal):
             self.post_message(self.Wanted(words.value, anew=True))
         self.say()
 
-    def say(self, *, found: bool = True) -> None:
-        """Whether the text was found."""
+    def say(self, at: int = 0, total: int = 0, *, more: bool = False, last: bool = False) -> None:
+        """How it stands; see `Conversation.Found`. Nothing, where nothing is looked for."""
+        looking = bool(self.query_one(Input).value)
         parts = [
             Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))
             for key, text in _KEYS
         ]
-        if not found:
-            parts.insert(0, Content.styled("no more of it", "$text-warning"))
+        if looking and (standing := _standing(at, total, more=more, last=last)):
+            parts.insert(0, standing)
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
 
     def action_next(self, back: bool) -> None:
@@ -96,3 +98,11 @@ class FindBar(Horizontal):
         event.stop()
         if self.opened:
             self.post_message(self.Wanted(event.value, anew=True))
+
+
+def _standing(at: int, total: int, *, more: bool, last: bool) -> Content:
+    if not total:
+        return Content.styled("searching …", "$text-muted") if more else _NOTHING
+    count = f"{total:,}+ …" if more else f"{total:,}"
+    figures = Content.styled(f"{at:,} of {count}" if at else count, "$foreground")
+    return Content.assemble(figures, (" · no more", "$text-warning")) if last else figures

@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widget import Widget
 
 from tui.widgets.plain import one_line
+from tui.widgets.still import Still
 
 GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderState:
-    """What the header says. `folder` is as the person reads it (`~/proj`)."""
+    """What the header says. `folder` is as the person reads it (`~/proj`); `mark` is a word that
+    must not be overlooked."""
 
     folder: str = ""
     branch: str = ""
@@ -24,6 +25,7 @@ class HeaderState:
     think: bool = False
     verbose: bool = False
     elevated: bool = False
+    mark: str = ""
 
 
 def header_line(state: HeaderState, width: int) -> Content:
@@ -32,6 +34,10 @@ def header_line(state: HeaderState, width: int) -> Content:
     folder, branch, model_name, title_text = texts
     lights = Content("  ").join(
         [
+            *(
+                [Content.styled(f" {state.mark} ", "bold $background on $warning")]
+                * bool(state.mark)
+            ),
             *([Content.styled("think", "$text-secondary")] if state.think else []),
             *([Content.styled("verbose", "$text-accent")] if state.verbose else []),
             *(
@@ -75,7 +81,7 @@ def _tail(path: str, keep: int) -> str:
     return path if len(path) <= keep else "…" + path[len(path) - keep + 1 :]
 
 
-class HeaderBar(Widget):
+class HeaderBar(Still):
     """Draws `state`; set it to change what is shown."""
 
     DEFAULT_CSS = """

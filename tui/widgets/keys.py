@@ -53,6 +53,8 @@ PANE_KEYS = (
     Key("m", "", "m, p", "mask or pin a tool's result: what the model sees of it, see F2"),
     Key("home,end", "", "Home, End, g, G", "the beginning and the end"),
     Key("left,right", "", "Left, Right, h, l", "to the side, in the output"),
+    Key("w", "", "w", "long lines of the output: wrapped, or to the side"),
+    Key("n", "", "n, N", "what is looked for (Ctrl+F): the older and the newer place"),
     Key("less_than_sign", "screen.widen(-4)", "<, >", "move the line between the panes"),
     Key("greater_than_sign", "screen.widen(4)", "", ""),
 )
@@ -83,6 +85,12 @@ APPROVAL_KEYS = (
     Key("4", "explain", "4", "no, and say why"),
     Key("escape", "refuse", "Esc", "no"),
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
+)
+
+BANNER_KEYS = (
+    Key("r", "ask('now')", "r", "send it again now, while the line has the focus: Tab or a click"),
+    Key("f", "ask('other')", "f", "go on with the other model"),
+    Key("escape", "", "Esc", "stop; /retry and /model always work"),
 )
 
 CONTEXT_KEYS = (
@@ -136,6 +144,7 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("In the conversation and the output", PANE_KEYS),
     ("Everywhere", CHAT_KEYS + APP_KEYS),
     ("When the agent asks", APPROVAL_KEYS),
+    ("When a request waits to be sent again", BANNER_KEYS),
     ("In the context (F2)", CONTEXT_KEYS),
     ("In the tasks (Ctrl+T)", TASK_KEYS),
     ("In the sessions (F3)", SESSION_KEYS),

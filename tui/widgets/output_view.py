@@ -59,7 +59,6 @@ class OutputView(LineView):
         Binding("left,h", "columns(-1)", "Left", show=False),
         Binding("right,l", "columns(1)", "Right", show=False),
         Binding("w", "wrap", "Wrap", show=False),
-        Binding("y", "copy_all", "Copy", show=False),
     ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
@@ -75,6 +74,11 @@ class OutputView(LineView):
     def text(self) -> str:
         """What is kept of the output, without escape sequences."""
         return self._between(0, len(self._output))
+
+    @property
+    def raw(self) -> str:
+        """What is kept of the output, escape sequences too."""
+        return "\n".join(self._output.lines)
 
     def show(self, title: str, text: str, *, diff: bool = False) -> None:
         """Show another output, from its end; a unified diff in its colours, from its beginning."""
@@ -188,10 +192,6 @@ class OutputView(LineView):
             return index, 0
         rows = self._picture(index).lines
         return index, x + sum(len(above.text) for above in rows[:row])
-
-    def action_copy_all(self) -> None:
-        """Copy what is kept of the output."""
-        self.app.copy_to_clipboard(self.text)  # pyright: ignore[reportUnknownMemberType]
 
     # Scrolling
 

@@ -86,25 +86,25 @@ class Prompt(TextArea):
 
     def put_back(self, text: str) -> None:
         """Bring a text back that was sent in vain, before whatever was typed since."""
-        self.put(f"{text}\n{self.text}" if self.text else text)
+        shown = self._fold(text)
+        self.put(f"{shown}\n{self.text}" if self.text else shown)
 
     def add_paste(self, text: str) -> None:
         """Insert at the cursor, folded into one word when it is long."""
-        clean = text.replace("\r\n", "\n").replace("\r", "\n")
-        if len(clean) > FOLD_CHARS or clean.count("\n") >= FOLD_LINES:
-            self._pasted += 1
-            lines = plural(clean.count("\n") + 1, "line")
-            word = f"[paste {self._pasted}: {lines}, {size(len(clean.encode(errors='replace')))}]"
-            self._pastes[word] = clean
-            clean = word
+        clean = self._fold(text.replace("\r\n", "\n").replace("\r", "\n"))
         if result := self._replace_via_keyboard(clean, *self.selection):
             self.move_cursor(result.end_location)
 
-    def accept(self) -> None:
-        """What was submitted has been taken: remember it and begin anew."""
-        self.past.add(self.value)
+    def accept(self, text: str | None = None) -> None:
+        """`text` (else all there is) has been taken: remember it and begin anew.
+
+        What was typed behind it since it was submitted stays.
+        """
+        value = self.value
+        taken = value if text is None else text
+        self.past.add(taken)
         self._pastes.clear()
-        self.put("")
+        self.put(value[len(taken) :] if value.startswith(taken) else "")
 
     async def on_key(self, event: events.Key) -> None:
         if event.key == "enter":
@@ -150,11 +150,16 @@ class Prompt(TextArea):
             self.post_message(self.QuitAsked())
 
     def _recall(self, text: str | None) -> None:
-        if text is None:
-            return
-        self._pastes.clear()
-        self.put("")
-        if len(text) > FOLD_CHARS or text.count("\n") >= FOLD_LINES:
-            self.add_paste(text)
-        else:
-            self.put(text)
+        if text is not None:
+            self._pastes.clear()
+            self.put(self._fold(text))
+
+    def _fold(self, text: str) -> str:
+        """What is shown of a text: a word for it when it is long."""
+        if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
+            return text
+        self._pasted += 1
+        lines = plural(text.count("\n") + 1, "line")
+        word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
+        self._pastes[word] = text
+        return word

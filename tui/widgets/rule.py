@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widget import Widget
+
+from tui.widgets.still import Still
 
 
-class PaneRule(Widget):
+class PaneRule(Still):
     """A horizontal line of one row.
 
     `title` and `right` are content, `joint` the column at which a vertical line ends here (None

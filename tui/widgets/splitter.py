@@ -8,10 +8,11 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
-from textual.widget import Widget
+
+from tui.widgets.still import Still
 
 
-class Splitter(Widget):
+class Splitter(Still):
     """A column of one cell. `joints` are the rows on which a horizontal line ends here."""
 
     ALLOW_SELECT = False

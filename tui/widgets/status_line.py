@@ -9,10 +9,10 @@ from textual import events
 from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
-from textual.widget import Widget
 
 from tui.widgets.figures import money, plural
 from tui.widgets.plain import one_line
+from tui.widgets.still import Still
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _hints(hints: Sequence[Hint], room: int) -> Content:
     return line
 
 
-class StatusLine(Widget):
+class StatusLine(Still):
     """Draws `state`; set it to change what is shown."""
 
     DEFAULT_CSS = """

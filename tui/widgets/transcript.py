@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -10,12 +10,14 @@ from tui.messages import Block, text_of
 from tui.session.records import Record
 from tui.widgets.conversation.items import (
     AssistantItem,
+    AttemptItem,
     Item,
     NoticeItem,
     ThinkingItem,
     ToolItem,
     UserItem,
 )
+from tui.widgets.error_words import words
 
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
@@ -25,6 +27,21 @@ def items_of(records: Iterable[Record]) -> list[Item]:
     """The items of a conversation as its records tell it, in their order."""
     calls: dict[str, ToolItem] = {}
     return list(chain.from_iterable(_record_items(record, calls) for record in records))
+
+
+def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item | None:
+    """The item at which a record is told; `items` are `items_of` the same records."""
+    calls: dict[str, ToolItem] = {}
+    cards = {item.id: item for item in items if isinstance(item, ToolItem)}
+    place = 0
+    for record in records:
+        if record.id == id_ and record.type in {"tool_result", "intent", "permission"}:
+            return cards.get(str(record.data.get("call_id")))
+        made = _record_items(record, calls)
+        if record.id == id_:
+            return items[min(place, len(items) - 1)] if items else None
+        place += len(made)
+    return None
 
 
 def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
@@ -59,17 +76,28 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
         case "error":
             text = f"{data.get('message', '')} {data.get('hint', '')}".strip()
             return [NoticeItem(text, "error")]
-        case "retry":
-            which = f"retry {data.get('attempt')} of {data.get('max_attempts')}"
-            voided = str(data.get("text") or "")
-            return [NoticeItem(f"{data.get('reason', '')} · {which}", "warning", voided)]
         case "repair":
-            return [repair_item(cast("list[dict[str, str]]", data.get("findings") or []))]
+            return repair_items(cast("list[dict[str, str]]", data.get("findings") or []))
         case "note":
             return [NoticeItem(str(data.get("text", "")))]
         case _:
-            pass
+            return _trouble_items(record.type, data)
     return []
+
+
+def _trouble_items(kind: str, data: Mapping[str, Any]) -> list[Item]:
+    """What became of a request that did not go well."""
+    match kind:
+        case "retry":
+            return [attempt_item(data)]
+        case "failover":
+            return [_switch_item(data)]
+        case "parked":
+            what = f"{words(str(data.get('error_class') or 'unknown'))}: parked"
+            until = f" until {data['until']}" if data.get("until") else ""
+            return [NoticeItem(what + until, "warning", str(data.get("reason") or ""))]
+        case _:
+            return []
 
 
 def _answer_items(content: Iterable[Block], calls: dict[str, ToolItem]) -> list[Item]:
@@ -125,6 +153,45 @@ def fill(
 def title_of(item: ToolItem) -> str:
     """What the output pane calls a tool call."""
     return f"{item.name} {item.label}".strip()
+
+
+def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
+    """What a `retry` record tells; a field that it lacks, or holds otherwise, is left out."""
+    attempt, delay, status, received = (
+        value if isinstance(value := data.get(name), int | float) else None
+        for name in ("attempt", "delay_s", "status", "received")
+    )
+    return AttemptItem(
+        int(attempt or 1),
+        str(data.get("error_class") or "unknown"),
+        float(delay or 0),
+        str(data.get("reason") or ""),
+        int(status) if status else None,
+        str(data.get("request_id") or ""),
+        int(received or 0),
+        str(data.get("text") or ""),
+    )
+
+
+def _switch_item(data: Mapping[str, Any]) -> NoticeItem:
+    """What a `failover` record tells."""
+    new, reason = str(data.get("new") or ""), str(data.get("reason") or "")
+    if data.get("error_class") is None:
+        return NoticeItem(f"back to {new}: {reason}")
+    text = str(data.get("text") or "")
+    id_ = f"request {data['request_id']}" if data.get("request_id") else ""
+    detail = "\n".join(part for part in (id_, text) if part.strip())
+    return NoticeItem(f"{reason} · {new} goes on", "warning", detail)
+
+
+INTERRUPTION = "B01"
+"""The code of a call without a result: not damage, but a turn that was interrupted (R2)."""
+
+
+def repair_items(findings: Sequence[dict[str, str]]) -> list[Item]:
+    """One line for what was repaired; none for mere interruptions, which their cards show."""
+    damage = [finding for finding in findings if finding.get("code") != INTERRUPTION]
+    return [repair_item(damage)] if damage else []
 
 
 def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:

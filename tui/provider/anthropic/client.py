@@ -44,6 +44,12 @@ ALIVE_EVERY_S: Final = 1.0
 ASK_AGAIN_S: Final = 300.0
 """How long a failed question for a model's limits stands before it is asked again."""
 
+GATHER_S: Final = 0.03
+"""A slow stream is read so often; what comes meanwhile is taken in at once."""
+GATHER_BYTES: Final = 16_384
+"""A stream that brings so much between two waits is fast, and is read without a pause."""
+
+_WAITED_S: Final = 0.001
 _DRAIN_S: Final = 0.1
 _PAGE_BYTES: Final = 65_536
 
@@ -105,10 +111,14 @@ class AnthropicProvider:
     ) -> AsyncGenerator[StreamPart]:
         answer, decoder = Answer(model), EventDecoder()
         chunks, told = response.aiter_bytes(), self._clock.monotonic()
+        brought = 0
         while not answer.done:
+            asked = self._clock.monotonic()
             chunk = await self._next(chunks, model, silence)
             if chunk is None:
                 raise broken("the connection closed before the answer was complete")
+            waited = self._clock.monotonic() - asked > _WAITED_S
+            slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
             comments, shown, sign = decoder.comments, False, NOTHING
             for event in self._decoded(decoder, chunk):
                 if event["type"] == "error":
@@ -126,6 +136,8 @@ class AnthropicProvider:
             elif alive and now - told >= ALIVE_EVERY_S:
                 told = now
                 yield Alive()
+            if shown and waited and slow and not answer.done:
+                await self._clock.sleep(GATHER_S)
         await _drain(chunks)
         yield answer.completed(response.headers.get("request-id"))
 

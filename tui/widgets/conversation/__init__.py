@@ -2,6 +2,7 @@
 
 from tui.widgets.conversation.items import (
     AssistantItem,
+    AttemptItem,
     Item,
     NoticeItem,
     ThinkingItem,
@@ -12,6 +13,7 @@ from tui.widgets.conversation.view import Conversation
 
 __all__ = [
     "AssistantItem",
+    "AttemptItem",
     "Conversation",
     "Item",
     "NoticeItem",

@@ -76,4 +76,23 @@ class NoticeItem:
     folded: bool = True
 
 
-Item: TypeAlias = UserItem | AssistantItem | ThinkingItem | ToolItem | NoticeItem
+@dataclass(slots=True, eq=False)
+class AttemptItem:
+    """An attempt to get an answer that failed; another follows after `delay_s` seconds.
+
+    `received` counts the characters that had been streamed and are void, `text` is what they
+    said. That and the server's `message` fold away.
+    """
+
+    attempt: int
+    error_class: str
+    delay_s: float
+    message: str = ""
+    status: int | None = None
+    request_id: str = ""
+    received: int = 0
+    text: str = ""
+    folded: bool = True
+
+
+Item: TypeAlias = UserItem | AssistantItem | ThinkingItem | ToolItem | NoticeItem | AttemptItem

@@ -55,13 +55,15 @@ class Conversation(ItemsView):
 
     class Found(Message):
         """What is looked for was found `total` times so far; the `at`-th, counted from the
-        newest, is in sight (0: none). `more`: there are items left to look through."""
+        newest, is in sight (0: none). `more`: there are items left to look through. `last`: all
+        were, and there is none beyond it in the direction that was asked for."""
 
-        def __init__(self, at: int, total: int, *, more: bool) -> None:
+        def __init__(self, at: int, total: int, *, more: bool, last: bool = False) -> None:
             super().__init__()
             self.at = at
             self.total = total
             self.more = more
+            self.last = last
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -92,6 +94,13 @@ class Conversation(ItemsView):
         self._cursor = None
         self._finder = self._hit = None
         super().clear()
+
+    def go_to(self, item: Item) -> None:
+        """Bring an item into sight, with the cursor on it."""
+        index = self._index.get(item)
+        if index is not None:
+            self._viewport.following = False
+            self._move_to(index)
 
     # Finding
 
@@ -142,13 +151,15 @@ class Conversation(ItemsView):
         if finder is None:
             return False
         finder.look(self._items)
-        moved = bool(self._step) and self._go(finder, self._step)
+        wanted = bool(self._step)
+        moved = wanted and self._go(finder, self._step)
         if moved or finder.done:
             self._step = 0
         if not finder.done:
             self._slices = self.set_timer(SLICES_S, self._search)
         at = self._ordinal(finder, self._hit) if self._hit else 0
-        self.post_message(self.Found(at, finder.total, more=not finder.done))
+        last = wanted and not moved and finder.done
+        self.post_message(self.Found(at, finder.total, more=not finder.done, last=last))
         return moved
 
     def _go(self, finder: Finder, step: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import cast
 
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar
@@ -50,14 +50,22 @@ def resize(view: ScrollView, virtual: Size) -> None:
 
 
 def _tell(bar: ScrollBar, *, virtual: int | None = None, position: float | None = None) -> None:
-    """Tell a scroll bar; it is drawn again only where its thumb looks different."""
+    """Tell a scroll bar; it is drawn again only on the rows where its thumb looks different."""
     before = _thumb(bar)
     if virtual is not None:
         bar.set_reactive(ScrollBar.window_virtual_size, virtual)
     if position is not None:
         bar.set_reactive(ScrollBar.position, position)
-    if _thumb(bar) != before:
+    after = _thumb(bar)
+    if after == before:
+        return
+    if not (bar.vertical and before[1] and after[1]):
         bar.refresh()
+        return
+    for one, other in zip(_ends(before), _ends(after), strict=True):
+        if one != other:
+            first, last = sorted((one // 8, other // 8))
+            bar.refresh(Region(0, first, bar.size.width, last - first + 1))
 
 
 def _thumb(bar: ScrollBar) -> tuple[int, int]:
@@ -68,3 +76,8 @@ def _thumb(bar: ScrollBar) -> tuple[int, int]:
         return 0, 0
     length = max(1.0, bar.window_size * size / bar.window_virtual_size)
     return int((size - length) * bar.position / room * 8), ceil(length * 8)
+
+
+def _ends(thumb: tuple[int, int]) -> tuple[int, int]:
+    start, length = thumb
+    return start, start + length

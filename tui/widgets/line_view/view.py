@@ -21,10 +21,11 @@ from textual.timer import Timer
 
 from tui.widgets.keys import PANE_KEYS, bindings
 from tui.widgets.line_view import scrolling, strips
+from tui.widgets.line_view.bar import Bar
 from tui.widgets.line_view.viewport import Viewport
 from tui.widgets.markdown.text import Line
 
-FRAME_S = 1 / 15
+FRAME_S = 1 / 12
 """What arrives is drawn at most so often, and never for more than an eighth of the time."""
 _SHIFT = 20
 
@@ -218,6 +219,9 @@ class LineView(ScrollView, can_focus=True):
             self._viewport.height = self.scrollable_content_region.height or self._viewport.height
             self._viewport.scroll(round(new_value))
             self._apply()
+
+    def on_mount(self) -> None:
+        self.vertical_scrollbar.renderer = Bar  # pyright: ignore[reportAttributeAccessIssue] - Textual's own example
 
     def on_resize(self) -> None:
         self._settle()

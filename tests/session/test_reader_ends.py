@@ -1,4 +1,4 @@
-"""The end of a session, read alone."""
+"""The two ends of a session, read without what stands between."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui.errors import SessionError
-from tui.session.end import END_BYTES, read_end
-from tui.session.reader import read
+from tui.session.reader import read, read_ends
 from tui.session.records import Header, Record
 
 
@@ -27,26 +26,29 @@ def write(path: Path, count: int, *, tail: bytes = b"") -> None:
 def test_a_short_session_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     write(path, 3)
-    assert read_end(path) == read(path).branch
+    assert read_ends(path) == read(path)
 
 
-def test_of_a_long_session_the_last_records(tmp_path: Path) -> None:
+def test_of_a_long_session_the_first_and_the_last_records(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     write(path, 5000)
-    found = read_end(path)
-    assert found == read(path).branch[-len(found) :]
-    assert 100 < len(found) < END_BYTES / 200
+    ends, whole = read_ends(path), read(path)
+    ids = [record.id for record in ends.branch]
+    assert ids[0] == "r0"
+    assert ids[-200:] == [record.id for record in whole.branch[-200:]]
+    assert len(ids) < 2500
+    assert not ends.findings
 
 
-def test_damage_is_passed_over(tmp_path: Path) -> None:
+def test_damage_at_the_end_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    write(path, 3, tail=b'not json\n{"type": 7, "id": "x"}\n{"type": "user", "id"')
-    assert [record.id for record in read_end(path)] == ["r0", "r1", "r2"]
+    write(path, 5000, tail=b'not json\n{"type": 7, "id": "x"}\n{"type": "user", "id"')
+    assert [record.id for record in read_ends(path).branch[-2:]] == ["r4998", "r4999"]
 
 
 def test_an_empty_file_and_none(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.touch()
-    assert read_end(path) == []
+    assert read_ends(path).branch == []
     with pytest.raises(SessionError):
-        read_end(tmp_path / "none.jsonl")
+        read_ends(tmp_path / "none.jsonl")

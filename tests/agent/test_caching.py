@@ -1,0 +1,136 @@
+"""Prompt caching over a long session: what is read, what is written, and why (decision 26)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import events_of, make_agent
+from tests.support.prompt_cache import EVERY_TURN, HOUR, NEVER, PAYS, Prices, PromptCache, play
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
+from tui.config import Config, Prune
+from tui.context.caching import first_change
+from tui.context.payoff import Figures, expected, verdict
+from tui.context.rules.request import marks_in
+from tui.messages import Block, text_block
+from tui.provider.base import Request
+
+
+def request(*texts: str, marks: tuple[int, ...] = ()) -> Request:
+    messages = [{"role": "user", "content": [text_block(text)]} for text in texts]
+    for mark in marks:
+        messages[mark]["content"][0]["cache_control"] = {"type": "ephemeral"}  # type: ignore[index]
+    return Request("m", [], messages, [], 10)  # type: ignore[arg-type]
+
+
+def reads(turns: int) -> list[list[Block]]:
+    """The answers of turns that read a file each."""
+    calls = [call("read_file", id_=f"c{n}", path="a.txt") for n in range(turns)]
+    return [answer for one in calls for answer in ([one], say("ok"))]
+
+
+def test_the_cache_model_reads_the_longest_living_prefix() -> None:
+    cache = PromptCache()
+    words = "w" * 4000
+    first = cache.send(request(words, words, marks=(1,)), 0.0)
+    assert first.cache_read_input_tokens == 0
+    again = cache.send(request(words, words, words, marks=(2,)), 299.0)
+    assert again.cache_read_input_tokens == first.cache_creation_input_tokens > 1900
+    assert cache.send(request(words, words, marks=(1,)), 900.0).cache_read_input_tokens == 0
+    assert cache.send(request("other", words, marks=(1,)), 901.0).cache_read_input_tokens == 0
+
+
+@pytest.mark.parametrize("prices", [None, HOUR], ids=["five minutes", "an hour"])
+async def test_a_session_of_sixty_turns_by_price_class(
+    tmp_path: Path, prices: Prices | None
+) -> None:
+    found = {
+        name: await play(tmp_path, name, 60, rule, prices=prices)
+        for name, rule in (("pays", PAYS), ("no pruning", NEVER), ("every turn", EVERY_TURN))
+    }
+    for outcome in found.values():
+        print(outcome.line())
+    best = found["pays"].cost
+    assert best < 0.6 * found["every turn"].cost
+    if prices is None:  # the life that our breakpoints ask for: by an hour's, waiting loses a bit
+        assert best < found["no pruning"].cost
+    reads = found["pays"].usage.cache_read_input_tokens
+    assert reads > 4 * found["pays"].usage.cache_creation_input_tokens
+
+
+async def test_no_request_has_more_than_four_breakpoints_and_each_reads_the_last(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("alpha beta\n" * 300)
+    steps = [
+        a for n in range(12) for a in ([call("read_file", id_=f"c{n}", path="a.txt")], say("ok"))
+    ]
+    provider = ScriptedProvider(*steps)
+    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=2)))
+    cache, now = PromptCache(), 0.0
+    for turn in range(12):
+        await events_of(agent, f"turn {turn}")
+    for number, sent in enumerate(provider.requests):
+        marks = marks_in(sent.system) + sum(marks_in(m["content"]) for m in sent.messages)
+        assert marks <= 4
+        now += 10.0
+        usage = cache.send(sent, now)
+        before = provider.requests[number - 1]
+        if number and first_change(before, sent) is None:
+            assert usage.cache_creation_input_tokens < 3000
+        elif number:  # pruning changed a message: all before it is read, if no error is there
+            assert usage.cache_read_input_tokens > 0
+
+
+async def test_nothing_changes_a_cached_prefix_without_a_reason_that_debug_names(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("alpha beta\n" * 300)
+    steps = [
+        a for n in range(8) for a in ([call("read_file", id_=f"c{n}", path="a.txt")], say("ok"))
+    ]
+    provider = ScriptedProvider(*steps, say("thought"))
+    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=1)))
+    said: list[str] = []
+    for turn in range(8):
+        text = "/verbose go" if not turn else f"turn {turn}"
+        said += [e.text for e in await events_of(agent, text) if isinstance(e, events.Debug)]
+    said += [e.text for e in await events_of(agent, "/think go") if isinstance(e, events.Debug)]
+    pairs = zip(provider.requests, provider.requests[1:], strict=False)
+    changes = [change for a, b in pairs if (change := first_change(a, b))]
+    named = [text for text in said if text.startswith("[DEBUG] Cache:")]
+    assert len(named) == len(changes) > 5
+    assert all("pruned" in text or "think" in text for text in named)
+    assert named[-1].endswith("think")
+
+
+def test_where_two_requests_differ() -> None:
+    one = request("a", "b")
+    assert first_change(one, request("a", "b", "c")) is None
+    changed = first_change(one, request("x", "b"))
+    assert changed is not None
+    assert changed.message == 0
+    system = replace(one, system=[text_block("s")])
+    others = (replace(one, model="n"), replace(one, tools=[{}]), system)
+    for where, other in zip(("model", "tools", "system"), others, strict=True):
+        found = first_change(one, other)
+        assert found is not None
+        assert found.where == where
+
+
+def test_D26_the_verdict_weighs_what_is_saved_against_what_is_written_again() -> None:
+    figures = Figures(saved=10_000, rewritten=5000, requests=3, idle_s=10.0)
+    assert not verdict(figures).pays
+    assert not verdict(replace(figures, requests=6)).pays
+    assert not verdict(replace(figures, paid=9000.0)).pays
+    assert verdict(replace(figures, requests=6, paid=5750.0)).pays
+    assert verdict(replace(figures, idle_s=300.0)).pays
+    assert not verdict(replace(figures, idle_s=299.0)).pays
+    assert expected(10, 40_000, 120_000.0) == 10
+    assert expected(10, 120_000, 40_000.0) == 3
+    assert expected(0, 0, 160_000.0) == expected(9, 170_000, -10.0) == 0
+    assert not verdict(replace(figures, saved=0, idle_s=None)).pays
+    assert "5,000 would be written again" in verdict(figures).reason

@@ -1,0 +1,62 @@
+"""The matrix: every fault, wherever it strikes, through the whole agent, in no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Yes, make_agent
+from tests.support.clock import FakeClock
+from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
+from tui.agent import events
+from tui.agent.events import Event
+from tui.clock import SystemClock
+from tui.config import Retry
+from tui.messages import text_block
+from tui.paths import folders
+from tui.provider.practice.script import ScriptedModel
+from tui.provider.retry import RetryControl, Retrying
+from tui.session.session import Session
+
+LONG = "We talked about the garden, and about what is to be planted where. " * 40
+
+
+def earlier(session: Session) -> None:
+    """So much of a conversation that there is something to make smaller."""
+    for number in range(6):
+        session.append("user", content=[text_block(f"{number}: {LONG}")], text=f"{number}: {LONG}")
+        session.append("assistant", content=[text_block(LONG)], model="practice", usage={})
+
+
+@pytest.mark.parametrize("cell", cases(), ids=str)
+async def test_R18_every_fault_ends_well_or_with_its_class(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    root = tmp_path / "work"
+    root.mkdir()
+    clock, control = FakeClock(), RetryControl()
+    session = Session.create(root, folders=folders(), clock=SystemClock())
+    earlier(session)
+    scripted = ScriptedModel(script_of(cell), clock)
+    model = WithSummaries(scripted)
+    provider = Retrying(model, retry=Retry(), clock=clock, control=control)
+    agent = make_agent(
+        root, provider, session=session, approver=Yes(), clock=clock, control=control
+    )
+    seen: list[Event] = [event async for event in agent.send(PROMPT)]
+    await agent.close()
+
+    assert session.path is not None
+    check_cell(cell, session.path, root, seen)
+    if cell.ends == "done":
+        assert scripted.remaining == 0
+    if cell.name == "429 for hours":
+        (parked,) = [event for event in seen if isinstance(event, events.Parked)]
+        assert parked.error_class == "rate_limit"
+        assert clock.elapsed >= 7200
+    if cell.name in {"overflow", "413"}:
+        steps = [event.step for event in seen if isinstance(event, events.RecoveryStep)]
+        assert steps == ["compaction"]
+        assert [r.type for r in session.records].count("compaction") == 1

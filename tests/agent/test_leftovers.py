@@ -1,0 +1,111 @@
+"""What a kill leaves open is known from the record: calls, files, commands; and can be run again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.clock import FakeClock
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
+from tui.agent.leftovers import left_open, new_findings
+from tui.clock import SystemClock
+from tui.context.repair import INTERRUPTED
+from tui.session.records import Finding, Record
+from tui.session.session import Session
+from tui.tools.process import born, end_group
+
+
+def of(records: list[Record], type_: str) -> list[dict[str, Any]]:
+    return [record.data for record in records if record.type == type_]
+
+
+async def test_R_an_intent_names_the_file_and_what_it_held(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("before", encoding="utf-8")
+    provider = ScriptedProvider(
+        [
+            call("read_file", "0", path="old.txt"),
+            call("write_file", "1", path="old.txt", content="after"),
+            call("write_file", "2", path="new.txt", content="after"),
+        ],
+        say("ok"),
+    )
+    agent = make_agent(tmp_path, provider, approver=Yes())
+    await events_of(agent, "go")
+    read, old, new = of(agent.session.records, "intent")
+    assert read["label"] == "old.txt"
+    assert "path" not in read
+    assert old["path"] == str(tmp_path / "old.txt")
+    assert old["before_sha256"] == hashlib.sha256(b"before").hexdigest()
+    assert new["before_sha256"] is None
+    await agent.close()
+
+
+async def test_32_a_commands_process_is_in_the_record_while_it_runs(tmp_path: Path) -> None:
+    provider = ScriptedProvider(
+        [call("run_command", "1", command="sleep 1000", background=True)], say("ok")
+    )
+    agent = make_agent(tmp_path, provider, approver=Yes())
+    await events_of(agent, "go")
+    (orphan,) = left_open(agent.session.records, tmp_path).orphans
+    assert orphan.command == "sleep 1000"
+    assert born(orphan.pid) == orphan.born
+    assert await end_group(orphan.pid, "another birth", FakeClock())
+    assert born(orphan.pid) == orphan.born, "a process of another birth is left alone"
+    assert await end_group(orphan.pid, orphan.born, SystemClock())
+    await agent.close()
+    assert not left_open(agent.session.records, tmp_path).orphans
+
+
+def test_a_process_that_is_gone_was_never_born() -> None:
+    assert born(os.getpid())
+    assert born(2**22 + 1) == ""
+
+
+async def test_calls_without_a_result_are_run_again_and_the_model_goes_on(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[{"type": "text", "text": "go"}], text="go")
+    session.append("assistant", content=[call("list_dir", "1", path=".")], model="m")
+    provider = ScriptedProvider(say("There is nothing here."))
+    agent = make_agent(tmp_path, provider, session=session)
+    (left,) = left_open(session.records, tmp_path).calls
+    told = [event async for event in agent.go_on([left.call_id])]
+    assert [e.id for e in told if isinstance(e, events.ToolFinished)] == [left.call_id]
+    assert [r.type for r in session.records][2:] == ["intent", "tool_result", "assistant"]
+    assert not left_open(session.records, tmp_path)
+    sent = provider.requests[0].messages
+    assert sent[-1]["content"][0]["tool_use_id"] == left.call_id
+    await agent.close()
+
+
+async def test_R2_calls_that_are_left_get_their_result_in_the_record(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[{"type": "text", "text": "go"}], text="go")
+    session.append("assistant", content=[call("list_dir", "1", path=".")], model="m")
+    agent = make_agent(tmp_path, ScriptedProvider(say("ok")), session=session)
+    ids = [each.call_id for each in left_open(session.records, tmp_path).calls]
+    await agent.close_calls(ids)
+    (result,) = of(session.records, "tool_result")
+    assert result["content"] == [{"type": "text", "text": INTERRUPTED}]
+    assert not agent.view().findings
+    await agent.close()
+
+
+async def test_R9_a_repair_is_told_once_and_noted_with_the_next_prompt(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.findings = (Finding("B52", "line 4", "skipped: not valid JSON"),)
+    agent = make_agent(tmp_path, ScriptedProvider(say("ok")), session=session)
+    first = [e for e in await agent.start() if isinstance(e, events.RepairApplied)]
+    assert len(first) == 1
+    assert session.records == []
+    await events_of(agent, "go")
+    assert [r.type for r in session.records][:2] == ["repair", "user"]
+    assert new_findings(session.records, session.findings) == []
+    other = Finding("B40", "line 9", "the last line is cut short; left out, bytes kept")
+    assert new_findings(session.records, (*session.findings, other)) == [other]
+    await asyncio.sleep(0)
+    await agent.close()

@@ -1,0 +1,144 @@
+"""A refused request: what is offered, what a rung does, and that no rung is offered twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import events_of, make_agent, record_types
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.clock import SystemClock
+from tui.context.check import check
+from tui.context.ladder import RUNGS
+from tui.context.rungs import RungViewer
+from tui.errors import ProviderError
+from tui.messages import text_block, text_of
+from tui.session.session import Session
+
+
+def refused() -> ProviderError:
+    return ProviderError("invalid_request", "messages.1: not to our liking", status=400)
+
+
+def session_in(root: Path) -> Session:
+    session = Session.in_memory(root, clock=SystemClock())
+    session.append("user", content=[text_block("look at a.txt")], text="look at a.txt")
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
+    asked = call("read_file", "c1", path="a.txt")
+    session.append("assistant", content=[thought, asked], model="test-model")
+    session.append("tool_result", call_id="c1", name="read_file", content=[text_block("alpha")])
+    session.append("assistant", content=[text_block("It says alpha.")], model="test-model")
+    return session
+
+
+async def go_on(agent: Agent) -> list[Event]:
+    return [event async for event in agent.go_on()]
+
+
+def offered(seen: list[Event]) -> tuple[str, ...]:
+    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    return error.offers
+
+
+async def test_R12_a_refused_request_ends_the_turn_with_the_ways_on(tmp_path: Path) -> None:
+    provider = ScriptedProvider(refused(), say("now it went"))
+    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    assert agent.offers() == ()
+    seen = await events_of(agent, "and b.txt?")
+    assert offered(seen) == RUNGS == agent.offers()
+    assert isinstance(seen[-1], events.TurnFinished)
+    assert seen[-1].outcome == "failed"
+    assert [r.data["text"] for r in agent.session.records if r.type == "user"][-1] == "and b.txt?"
+
+    (repaired, *_) = await agent.repair("strict")
+    assert isinstance(repaired, events.RepairApplied)
+    record = agent.session.records[-1]
+    assert (record.type, record.data["rung"], record.data["by"]) == ("repair", "strict", "person")
+    seen = await go_on(agent)
+    assert isinstance(seen[-1], events.TurnFinished)
+    assert seen[-1].outcome == "done"
+    assert agent.offers() == ()
+    assert record_types(agent).count("user") == 2
+    assert text_of(provider.requests[-1].messages[-1]["content"]) == "and b.txt?"
+
+
+async def test_R13_the_same_refusal_offers_the_next_rung_and_never_the_same(
+    tmp_path: Path,
+) -> None:
+    provider = ScriptedProvider(*[refused() for _ in range(5)], say("at last"))
+    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    seen = await events_of(agent, "and b.txt?")
+    for number, rung in enumerate(RUNGS):
+        assert offered(seen) == RUNGS[number:]
+        await agent.repair(rung)
+        seen = await go_on(agent)
+    assert offered(seen) == () == agent.offers()
+    assert len(provider.requests) == 5
+    assert all(check(request.messages) == [] for request in provider.requests)
+    sent = [str(request.messages) for request in provider.requests]
+    assert ["Hm." in text for text in sent] == [True, True, False, False, False]
+    assert ["tool_use" in text for text in sent] == [True, True, True, False, False]
+    assert len(provider.requests[-1].messages) == 1
+    assert "and b.txt?" in sent[-1]
+
+
+async def test_R13_what_comes_after_a_digest_is_sent_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("beta")
+    provider = ScriptedProvider(
+        refused(), [call("read_file", "c2", path="b.txt")], say("It says beta."), refused()
+    )
+    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    await events_of(agent, "and b.txt?")
+    await agent.repair("summary_only")
+    await go_on(agent)
+    roles = [message["role"] for message in provider.requests[-1].messages]
+    assert roles == ["user", "assistant", "user"]
+    assert "beta" in str(provider.requests[-1].messages[-1])
+    assert check(provider.requests[-1].messages) == []
+    seen = await events_of(agent, "thanks")
+    assert offered(seen) == RUNGS, "an answer came between: it is another refusal"
+
+
+async def test_a_rung_holds_for_a_resumed_session(tmp_path: Path) -> None:
+    session = session_in(tmp_path)
+    session.append("repair", rung="drop_thinking", findings=[], by="person")
+    seen = RungViewer().build(session.records, model="test-model", prompt_follows=True)
+    assert "Hm." not in str(seen.messages)
+    assert "alpha" in str(seen.messages)
+    assert check(seen.messages, tail="open") == []
+
+
+async def test_a_repair_waits_for_the_turn(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider(say("x")))
+    async for _ in agent.send("hi"):
+        with pytest.raises(RuntimeError):
+            await agent.repair("strict")
+        break
+    await agent.close()
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "auth", "network"])
+async def test_other_failures_offer_no_rung(tmp_path: Path, kind: str) -> None:
+    error = ProviderError("auth" if kind == "auth" else "network", "no")
+    agent = make_agent(tmp_path, ScriptedProvider(error))
+    assert offered(await events_of(agent, "hi")) == ()
+
+
+async def test_going_on_needs_no_new_prompt(tmp_path: Path) -> None:
+    provider = ScriptedProvider(ProviderError("network", "no"), say("here"))
+    agent = make_agent(tmp_path, provider)
+    await events_of(agent, "hi")
+    await go_on(agent)
+    assert record_types(agent) == ["user", "error", "assistant"]
+    assert [text_of(m["content"]) for m in provider.requests[-1].messages] == ["hi"]
+
+
+async def test_there_may_be_nothing_to_go_on_with(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    seen = await go_on(make_agent(tmp_path, provider))
+    assert [event.type for event in seen] == ["notice", "turn_finished"]
+    assert provider.requests == []

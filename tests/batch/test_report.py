@@ -1,0 +1,137 @@
+"""What a run says: its lines, its table, its Markdown."""
+
+from __future__ import annotations
+
+from tui.agent import events
+from tui.batch.events import (
+    BatchEvent,
+    FromAgent,
+    RunFinished,
+    RunStarted,
+    Said,
+    TaskFinished,
+    TaskStarted,
+    Waiting,
+    to_json,
+)
+from tui.batch.report import ROWS_MAX, Summary, lines_of
+from tui.batch.state import RunState, Status, TaskState
+
+HASH = "0123456789abcdef0123456789abcdef01234567"
+
+
+def lines(*facts: BatchEvent) -> list[str]:
+    return [line for fact in facts for line in lines_of(fact, total=3)]
+
+
+def task(index: int, status: Status, text: str = "make it", **more: object) -> TaskState:
+    return TaskState(index=index, group="g", task=text, status=status, **more)  # pyright: ignore[reportArgumentType]
+
+
+def state(*tasks: TaskState) -> RunState:
+    return RunState(task_file="/w/TASKS.md", sha256="", started_at="", tasks=tasks)
+
+
+DONE = task(
+    0, "completed", attempts=1, seconds=61.0, change=HASH, cost_usd=0.5,
+    usage={"input_tokens": 900, "output_tokens": 100},
+)  # fmt: skip
+FAILED = task(
+    1, "failed", "fix | it", attempts=2, seconds=5.0, error_class="timeout",
+    message="no answer in time.", change="refs/holdfast/1/task-2",
+    log=".holdfast/run/logs/002-2.log",
+    usage={"input_tokens": 50}, cost_usd=0.25,
+)  # fmt: skip
+OPEN = task(2, "pending", "tag it")
+
+
+def test_A9_A23_A27_A36_the_lines_are_as_required():
+    assert lines(
+        RunStarted("TASKS.md", 3, 1, ".holdfast/boot.md", "git"),
+        TaskStarted(1, "g", "fix it", 1, "s"),
+        Said("  waiting 4s before retry..."),
+        Waiting(1, 4, "rate limited"),
+        Said("  failover: switching from a to b"),
+        TaskStarted(1, "g", "fix it", 2, "s"),
+        Said("  compaction: context at 88%, starting fresh session with summary"),
+    ) == [
+        "holdfast run TASKS.md: 3 tasks, 1 done",
+        "boot: .holdfast/boot.md",
+        "isolation: git, one commit a task",
+        "[2/3] g: fix it",
+        "  waiting 4s before retry...",
+        "  failover: switching from a to b",
+        "  attempt 2",
+        "  compaction: context at 88%, starting fresh session with summary",
+    ]
+
+
+def test_what_agents_do_is_one_line_each():
+    facts: list[events.Event] = [
+        events.ToolStarted("1", "run_command", {}, "echo \x1b[31mred\nand more"),
+        events.ToolFinished("1", "run_command", True, 1.0, None, summary="exit 1"),
+        events.PermissionAnswered("1", "write_file", "deny", "rules", "no rule allows it"),
+        events.RetryScheduled(1, 3, 2.0, "Overloaded.", 529, "overloaded"),
+        events.ErrorRaised("timeout", "No answer.", True),
+        events.TextDelta("not a line"),
+    ]
+    assert lines(*(FromAgent(0, fact) for fact in facts)) == [
+        "  » run_command echo [31mred and more",
+        "  » run_command failed: exit 1",
+        "  write_file was not allowed: no rule allows it",
+        "  Overloaded. Retry 1 of 3 in 2 s.",
+        "  timeout: No answer.",
+    ]
+
+
+def test_how_a_task_ended_is_said():
+    ended = [
+        TaskFinished(0, "completed", HASH, 1, None, "", 61.0, DONE.usage, 0.5),
+        TaskFinished(1, "failed", "refs/x", 2, "timeout", "no answer", 5.0, {}, None),
+        TaskFinished(2, "interrupted", None, 1, None, "interrupted", 0.0, {}, None),
+    ]
+    assert lines(*ended) == [
+        "  completed: 1 min 01 s, 1 attempt, 1.0k tokens, commit 0123456789",
+        "  failed: 5 s, 2 attempts, 0 tokens: no answer",
+        "  its attempt is kept: refs/x",
+        "  interrupted: 0 s, 1 attempt, 0 tokens; it is run again next time",
+    ]
+
+
+def test_the_table_fits_and_names_what_is_left():
+    text = Summary(state(DONE, FAILED, OPEN), "2 tasks failed in a row").text(width=80)
+    assert all(len(line) <= 80 for line in text.splitlines()[:4])
+    assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75 · 1 min 06 s" in text
+    assert "ended early: 2 tasks failed in a row" in text
+    assert (
+        "2. failed (timeout): no answer in time. Its attempt is kept: refs/holdfast/1/task-2."
+        in text
+    )
+    assert "Log: .holdfast/run/logs/002-2.log." in text
+    assert "3. not begun: tag it" in text
+
+
+def test_a_long_table_leaves_out_what_is_completed():
+    many = [task(n, "completed") for n in range(ROWS_MAX)]
+    text = Summary(state(*many, task(ROWS_MAX, "failed", "the odd one"))).text()
+    assert "the odd one" in text
+    assert "the completed are left out" in text
+    assert len(text.splitlines()) < 12
+
+
+def test_the_markdown_is_a_table_that_nothing_in_it_breaks():
+    shown = Summary(state(DONE, FAILED, OPEN)).markdown()
+    assert "| 1 | make it | completed | 1 | 1.0k | $0.50 | 1 min 01 s | `0123456789` |" in shown
+    assert "fix \\| it" in shown
+    assert "### What is left" in shown
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {9}
+
+
+def test_json_has_the_index_of_the_task_and_the_whole_end():
+    assert to_json(FromAgent(2, events.TextDelta("x"))) == {
+        "type": "text_delta", "text": "x", "task": 2,
+    }  # fmt: skip
+    end = to_json(RunFinished({"completed": 1}, 2.0, "", {}, None, ({"index": 0},)))
+    assert end["type"] == "run_finished"
+    assert end["tasks"] == ({"index": 0},)

@@ -1,0 +1,269 @@
+"""`holdfast run` as a process: interrupted, killed, resumed, refused; in real git repositories."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch.test_git import files, git, log
+from tests.support.program import Program, of_type, until
+
+Script = Callable[[str], str]
+ASK = ("--headless", "--yolo", "--json")
+
+
+def turn(*, text: str = "", faults: str = "", delay_s: float = 0, tool: str = "") -> str:
+    tools = f"tools = [{tool}]\n" if tool else ""
+    return f"[[turn]]\ntext = {json.dumps(text)}\ndelay_s = {delay_s}\n{tools}" + (
+        f"faults = [{faults}]\n" if faults else ""
+    )
+
+
+def writes(name: str, faults: str = "") -> str:
+    """The turns of a task that makes a file and says so."""
+    tool = f'{{name = "write_file", input = {{path = "{name}", content = "{name}"}}}}'
+    return turn(text="Writing.", tool=tool, faults=faults) + turn(text=f"{name} is made.")
+
+
+def sleeps(name: str) -> str:
+    """The turns of a task that makes a file and then waits until it is killed."""
+    command = f"echo half > {name}; echo begun; exec sleep 300"
+    tool = f'{{name = "run_command", input = {{command = "{command}"}}}}'
+    return turn(text="Half of it.", tool=tool)
+
+
+@pytest.fixture
+def repo(work: Path, home: Path) -> Path:
+    """The workspace as a clean repository; retries are few and fast."""
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text(
+        "[retry]\nmax_attempts = 1\ninitial_delay_ms = 1\nmax_delay_ms = 1\n"
+    )
+    git(work, "init", "-q", "-b", "main")
+    git(work, "config", "user.email", "test@example.org")
+    git(work, "config", "user.name", "Test")
+    return work
+
+
+def tasks(repo: Path, text: str) -> str:
+    (repo / "TASKS.md").write_text(text)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "first")
+    return "TASKS.md"
+
+
+def status(holdfast: Program) -> dict[str, Any]:
+    return json.loads(holdfast("run", "--status", "--json").stdout)
+
+
+def states(holdfast: Program) -> list[str]:
+    return [task["status"] for task in status(holdfast)["tasks"]]
+
+
+def kill_tree(process: subprocess.Popen[str]) -> None:
+    """kill -9, of the program and of the command that it runs."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    ours = children.read_text().split() if children.exists() else []
+    process.kill()
+    process.wait()
+    for pid in map(int, ours):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+@pytest.mark.slow
+def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    names = [f"file{n:02}" for n in range(1, 13)]
+    text = "".join(
+        f"## part {n // 4 + 1}\n" * (n % 4 == 0) + f"- [ ] make {name}\n"
+        for n, name in enumerate(names)
+    )
+    file = tasks(repo, text)
+
+    # two 429s use up the retries of the request: the run waits and goes on; then Ctrl+C
+    first = script(
+        writes(names[0])
+        + writes(names[1], faults="{status = 429}, {status = 429}")
+        + sleeps(names[2])
+    )
+    with holdfast.started("run", file, "--practice-script", first, *ASK) as process:
+        until(process, "tool_output", "begun")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout
+        rest = [json.loads(line) for line in process.stdout]
+        assert process.wait(20) == 130
+    assert rest[-1]["type"] == "run_finished"
+    assert rest[-1]["reason"] == "interrupted"
+    assert states(holdfast) == ["completed"] * 2 + ["interrupted"] + ["pending"] * 9
+    cut = status(holdfast)["tasks"][2]
+    assert "begun" in cut["partial_context"]
+    assert git(repo, "show", f"{cut['change']}:{names[2]}") == "half\n"
+    assert not (repo / names[2]).exists()
+    assert status(holdfast)["tasks"][1]["attempts"] == 2
+
+    # a timeout is retried once; then kill -9 in the middle of a task
+    second = script(
+        writes(names[2])
+        + writes(names[3], faults="{stall_s = 0}, {stall_s = 0}")
+        + writes(names[4])
+        + sleeps(names[5])
+    )
+    with holdfast.started("run", file, "--practice-script", second, *ASK) as process:
+        event = until(process, "user_message", "INTERRUPTED")
+        assert event["text"].startswith("CONTEXT FROM INTERRUPTED ATTEMPT: ")
+        until(process, "tool_output", "begun")
+        kill_tree(process)
+    assert states(holdfast)[:6] == ["completed"] * 5 + ["running"]
+    assert (repo / names[5]).read_text() == "half\n"
+
+    # an overflow begins a fresh session; a refused key ends the run
+    third = script(
+        "".join(map(writes, names[5:8]))
+        + turn(text="Eight files are made.", faults="{overflow = true}")
+        + writes(names[8])
+        + "".join(map(writes, names[9:11]))
+        + turn(text="never", faults="{status = 401}, {status = 401}")
+    )
+    summary = repo.parent / "summary.md"
+    done = holdfast(
+        "run", file, "--practice-script", third, "--headless", "--yolo",
+        "--summary", str(summary), code=3,
+    )  # fmt: skip
+    assert "Task 6 was running when the last run died." in done.stdout
+    assert states(holdfast) == ["completed"] * 11 + ["failed"]
+    last = status(holdfast)["tasks"][-1]
+    assert last["error_class"] == "auth"
+    assert log(repo) == [f"make {name}" for name in reversed(names[:11])] + ["first"]
+    assert {name for name in files(repo) if name.startswith("file")} == set(names[:11])
+    for name in names[:11]:
+        assert (repo / name).read_text() == name
+    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md", "??", ".holdfast/"]
+    marks = (repo / file).read_text().splitlines()
+    assert [line[3] for line in marks if line.startswith("- ")] == ["x"] * 11 + ["!"]
+    shown = summary.read_text()
+    assert "12 tasks: 11 completed, 1 failed" in shown
+    assert "| 12 | make file12 | failed |" in shown
+    assert "### What is left" in shown
+
+
+def test_A5_A9_A30_words_on_the_command_line(holdfast: Program, repo: Path) -> None:
+    file = tasks(repo, "- read README.md\n")
+    (repo / ".holdfast").mkdir()
+    (repo / ".holdfast" / "boot.md").write_text("Begin.\n")
+    dry = holdfast("run", file, "--practice", "--dry-run").stdout
+    assert "boot: .holdfast/boot.md\n" in dry
+    assert not (repo / ".holdfast" / "run").exists()
+    assert "--fallback-model" in holdfast("run", file, "--fallback-model", code=2).stderr
+    assert "--dry-run" in holdfast("run", "--help").stdout
+    assert "task file is needed" in holdfast("run", code=2).stderr
+    assert "cannot be read" in holdfast("run", "nowhere.md", "--practice", code=2).stderr
+    assert "There is no run" in holdfast("run", "--status", code=2).stderr
+    done = holdfast("run", file, "--practice")
+    assert done.stdout.splitlines()[1] == "boot: .holdfast/boot.md"
+    assert "1 task: 1 completed" in done.stdout
+
+
+def test_A4_A7_reset_removes_state_and_logs_but_not_the_boot_file(
+    holdfast: Program, repo: Path
+) -> None:
+    file = tasks(repo, "- read README.md\n")
+    (repo / ".holdfast").mkdir()
+    (repo / ".holdfast" / "boot.md").write_text("Begin.\n")
+    holdfast("run", file, "--practice")
+    assert list((repo / ".holdfast" / "run" / "logs").iterdir())
+    holdfast("run", "--reset")
+    assert [path.name for path in (repo / ".holdfast" / "run").iterdir()] == ["lock"]
+    assert (repo / ".holdfast" / "boot.md").exists()
+    assert states_of(holdfast("run", file, "--practice", "--json").events) == ["completed"]
+
+
+def states_of(events: Sequence[dict[str, Any]]) -> list[str]:
+    return [task["status"] for task in events[-1]["tasks"]]
+
+
+def test_A2_a_changed_task_file_is_refused(holdfast: Program, repo: Path, script: Script) -> None:
+    file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
+    refused = script(turn(text="x", faults="{status = 401}, {status = 401}"))
+    holdfast("run", file, "--practice-script", refused, code=3)
+    (repo / file).write_text("- [ ] make one\n- [ ] make three\n")
+    err = holdfast("run", file, "--practice", code=2).stderr
+    assert "has changed since the run began" in err
+    assert "--reset" in err
+
+
+def test_A5_two_runners_on_one_target_are_refused(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    file = tasks(repo, "- wait\n")
+    slow = script(turn(text="slow", delay_s=600))
+    with holdfast.started("run", file, "--practice-script", slow, *ASK) as process:
+        until(process, "task_started")
+        err = holdfast("run", file, "--practice", code=2).stderr
+        assert f"Another run is at work here (process {process.pid})." in err
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 130
+
+
+def test_a_dirty_tree_is_refused_and_left_alone(holdfast: Program, repo: Path) -> None:
+    file = tasks(repo, "- read README.md\n")
+    (repo / "mine.txt").write_text("mine")
+    assert "mine.txt" in holdfast("run", file, "--practice", code=2).stderr
+    assert (repo / "mine.txt").read_text() == "mine"
+
+
+def test_A46_without_a_repository_it_warns_and_goes_on(holdfast: Program, work: Path) -> None:
+    (work / "TASKS.md").write_text("- read README.md\n")
+    done = holdfast("run", "TASKS.md", "--practice")
+    assert "isolation: none" in done.stdout
+    assert "failed ones leave traces" in done.stdout
+
+
+def test_what_no_rule_allows_is_refused_without_a_screen(holdfast: Program, repo: Path) -> None:
+    file = tasks(repo, "- create notes.txt with hello\n")
+    done = holdfast("run", file, "--practice")
+    assert "write_file was not allowed" in done.stdout
+    assert not (repo / "notes.txt").exists()
+    holdfast("run", "--reset")
+    holdfast("run", file, "--practice", "--allow", "write_file")
+    assert log(repo) == ["create notes.txt with hello", "first"]
+
+
+def test_a_reader_who_leaves_stops_the_run(holdfast: Program, repo: Path, script: Script) -> None:
+    file = tasks(repo, "- [ ] one\n- [ ] two\n")
+    slow = script(turn(text="a word " * 50, delay_s=0.5) * 2)
+    with holdfast.started("run", file, "--practice-script", slow, *ASK) as process:
+        until(process, "task_started")
+        assert process.stdout
+        process.stdout.close()
+        assert process.wait(20) == 1
+    assert states(holdfast) == ["interrupted", "pending"]
+
+
+@pytest.mark.parametrize("moment", ["task_started", "assistant_message", "task_finished"])
+def test_A43_a_kill_at_any_transition_loses_nothing(
+    holdfast: Program, repo: Path, script: Script, moment: str
+) -> None:
+    file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
+    path = script(writes("one") + sleeps("two"))
+    with holdfast.started("run", file, "--practice-script", path, *ASK) as process:
+        until(process, moment)
+        kill_tree(process)
+    again = script(writes("one") + writes("two"))
+    if states(holdfast)[0] == "completed":
+        again = script(writes("two"))
+    events = holdfast("run", file, "--practice-script", again, *ASK).events
+    assert states_of(events) == ["completed", "completed"]
+    assert log(repo) == ["make two", "make one", "first"]
+    assert len(of_type(events, "run_finished")) == 1

@@ -1,0 +1,97 @@
+"""What is typed, queued and streamed is kept, and comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.screens.driving import answer, items, running, say, session_open, turn, until
+from tests.support.fake_agent import FakeSession, Hold, World, record
+from tui import drafting
+from tui.agent import events
+from tui.services import SessionChoice
+from tui.session.drafts import LeftBehind
+from tui.widgets.conversation.items import AssistantItem, NoticeItem
+
+OLD = Path("/data/sessions/proj/old.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafting, "TYPED_FOR_S", 0.001)
+
+
+async def test_what_is_typed_is_kept() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+
+
+async def test_what_was_sent_is_typed_no_more() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("done")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "hi")
+        await until(pilot, lambda: not app.chat.busy and bool(items(app, AssistantItem)))
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("", (), "")])
+
+
+async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        await say(pilot, "then")
+        kept = world.agent.session.drafts
+        await until(pilot, lambda: kept[-1:] == [("", ("then",), "Half of")])
+        hold.release()
+        await until(pilot, lambda: not app.chat.busy)
+
+
+async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
+    world = World()
+    left = LeftBehind("and a third", ("a second",), "It begins with")
+    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], left_behind=left)
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "a second\nand a third")
+        (partial,) = items(app, AssistantItem)
+        assert partial.text == "It begins with"
+        assert "does not know" in items(app, NoticeItem)[-1].text
+
+
+async def test_a_session_that_is_only_read_gets_no_drafts() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], read_only=True)
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        await until(pilot, lambda: app.chat.prompt.text == "hi")
+        app.bridge.drafting.leave()
+        assert world.agent.session.drafts == []
+
+
+async def test_what_is_typed_goes_along_to_another_session() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        first = world.agent.session
+        app.open_session(SessionChoice())
+        await until(pilot, lambda: len(world.agents) == 2 and session_open(app))
+        assert first.drafts[-1] == ("", (), "")
+        assert app.chat.prompt.text == "hi"
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+
+
+async def test_a_long_text_comes_back_as_one_word() -> None:
+    world, long = World(), "x" * 5000
+    world.old[OLD] = FakeSession(left_behind=LeftBehind(long))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.value == long)
+        assert len(app.chat.prompt.text) < 60

@@ -1,0 +1,252 @@
+"""The tasks screen: a run worked on in the app, and one that stands in the folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static, TextArea
+
+from tests.batch.test_git import log, make_repo
+from tests.screens.driving import NARROW, WIDE, until
+from tests.support.clock import FakeClock
+from tests.support.fake_agent import World
+from tui import batch_command
+from tui.arguments import parse
+from tui.batch.state import RunFolder, TaskState
+from tui.batch.taskfile import parse as parse_tasks
+from tui.clock import Clock
+from tui.screens.task_rows import left_s, task_row
+from tui.screens.tasks import TasksScreen
+from tui.screens.tasks_edit import EditTasks
+from tui.tasks_app import TasksApp
+from tui.widgets.approval import ApprovalModal
+from tui.widgets.conversation.items import AssistantItem, UserItem
+
+TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
+
+
+def turns(*texts: str, delay_s: float = 0.0) -> str:
+    return "".join(f'[[turn]]\ntext = "{text}"\ndelay_s = {delay_s}\n' for text in texts)
+
+
+WRITES = (
+    '[[turn]]\ntext = "I write."\n'
+    'tools = [{name = "write_file", input = {path = "one.txt", content = "1"}}]\n'
+)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    repo = make_repo(tmp_path / "repo")
+    (repo / "TASKS.md").write_text(TASKS)
+    monkeypatch.chdir(repo)
+    return repo
+
+
+@asynccontextmanager
+async def working(
+    repo: Path, script: str, *, size: tuple[int, int] = WIDE, clock: Clock | None = None
+) -> AsyncGenerator[tuple[TasksApp, Pilot[None]]]:
+    """The app at work on the repository's task file."""
+    path = repo.parent / "script.toml"
+    path.write_text(script)
+    words = ["run", "TASKS.md", "--practice-script", str(path)]
+    app = TasksApp(batch_command.plan(parse(words)), clock=clock)
+    async with app.run_test(size=size) as pilot:
+        try:
+            yield app, pilot
+        finally:
+            if app.live.runner:
+                app.live.runner.stop()
+            await until(pilot, lambda: not app.live.live)
+
+
+def statuses(app: TasksApp) -> list[str]:
+    return [task.status for task in app.live.state.tasks]
+
+
+def shown(app: TasksApp, selector: str) -> str:
+    return str(app.screen_of_tasks.query_one(selector, Static).render())
+
+
+def items(app: TasksApp, kind: type[Any]) -> list[Any]:
+    return [i for i in app.screen_of_tasks.conversation.items if isinstance(i, kind)]
+
+
+def rows(app: TasksApp) -> list[str]:
+    listing = app.screen_of_tasks.query_one("#queue", OptionList)
+    every = (listing.get_option_at_index(n).prompt for n in range(listing.option_count))
+    return [" ".join(str(row).split()) for row in every]
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_a_run_is_shown_from_its_beginning_to_its_end(
+    repo: Path, size: tuple[int, int]
+) -> None:
+    async with working(repo, turns("one!", "two!", "three!"), size=size) as (app, pilot):
+        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+        assert rows(app)[0] == "g"
+        assert rows(app)[1].startswith("1 ✓ say one")
+        assert shown(app, "#totals").startswith("3/3 done")
+        assert "finished" in shown(app, "#totals")
+        assert [item.text for item in items(app, AssistantItem)] == ["three!"]  # a group of its own
+        assert app.screen_of_tasks.query_one("#totals").region.height == 1
+        assert app.screen_of_tasks.query_one("#status").region.bottom == size[1]
+        await pilot.press("q")
+    assert app.code == 0
+
+
+async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
+    clock = FakeClock()
+    script = WRITES + turns("done", "two", "three")
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        clock.elapsed += 1  # keys that come too soon do not count
+        await pilot.press("1")
+        await until(pilot, lambda: app.screen_of_tasks.ended is not None)
+    assert log(repo) == ["say one", "first"]
+    assert app.code == 0
+
+
+async def test_pause_skip_and_go_on(repo: Path) -> None:
+    script = turns("one", delay_s=0.3) + turns("two", "three")
+    async with working(repo, script) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 0)
+        await pilot.press("p")
+        assert "pauses after this task" in shown(app, "#totals")
+        await pilot.press("down", "s")
+        await until(pilot, lambda: 1 in app.live.skipped)
+        assert "2 » say two" in rows(app)[2]
+        await until(pilot, lambda: app.screen_of_tasks.ended == "paused")
+        assert statuses(app) == ["completed", "pending", "pending"]
+        (repo.parent / "script.toml").write_text(turns("two", "three"))
+        await pilot.press("p")  # go on: what was skipped is run, too
+        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+    assert statuses(app) == ["completed"] * 3
+
+
+async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None:
+    async with working(repo, turns("slow", delay_s=600)) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 0)
+        await pilot.press("q")
+        assert app.is_running
+        assert "A task is running" in app.screen_of_tasks.notice.text
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.screen_of_tasks.ended == "interrupted")
+        await pilot.press("q")
+    assert app.code == 130
+    state = RunFolder(repo).load()
+    assert state
+    assert [task.status for task in state.tasks] == ["interrupted", "pending", "pending"]
+
+
+async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
+    broken = "[[turn]]\nfaults = [{status = 400}]\n"
+    answer = turns('{\\"retry\\": false}')
+    script = broken + answer + turns("two", delay_s=0.3) + turns("one again", "three")
+    async with working(repo, script) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 1)
+        assert statuses(app)[0] == "failed"
+        app.screen_of_tasks.follow_task(0)
+        await pilot.press("r")
+        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+    assert statuses(app) == ["completed"] * 3
+
+
+async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
+    async with working(repo, turns("one", delay_s=0.5) + turns("new")) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 0)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EditTasks))
+        area = app.screen.query_one("#text", TextArea)
+        area.text = "## g\n- [ ] another first\n"
+        await pilot.press("ctrl+s")
+        await until(
+            pilot,
+            lambda: "Only tasks behind" in str(app.screen.query_one("#problem", Static).render()),
+        )
+        area.text = "## g\n- [ ] say one\n- [ ] say new\n"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen is app.screen_of_tasks)
+        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+    assert (repo / "TASKS.md").read_text() == "## g\n- [x] say one\n- [x] say new\n"
+
+
+async def test_the_session_of_a_task_is_opened(repo: Path) -> None:
+    script = turns("one", "two") + turns("slow", delay_s=600)
+    async with working(repo, script) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 2 and len(items(app, UserItem)) == 1)
+        app.screen_of_tasks.follow_task(0)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(items(app, UserItem)) == 2)  # of the whole group
+        assert [item.text for item in items(app, AssistantItem)] == ["one", "two"]
+        app.screen_of_tasks.follow_task(2)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(items(app, UserItem)) == 1)
+
+
+async def test_A24_a_wait_is_counted_down(repo: Path, home_config: Path) -> None:
+    home_config.write_text("[retry]\nmax_attempts = 0\n")
+    script = "[[turn]]\ntext = 'x'\nfaults = [{status = 429}]\n"
+    async with working(repo, script) as (app, pilot):
+        await until(pilot, lambda: "before attempt 2" in shown(app, "#totals"))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.screen_of_tasks.ended == "interrupted")
+
+
+@pytest.fixture
+def home_config(own_folders: Path) -> Path:
+    from tui.paths import folders  # noqa: PLC0415 - after the fixture has set the place
+
+    folders().config.mkdir(parents=True, exist_ok=True)
+    return folders().config_file
+
+
+def test_rows_and_the_time_that_is_left() -> None:
+    task = TaskState(index=0, group="g", task="a\x1b[31m long " * 20, status="failed", attempts=2)
+    for width in (30, 80, 120, 200):
+        row = task_row(task, width)
+        assert row.cell_length <= width
+        assert "\x1b" not in str(row)
+    done = TaskState(index=1, group="g", task="b", status="completed", seconds=10)
+    assert left_s([task, done]) is None
+    open_ = TaskState(index=2, group="g", task="c")
+    assert left_s([task, done, open_, open_]) == 20
+
+
+async def test_the_screen_of_a_folder_without_a_run_says_what_to_do(tmp_path: Path) -> None:
+    from tests.screens.driving import running  # noqa: PLC0415 - the app itself
+
+    async with running(World(tmp_path)) as (app, pilot):
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.screen, TasksScreen))
+        screen = app.screen
+        assert "No task file has been run" in str(screen.query_one("#intro", Static).render())
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_a_run_that_stands_in_the_folder_can_be_changed(tmp_path: Path) -> None:
+    from tests.screens.driving import running  # noqa: PLC0415 - the app itself
+    from tui.batch.state import begin  # noqa: PLC0415
+
+    root = tmp_path
+    path = root / "TASKS.md"
+    path.write_text("- [!] one\n- [ ] two\n")
+    state = begin(path, parse_tasks(path.read_bytes()), now="2026-11-21T09:00:00.000Z")
+    failed = TaskState(index=0, group="ungrouped", task="one", status="failed", attempts=1)
+    RunFolder(root).save(state.with_task(failed))
+    async with running(World(tmp_path)) as (app, pilot):
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.screen, TasksScreen))
+        await until(pilot, lambda: app.screen.query_one("#queue", OptionList).option_count == 3)
+        await pilot.press("r")
+        await until(pilot, lambda: path.read_text().startswith("- [ ] one"))
+        with RunFolder(root).locked():
+            assert (saved := RunFolder(root).load())
+            assert saved.tasks[0].status == "pending"

@@ -1,0 +1,58 @@
+"""Decision 31: with `redact = "record"` no secret gets into the record, nor to the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.clock import FakeClock
+from tui.paths import folders
+from tui.secrets import MASK
+from tui.session.reader import read
+from tui.session.redact import redacted
+from tui.session.session import Session
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+KEY = "sk-ant-api03-" + "a1B2c3D4e5" * 3
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+async def test_secrets_are_masked_in_memory_and_on_disk(tmp_path: Path, clock: FakeClock) -> None:
+    home = folders({"HOLDFAST_HOME": str(tmp_path)})
+    session = Session.create(tmp_path, folders=home, clock=clock)
+    session.redact = True
+    session.draft(f"the key is {KEY}")
+    session.append("user", content=[text(f"use {KEY}")], text=f"use {KEY}")
+    call = {"type": "tool_use", "id": "t1", "name": "run_command", "input": {"command": KEY}}
+    answer = session.append("assistant", content=[text("so"), call], model="m")
+    session.append("tool_result", call_id="t1", content=[text(f"out {KEY}")], is_error=False)
+    await session.close()
+    assert session.path
+    assert KEY.encode() not in session.path.read_bytes()
+    assert answer.data["content"][1]["input"] == {"command": MASK}
+    assert [r.data for r in read(session.path).branch] == [r.data for r in session.records]
+    assert session.redacted == 5
+    assert MASK in session.title
+
+
+async def test_without_it_the_record_is_exact(tmp_path: Path, clock: FakeClock) -> None:
+    session = Session.in_memory(tmp_path, clock=clock)
+    assert session.append("user", text=KEY).data == {"text": KEY}
+
+
+def test_thinking_that_held_a_secret_is_left_out_for_its_signature_would_not_fit() -> None:
+    told = {"type": "thinking", "thinking": f"the key {KEY}", "signature": "sig"}
+    other = {"type": "thinking", "thinking": "nothing of the kind", "signature": "sig"}
+    data, count = redacted({"content": [told, other, text(KEY)]})
+    assert data["content"] == [other, text(MASK)]
+    assert count == 2

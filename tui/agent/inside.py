@@ -1,0 +1,187 @@
+"""What an agent consists of, put together: each part does one thing, this says who has whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui.agent.compaction import Compactor
+from tui.agent.dispatch import Dispatcher
+from tui.agent.events import Debug, Event
+from tui.agent.limits import Spent
+from tui.agent.parking import Parking
+from tui.agent.parts import Parts
+from tui.agent.preparing import Preparing
+from tui.agent.pruning import Pruning
+from tui.agent.recorder import Recorder
+from tui.agent.remembering import Memory
+from tui.agent.repairing import Repairing
+from tui.agent.results import Results
+from tui.agent.settings import Settings
+from tui.agent.standing import Standing
+from tui.agent.switches import Switches
+from tui.agent.turns import Turns
+from tui.config import Price
+from tui.context import recall
+from tui.guards.pipeline import GuardLimits
+from tui.provider.base import ModelInfo, Provider
+from tui.provider.failover import Failover
+from tui.tools.base import Tool
+from tui.tools.files import FileLedger
+from tui.tools.recall import Recall
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The collaborators of one agent."""
+
+    settings: Settings
+    preparing: Preparing
+    recorder: Recorder
+    standing: Standing
+    switches: Switches
+    repairing: Repairing
+    parking: Parking
+    provider: Provider
+    memory: Memory
+    compactor: Compactor
+    pruning: Pruning
+    turns: Turns
+
+
+def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
+    """Make them; `publish` takes what they have to tell."""
+    settings = Settings(parts.workspace)
+    preparing = Preparing(parts)
+    recorder = Recorder(parts.session, publish, preparing.ledger.add)
+    provider = Failover(parts.provider, parts.fallbacks, clock=parts.clock, adapt=preparing.adapt)
+    switches = Switches(parts.session, settings, recorder=recorder, think=preparing.think)
+    repairing = Repairing(preparing, recorder)
+    parking = Parking(recorder, parts.clock, parts.control, publish, parts.max_wait_s)
+
+    def model() -> ModelInfo:
+        return preparing.model
+
+    def price() -> Price | None:
+        return parts.config.prices.get(preparing.model.id)
+
+    def spend(cost: Spent) -> None:
+        turns.beside += cost
+
+    def debug(text: str) -> None:
+        if settings.verbose:
+            publish(Debug(text))
+
+    tools = dict(parts.tools)
+
+    def look_up(query: str, first: int, last: int) -> str:
+        return recall.answer(parts.session.records, query, first, last)
+
+    def compacted() -> None:
+        if Recall.name not in tools:
+            tool = Recall(look_up)
+            tools[tool.name] = tool
+            preparing.offer(tool)
+
+    if recall.has_summary(parts.session.records):
+        compacted()
+    memory = Memory(
+        provider=provider,
+        recorder=recorder,
+        clock=parts.clock,
+        path=parts.workspace.tool_results.parent / "MEMORY.md" if parts.session.path else None,
+        enabled=parts.config.compaction.memory_flush,
+        model=model,
+        look=preparing.look,
+        publish=publish,
+        spend=spend,
+        price=price,
+    )
+    compactor = Compactor(
+        provider=provider,
+        recorder=recorder,
+        memory=memory,
+        config=parts.config.compaction,
+        model=model,
+        ledger=lambda: preparing.ledger,
+        look=preparing.look,
+        publish=publish,
+        debug=debug,
+        spend=spend,
+        price=price,
+        compacted=compacted,
+    )
+    pruning = Pruning(
+        preparing,
+        recorder,
+        parts.clock,
+        parts.config.prune,
+        parts.config.compaction.threshold,
+        publish,
+        debug,
+    )
+    turns = Turns(
+        parts=parts,
+        preparing=preparing,
+        switches=switches,
+        settings=settings,
+        recorder=recorder,
+        dispatcher=_dispatcher(parts, preparing, recorder, settings, publish, tools=tools),
+        repairing=repairing,
+        parking=parking,
+        provider=provider,
+        publish=publish,
+        compactor=compactor,
+        pruning=pruning,
+    )
+    standing = Standing(parts.session, recorder, preparing)
+    return Inside(
+        settings,
+        preparing,
+        recorder,
+        standing,
+        switches,
+        repairing,
+        parking,
+        provider,
+        memory,
+        compactor,
+        pruning,
+        turns,
+    )
+
+
+def _dispatcher(
+    parts: Parts,
+    preparing: Preparing,
+    recorder: Recorder,
+    settings: Settings,
+    publish: Callable[[Event], None],
+    *,
+    tools: Mapping[str, Tool[Any]],
+) -> Dispatcher:
+    def limits() -> GuardLimits:
+        return GuardLimits.of(parts.config.guard, window=preparing.model.window)
+
+    results = Results(
+        recorder=recorder,
+        settings=settings,
+        clock=parts.clock,
+        limits=limits,
+        publish=publish,
+        kept=parts.kept,
+    )
+    return Dispatcher(
+        tools=tools,
+        gate=parts.gate,
+        approver=parts.approver,
+        recorder=recorder,
+        settings=settings,
+        clock=parts.clock,
+        files=FileLedger(),
+        jobs=parts.jobs,
+        limits=limits,
+        publish=publish,
+        results=results,
+    )

@@ -1,0 +1,59 @@
+"""What an agent is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui.agent.limits import Limits
+from tui.clock import Clock
+from tui.config import Config
+from tui.context.system_prompt import Injected
+from tui.kept import Kept
+from tui.messages import Block
+from tui.permissions.base import Approver
+from tui.permissions.gate import Gate
+from tui.provider.base import ModelInfo, Provider
+from tui.provider.retry import RetryControl
+from tui.session.session import Session
+from tui.tools.base import Tool
+from tui.tools.jobs import Jobs
+from tui.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an agent is made of. The agent owns the session, the provider and the jobs.
+
+    `fallbacks` are models of the same provider to go on with, in this order; `control` ends the
+    provider's waits; `max_wait_s` bounds the agent's own for a server's limits, None is no bound.
+
+    `switches` are directives to begin with (-y, --verbose), `notices` what the person should
+    know before the first turn. `layers` are the names and texts that `system` is made of, for
+    the ledger; `cache` is the folder where calibrations are kept, None to keep none. `injected`
+    says what became of the files in the system prompt.
+    """
+
+    session: Session
+    provider: Provider
+    model: ModelInfo
+    tools: Mapping[str, Tool[Any]]
+    gate: Gate
+    approver: Approver
+    workspace: Workspace
+    system: list[Block]
+    config: Config
+    clock: Clock
+    jobs: Jobs
+    fallbacks: Sequence[str] = ()
+    control: RetryControl = field(default_factory=RetryControl)
+    max_wait_s: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    switches: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    notices: Sequence[str] = ()
+    layers: Sequence[tuple[str, str]] = ()
+    cache: Path | None = None
+    kept: Kept | None = None
+    injected: Sequence[Injected] = ()

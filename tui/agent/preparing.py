@@ -1,0 +1,161 @@
+"""What the model will be sent of a session: the view, measured, made a request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui.agent.directives import THINK_PROMPT
+from tui.agent.events import Event
+from tui.agent.measuring import Measuring
+from tui.agent.parts import Parts
+from tui.context import request
+from tui.context.ledger import Ledger
+from tui.context.rungs import RungViewer
+from tui.context.view import View
+from tui.guards.clamp import Room
+from tui.messages import text_of
+from tui.provider.base import ModelInfo, Request
+from tui.tools.base import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a session fits a model: the `tokens` of its next request, and the `window`."""
+
+    tokens: int
+    window: int
+    ok: bool
+
+
+class Preparing:
+    """Makes the requests of one agent. `model` is asked from the next one on.
+
+    `most_output` is the most output that is asked for, None for as much as there is room;
+    `asked` is the request of the turn that is under way.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        guard = parts.config.guard
+        self.model = parts.model
+        self.most_output: int | None = None
+        self.asked: Request | None = None
+        self._parts = parts
+        self._room = Room(guard.clamp_bytes, guard.clamp_lines)
+        self._viewer = RungViewer(self._room, parts.config.prune)
+        self._tools = [tool.schema() for tool in parts.tools.values()]
+        self._layers = list(parts.layers) or [("prompt", text_of(parts.system))]
+        self._think = ""
+        self._learning: asyncio.Task[None] | None = None
+        self._measuring = Measuring(
+            parts.model,
+            layers=self._layers,
+            tools=self._tools,
+            records=parts.session.records,
+            threshold=parts.config.compaction.threshold,
+            cache=parts.cache,
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The items of the next request."""
+        return self._measuring.ledger
+
+    def think(self, on: bool) -> None:
+        """Ask for reasoning with every request, or no longer."""
+        self._think = THINK_PROMPT if on else ""
+        self._measuring.carry(self._think)
+
+    def offer(self, tool: Tool[Any]) -> None:
+        """Tell the model of one more tool, from the next request on."""
+        self._tools = [*self._tools, tool.schema()]
+        self._measuring.offer(self._tools, self._think)
+
+    def use(self, info: ModelInfo) -> None:
+        """Ask another model from the next request on."""
+        self.model = info
+        self._measuring.use(info)
+        self.close()
+
+    def look(self, *, prompt_follows: bool = False) -> View:
+        """The view of the record now; the ledger takes from it how each record stands."""
+        seen = self._viewer.build(
+            self._parts.session.records, model=self.model.id, prompt_follows=prompt_follows
+        )
+        self._measuring.look(seen)
+        return seen
+
+    def measured(self) -> list[Event]:
+        """How full the context is, as events."""
+        self.model, facts = self._measuring.facts(self.model)
+        return facts
+
+    def request(self, *, prompt_follows: bool = False) -> Request:
+        """The request that the record makes; with `prompt_follows`, less the prompt."""
+        return self._built(self.look(prompt_follows=prompt_follows), self.model)
+
+    def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
+        """A request made for another model (`tui.provider.failover.Adapt`).
+
+        Its thinking is its own: that of others is left out. None where its window is too small.
+        """
+        if asked is not self.asked:  # a question beside the conversation: it has no history
+            most = min(asked.max_tokens, model.max_output)
+            return replace(asked, model=model.id, max_tokens=most)
+        if not self.fits(model).ok:
+            return None
+        records = self._parts.session.records
+        fresh = RungViewer(self._room, self._parts.config.prune)
+        return self._built(fresh.build(records, model=model.id), model)
+
+    def fits(self, model: ModelInfo) -> Fit:
+        """Whether the session as it stands fits into the window of a model."""
+        tokens = self.ledger.tokens
+        return Fit(tokens, model.window, tokens + 2 * request.MARGIN_TOKENS <= model.window)
+
+    def know_window(self, tokens: int) -> None:
+        """A server said how large the window is; it is that large at most."""
+        if tokens < self.model.window:
+            self.model = replace(self.model, window=tokens, source="server")
+
+    def _built(self, seen: View, model: ModelInfo) -> Request:
+        made = request.build(
+            model=model,
+            system=self._parts.system,
+            messages=seen.messages,
+            tools=self._tools,
+            prompt_tokens=self.ledger.tokens,
+            think=self._think,
+            anchors=seen.anchors,
+        )
+        most = self.most_output
+        return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
+
+    def fixed_texts(self) -> dict[str, str]:
+        """The texts of the ledger's items that every request carries, by id."""
+        layers = [*self._layers, *([("think", self._think)] if self._think else [])]
+        texts = {f"system:{name}": text for name, text in layers}
+        schemas = {f"tool:{tool['name']}": json.dumps(tool, indent=2) for tool in self._tools}
+        return texts | schemas
+
+    def learn(self) -> None:
+        """Ask the server for the model's window, once, while a request is under way."""
+        if self._learning is None:
+            self._learning = asyncio.create_task(self._learn(), name="model info")
+
+    async def keep(self) -> None:
+        """Keep what the answers taught, for the next session with this model."""
+        await self._measuring.keep()
+
+    def close(self) -> None:
+        """Ask the server no more."""
+        if self._learning is not None:
+            self._learning.cancel()
+            self._learning = None
+
+    async def _learn(self) -> None:
+        info = await self._parts.provider.model_info(self.model.id)
+        if info.id == self.model.id:
+            self.model = info

@@ -1,0 +1,66 @@
+"""The repair ladder in a session: which rung is in force, and which are left to offer (R12, R13).
+
+A rung is put into the record by a `repair` record. `strict` and `drop_thinking` hold for
+everything from then on, as they leave calls and results whole. `text_only` and `summary_only`
+concern what stands before their record: what is said after it is sent as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.agent.preparing import Preparing
+from tui.agent.recorder import Recorder
+from tui.context.ladder import RUNGS, Rung, climb
+from tui.context.rungs import WHOLE, rung_in
+from tui.context.weigh import of_json
+from tui.session.records import Finding, Record
+
+_TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
+
+
+def offers(records: Sequence[Record]) -> tuple[Rung, ...]:
+    """The rungs that are left where the server refused the last request as not valid, else none.
+
+    A rung that was tried and refused is never offered again. One that concerns what stood before
+    it is, once an answer came between: what is refused now came later.
+    """
+    last = next((record for record in reversed(records) if record.type in _TURNS), None)
+    if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
+        return ()
+    tried = -1
+    for record in records:
+        rung = rung_in(record)
+        if rung is not None:
+            tried = max(tried, RUNGS.index(rung))
+        elif record.type == "assistant" and tried >= 0 and RUNGS[tried] not in WHOLE:
+            tried = max((RUNGS.index(r) for r in map(rung_in, records) if r in WHOLE), default=-1)
+    return RUNGS[tried + 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class Repairing:
+    """Puts rungs into the record of one agent."""
+
+    preparing: Preparing
+    recorder: Recorder
+
+    def offers(self) -> tuple[Rung, ...]:
+        """See `offers`."""
+        return offers(self.recorder.session.records)
+
+    def shrinks(self, rung: Rung) -> bool:
+        """Whether less would be sent on a rung than now."""
+        seen = self.preparing.look().messages
+        there, _ = climb(seen, rung)
+        return of_json(there).quarter < of_json(seen).quarter
+
+    def climb(self, rung: Rung, *, by: str = "person") -> tuple[Finding, ...]:
+        """Go up to a rung from the next request on. Returns what that does."""
+        seen = self.preparing.look()
+        _, findings = climb(seen.messages, rung)
+        said = [finding.to_json() for finding in findings]
+        self.recorder.append("repair", rung=rung, findings=said, by=by)
+        self.preparing.look()
+        return findings

@@ -1,0 +1,56 @@
+"""Events in words, for whoever reads lines: standard error of `-p`, a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.agent import events
+from tui.agent.events import Event
+
+
+def told(event: Event) -> Sequence[str]:
+    """The lines that tell an event; none for one that is shown in another way, or not at all."""
+    match event:
+        case events.ErrorRaised():
+            return (f"{event.error_class}: {event.message}", event.hint)
+        case events.Notice(text):
+            return (text,)
+        case events.StorageChanged(saved=False):
+            return (f"Not saved: {event.detail}",)
+        case events.RepairApplied():
+            count = len(event.findings)
+            return (f"The session was damaged: {count} repair{'s' * (count != 1)} in memory.",)
+        case events.PermissionAnswered(answer="no" | "deny"):
+            return (f"{event.name} was not allowed: {event.reason}",)
+        case _:
+            return _of_a_request(event)
+
+
+def _of_a_request(event: Event) -> Sequence[str]:
+    """What became of a request that did not go well."""
+    match event:
+        case events.RetryScheduled():
+            which = f"Retry {event.attempt} of {event.max_attempts} in {event.delay_s:.0f} s"
+            return (f"{event.reason} {which}{_about(event)}.",)
+        case events.Parked():
+            return (f"{event.error_class}: {event.reason} The turn goes on at {event.until}.",)
+        case events.ModelSwitched():
+            back = f" {event.old} may be asked again at {event.back_at}." if event.back_at else ""
+            return (f"Model switched: {event.old} → {event.new} ({event.reason}).{back}",)
+        case events.RecoveryStep():
+            size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
+            return (f"The request was too large: {event.text} ({size}).",)
+        case events.CompactionFinished(problem=""):
+            size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
+            return (f"Compacted: {size}, a summary for {event.messages_removed:,} messages.",)
+        case events.CompactionFinished():
+            return (f"Not compacted: {event.problem}",)
+        case _:
+            return ()
+
+
+def _about(event: events.RetryScheduled) -> str:
+    """What else is known of an attempt that failed."""
+    known = [f"request {event.request_id}"] if event.request_id else []
+    known += [f"{event.received:,} characters received are void"] if event.received else []
+    return f" ({', '.join(known)})" if known else ""

@@ -1,0 +1,174 @@
+"""One jj change a task, abandoned on failure and interrupt. Blocks.
+
+The working copy is always a change in jj, so a person's own work is never in the way: the task
+begins a change on top of it. The task file and `.holdfast/` are never part of a task's change:
+they are left in the working copy when it is closed, and carried over when it is abandoned. An
+abandoned change is hidden, not lost: `jj show` finds it by its commit id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tui.batch.isolation import IsolationError
+from tui.batch.state import RUN_DIR
+from tui.files import read_small, replace_file
+from tui.secrets import child_environment
+from tui.workspace import PRIVATE_DIR
+
+_NAME: Final = "jj-task.json"
+
+
+@dataclass(slots=True)
+class JjIsolation:
+    """Isolation of the tasks run in `target`, a folder of a jj workspace. Use `find`.
+
+    `kept_out` are paths from the workspace's root that do not count.
+    """
+
+    target: Path
+    top: Path
+    kept_out: tuple[str, ...]
+    name: str = field(default="jj", init=False)
+    _base: str = field(default="", init=False)
+
+    @classmethod
+    def find(cls, target: Path, task_file: Path) -> JjIsolation | None:
+        """The isolation of a folder; None where it is in no jj workspace, or jj is missing."""
+        try:
+            top = _jj(target, "root").strip()
+        except IsolationError:
+            return None
+        real = os.path.realpath(top)
+        inside = [os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file)]
+        out = tuple(os.path.relpath(path, real) for path in inside if path.startswith(real + "/"))
+        return cls(target, Path(real), out)
+
+    def check(self) -> None:
+        """Nothing is in the way: what is there becomes the parent of the first task's change."""
+
+    def begin(self) -> str:
+        """A task begins on a change of its own. Returns the commit it starts from."""
+        parents = self._ids("@-")
+        fresh = not self._diff() and not self._said("@") and len(parents) == 1
+        if not fresh:
+            self._run("new")
+            parents = self._ids("@-")
+        self._base = parents[0]
+        self._remember(self._base)
+        return self._base
+
+    def keep(self, message: str) -> str:
+        """The task is done: its change is described and closed. Returns its change id, "" if it
+        changed nothing."""
+        self._still_there()
+        made = self._made()
+        if not self._diff() and not made:
+            return ""
+        if made:
+            between = f"{self._base}..@-"
+            self._run("squash", "--from", between, "--into", "@", "--use-destination-message")
+        self._run("commit", "--message", message, self._fileset())
+        return self._log("@-", "change_id").strip()
+
+    def undo(self, label: str) -> str:
+        """The task failed: its change is abandoned. Returns the commit where it can be looked at,
+        "" if it changed nothing."""
+        del label  # jj keeps hidden commits by their ids
+        self._still_there()
+        changed = self._diff() or self._made()
+        attempt = self._ids("@")[0]
+        if not changed:
+            self.finish()
+            return ""
+        self._run("new", self._base)
+        if self.kept_out:
+            files = (f'root:"{_quoted(path)}"' for path in self.kept_out)
+            self._run("restore", "--from", attempt, *files)
+        self._run("abandon", f"{self._base}..{attempt}")
+        self.finish()
+        return attempt
+
+    def finish(self) -> None:
+        """The outcome is saved: nothing is to be recovered."""
+        with suppress(OSError):
+            (self.target / RUN_DIR / _NAME).unlink()
+
+    def recover(self, label: str) -> str:
+        """Abandon what a killed run left behind. Returns what `undo` does."""
+        try:
+            data, _ = read_small(self.target / RUN_DIR / _NAME, follow=False)
+            self._base = str(json.loads(data)["base"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        return self.undo(label)
+
+    def _remember(self, base: str) -> None:
+        try:
+            replace_file(self.target / RUN_DIR / _NAME, json.dumps({"base": base}).encode())
+        except OSError as error:
+            raise IsolationError(
+                f"Where the task began could not be saved: {error.strerror or error}."
+            ) from error
+
+    def _still_there(self) -> None:
+        """Raise IsolationError where the working copy is no longer built on the task's base."""
+        if not self._ids(f"{self._base} & ::@"):
+            raise IsolationError(
+                "The task moved the working copy to another place of the history.",
+                hint="Its work stays there. Go back with jj edit, then run again.",
+            )
+
+    def _made(self) -> list[str]:
+        """Changes that the task closed by itself."""
+        return self._ids(f"{self._base}..@-")
+
+    def _diff(self) -> str:
+        """The paths that count and differ in the working copy's change."""
+        return self._run("diff", "-r", "@", "--name-only", self._fileset()).strip()
+
+    def _said(self, revision: str) -> str:
+        return self._log(revision, "description").strip()
+
+    def _ids(self, revisions: str) -> list[str]:
+        return self._log(revisions, 'commit_id ++ "\\n"').split()
+
+    def _log(self, revisions: str, template: str) -> str:
+        return self._run("log", "--no-graph", "-r", revisions, "-T", template)
+
+    def _fileset(self) -> str:
+        """Everything but what does not count."""
+        return " ~ ".join(["all()", *(f'root:"{_quoted(path)}"' for path in self.kept_out)])
+
+    def _run(self, *args: str) -> str:
+        return _jj(self.top, *args)
+
+
+def _jj(where: Path, *args: str) -> str:
+    """What jj prints. Raises IsolationError with jj's own words."""
+    try:
+        done = subprocess.run(
+            ["jj", "--no-pager", "--color", "never", *args],
+            cwd=where,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=child_environment() | {"LC_ALL": "C", "JJ_EDITOR": "true"},
+            check=False,
+        )
+    except OSError as error:
+        raise IsolationError(f"jj cannot be run: {error.strerror or error}.") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+        raise IsolationError(f"jj {args[0]} failed: {said.splitlines()[0]}")
+    return os.fsdecode(done.stdout)
+
+
+def _quoted(path: str) -> str:
+    """A path within the quotes of a fileset."""
+    return path.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,229 @@
+"""What a run says: its lines as it goes, and its summary as text and Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tui.agent import events as agent
+from tui.agent.events import Event
+from tui.batch.events import (
+    BatchEvent,
+    FromAgent,
+    RunFinished,
+    RunStarted,
+    Said,
+    TaskFinished,
+    TaskStarted,
+    Waiting,
+)
+from tui.batch.state import RunState, Status, TaskState, total_usage
+from tui.figures import duration, money, plural, tokens
+from tui.messages import Usage
+
+ROWS_MAX: Final = 60
+"""A table of more tasks leaves out those that are completed."""
+_ORDER: Final[tuple[Status, ...]] = ("completed", "failed", "interrupted", "running", "pending")
+_ISOLATION: Final = {
+    "git": "isolation: git, one commit a task",
+    "jj": "isolation: jj, one change a task",
+    "none": "isolation: none",
+}
+_TITLE: Final = 44
+_LINE: Final = 200
+
+
+def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
+    """The plain lines of `run --headless`, without the summary. `total` is the number of tasks."""
+    match event:
+        case RunStarted(task_file, tasks, done, boot, isolation):
+            yield f"holdfast run {task_file}: {plural(tasks, 'task')}, {done} done"
+            if boot:
+                yield f"boot: {boot}"
+            yield _ISOLATION.get(isolation, f"isolation: {isolation}")
+        case TaskStarted(task, group, text, attempt):
+            if attempt == 1:
+                yield f"[{task + 1}/{total}] {one_line(f'{group}: {text}', _LINE)}"
+            else:
+                yield f"  attempt {attempt}"
+        case FromAgent(event=inner):
+            yield from _agent_lines(inner)
+        case Said(text):
+            yield text
+        case TaskFinished():
+            yield from _finished(event)
+        case Waiting() | RunFinished():
+            pass  # what is waited for has been said, and the end is the summary
+
+
+def _agent_lines(event: Event) -> Iterator[str]:
+    match event:
+        case agent.ToolStarted(name=name, label=label):
+            yield f"  » {one_line(f'{name} {label}', _LINE)}"
+        case agent.ToolFinished(is_error=True, name=name, summary=summary):
+            yield f"  » {name} failed{one_line(f': {summary}' if summary else '', _LINE)}"
+        case agent.PermissionAnswered(name=name, answer="no" | "deny", reason=reason):
+            yield f"  {name} was not allowed: {one_line(reason, _LINE)}"
+        case agent.RetryScheduled(attempt, most, delay_s, reason):
+            yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.0f} s."
+        case agent.Parked(until, reason):
+            yield f"  waiting until {until}: {one_line(reason, _LINE)}"
+        case agent.RecoveryStep(text=text):
+            yield f"  {one_line(text, _LINE)}"
+        case agent.ErrorRaised(kind, message):
+            yield f"  {kind}: {one_line(message, _LINE)}"
+        case agent.StorageChanged(saved=False, detail=detail):
+            yield f"  Not saved: {one_line(detail, _LINE)}"
+        case agent.Notice(text):
+            yield f"  {one_line(text, _LINE)}"
+        case _:
+            pass
+
+
+def _finished(event: TaskFinished) -> Iterator[str]:
+    figures = (
+        f"{duration(event.seconds)}, {plural(event.attempts, 'attempt')},"
+        f" {tokens(Usage.from_json(event.usage).total)} tokens"
+    )
+    match event.status:
+        case "completed":
+            change = f", commit {event.change[:10]}" if event.change else ""
+            yield f"  completed: {figures}{change}"
+        case "failed":
+            yield f"  failed: {figures}: {one_line(event.message, _LINE)}"
+        case _:
+            yield f"  interrupted: {figures}; it is run again next time"
+    if event.change and event.status != "completed":
+        yield f"  its attempt is kept: {event.change}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How a run stands, to be shown. `reason` says why it ended early, "" where it did not."""
+
+    state: RunState
+    reason: str = ""
+    seconds: float | None = None
+
+    def text(self, *, width: int = 100) -> str:
+        """A table for a terminal, the totals, and what is left with the reasons."""
+        shown = self.state.tasks
+        if hidden := len(shown) > ROWS_MAX:
+            shown = tuple(task for task in shown if task.status != "completed")
+        rows = [_row(task) for task in shown]
+        parts = [_table(rows, width)] if rows else []
+        if hidden:
+            parts.append(f"Of {plural(len(self.state.tasks), 'task')}, the completed are left out.")
+        parts.append(self.totals())
+        left = [f"  {task.index + 1}. {line}" for task in shown if (line := _why(task))]
+        if left:
+            parts.append("\n".join(["Left:", *left]))
+        return "\n\n".join(parts) + "\n"
+
+    def totals(self) -> str:
+        """One line: how many tasks stand where, and what they took."""
+        counts = self.state.counts()
+        states = ", ".join(f"{counts[name]} {name}" for name in _ORDER if name in counts)
+        tasks = self.state.tasks
+        figures = [
+            f"{plural(len(tasks), 'task')}: {states}",
+            f"{tokens(sum(total_usage(tasks).values()))} tokens",
+            *([] if (cost := cost_of(tasks)) is None else [money(cost)]),
+            duration(sum(task.seconds for task in tasks)),
+        ]
+        ended = [f"ended early: {self.reason}"] if self.reason else []
+        return " · ".join([*figures, *ended])
+
+    def markdown(self) -> str:
+        """For a pull request: totals, a table by group, and what is left with the reasons."""
+        name = self.state.task_file.rsplit("/", 1)[-1]
+        lines = [f"## {_md(name)}", "", _md(self.totals()), ""]
+        lines += ["| # | Task | State | Attempts | Tokens | Cost | Time | Change |"]
+        lines += ["|--:|------|-------|---------:|-------:|-----:|-----:|--------|"]
+        group = None
+        for task in self.state.tasks:
+            if task.group != group:
+                group = task.group
+                lines.append(f"| | **{_md(group)}** | | | | | | |")
+            number, state, title, *figures = _row(task)
+            change = f"`{(task.change or '')[:10] if _is_hash(task.change) else task.change}`"
+            figures[-1] = change if task.change else ""
+            lines.append(f"| {number} | {_md(title)} | {state} | {' | '.join(figures)} |")
+        left = [(task, line) for task in self.state.tasks if (line := _why(task))]
+        if left:
+            lines += ["", "### What is left", ""]
+            lines += [f"{task.index + 1}. {_md(line)}" for task, line in left]
+        return "\n".join(lines) + "\n"
+
+
+def cost_of(tasks: Iterable[TaskState]) -> float | None:
+    """What tasks cost; None where one that was attempted has no price, or none was."""
+    costs = [task.cost_usd for task in tasks if task.usage]
+    return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def one_line(text: str, limit: int) -> str:
+    """A text on one line, without control characters, cut to `limit` characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+_HEAD: Final = ("#", "state", "task", "tries", "tokens", "cost", "time", "change")
+
+
+def _row(task: TaskState) -> list[str]:
+    begun = bool(task.attempts or task.usage)
+    change = task.change or ""
+    return [
+        str(task.index + 1),
+        task.status,
+        one_line(task.task, _LINE),
+        str(task.attempts) if begun else "",
+        tokens(Usage.from_json(task.usage).total) if task.usage else "",
+        money(task.cost_usd) if task.usage else "",
+        duration(task.seconds) if task.seconds else "",
+        change[:10] if _is_hash(change) else "kept" if change else "",
+    ]
+
+
+def _table(rows: Sequence[list[str]], width: int) -> str:
+    table = [list(_HEAD), *rows]
+    sizes = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
+    rest = sum(sizes) - sizes[2] + 2 * (len(sizes) - 1)
+    sizes[2] = min(sizes[2], max(_TITLE if width >= 100 else 16, width - rest))
+    lines: list[str] = []
+    for row in table:
+        cells = [
+            one_line(cell, size).ljust(size) if column in {1, 2, 7} else cell.rjust(size)
+            for column, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _why(task: TaskState) -> str:
+    """Why a task is not done, and where to look; "" for one that is."""
+    kept = f" Its attempt is kept: {task.change}." if task.change else ""
+    log = f" Log: {task.log}." if task.log else ""
+    match task.status:
+        case "completed":
+            return ""
+        case "failed":
+            kind = f" ({task.error_class})" if task.error_class else ""
+            reason = one_line(task.message or "no reason is known", 300).rstrip(".")
+            return f"failed{kind}: {reason}.{kept}{log}"
+        case "pending":
+            return f"not begun: {one_line(task.task, _LINE)}"
+        case "interrupted" | "running":
+            return f"interrupted; it is run again next time.{kept}{log}"
+
+
+def _is_hash(change: str | None) -> bool:
+    return bool(change) and all(c in "0123456789abcdefghijklmnopqrstuvwxyz" for c in change or "")
+
+
+def _md(text: str) -> str:
+    """Text that Markdown shows as it is, in a table too."""
+    escaped = "".join("\\" + c if c in r"\\`*_[]<>|#" else c for c in text)
+    return one_line(escaped, 400)

@@ -1,0 +1,272 @@
+"""What a compaction covers, and what the view makes of it (R35 to R37, decision 11). Pure.
+
+The history is never changed by a compaction: it is a record beside the others. Only the view
+puts its summary in the place of the records that it covers, and only where the hash of those
+records is the one in the compaction. Of what is covered, two things are said verbatim all the
+same, behind the summary: what the person pinned, and the prompts of the turn that was running.
+An `uncompaction` makes every compaction before it void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from tui.context.history import History
+from tui.context.overflow import KEEP_MESSAGES, cut_at
+from tui.context.overlay import SPEAKING, Stand, content_of, summary_text
+from tui.context.rules.blocks import THINKING
+from tui.messages import Block, Message, text_block, text_of, tool_calls
+from tui.session.records import Record, encode
+
+PROMPT_CHARS: Final = 8000
+"""What stays verbatim of a prompt of the running turn; it can be recalled whole."""
+PROMPTS: Final = 8
+"""Of the running turn, so many prompts stay: the first, and the last."""
+GONE: Final = Stand("summarised", [])
+"""How a covered record stands: not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A compaction in force. `end` is how many records of the branch it covers."""
+
+    record: Record
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a compaction would do. `covers` is the last record that goes into the summary.
+
+    `summarised`, `kept` and `pinned` are ids of records in order; pinned ones stay although they
+    are covered. `messages` is how many messages of the view are covered.
+    """
+
+    covers: str
+    messages: int
+    summarised: tuple[str, ...]
+    kept: tuple[str, ...]
+    pinned: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a view begins with: the history up to `end`, and how covered records stand."""
+
+    told: History
+    end: int = 0
+    summary: Summary | None = None
+    stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
+    held: tuple[str, ...] = ()
+
+
+def prefix_sha256(records: Iterable[Record]) -> str:
+    """The hash of what records say, in order: type, id and data of those that speak."""
+    digest = sha256()
+    for record in records:
+        if record.type in SPEAKING:
+            digest.update(encode({"type": record.type, "id": record.id, "data": record.data}))
+    return digest.hexdigest()
+
+
+def in_force(records: Sequence[Record]) -> Summary | None:
+    """The newest compaction of a branch, unless it was undone or does not fit what it covers."""
+    for place in range(len(records) - 1, -1, -1):
+        record = records[place]
+        if record.type == "uncompaction":
+            return None
+        if record.type != "compaction":
+            continue
+        covers = record.data.get("covers")
+        found = (n for n in range(place - 1, -1, -1) if records[n].id == covers)
+        last = next(found, None)
+        if last is None or not isinstance(record.data.get("summary"), str):
+            return None
+        covered = records[: last + 1]
+        if prefix_sha256(covered) != record.data.get("prefix_sha256"):
+            return None
+        return Summary(record, last + 1)
+    return None
+
+
+def begin(
+    records: Sequence[Record],
+    model: str,
+    *,
+    pinned: Collection[str] = (),
+    stands: Mapping[str, Stand] | None = None,
+) -> Beginning:
+    """The history that a view of a branch begins with: empty, or a summary and what is held.
+
+    `stands` are the stand-ins of records that are not said as recorded.
+    """
+    summary, told = in_force(records), History(model)
+    if summary is None:
+        return Beginning(told)
+    covered = [record for record in records[: summary.end] if record.type in SPEAKING]
+    told.open(summary.record.id, text_block(summary_text(summary.record)))
+    standing = dict.fromkeys((record.id for record in covered), GONE)
+    held: list[str] = []
+    for record, own in _held(covered, pinned, stands or {}):
+        told.add(record, own)
+        if record.type != "assistant" or record.id in pinned:  # else only for its calls' sake
+            held.append(record.id)
+            del standing[record.id]
+            if own is not None and (own.state != "full" or record.type == "user"):
+                standing[record.id] = own
+        elif own is not None:
+            standing[record.id] = Stand("summarised", own.blocks)
+    return Beginning(told, summary.end, summary, standing, tuple(held))
+
+
+def plan(
+    records: Sequence[Record],
+    model: str,
+    *,
+    keep: int = KEEP_MESSAGES,
+    pinned: Collection[str] = (),
+) -> Plan | None:
+    """What a compaction would cover now; None where there is nothing to cover.
+
+    At least the last `keep` messages stay, and no call is parted from its result (R37).
+    """
+    opened = begin(records, model, pinned=pinned)
+    told = opened.told
+    for record in records[opened.end :]:
+        told.add(record)
+    cut = cut_at(told.messages, keep)
+    before = {id_ for sources in told.sources[:cut] for id_ in sources}
+    fresh = [r for r in records[opened.end :] if r.type in SPEAKING]
+    covered = [record for record in fresh if record.id in before]
+    if not covered:
+        return None
+    return _planned(records, covered[-1].id, cut, opened, pinned)
+
+
+def plan_all(records: Sequence[Record], model: str, *, pinned: Collection[str] = ()) -> Plan | None:
+    """A plan that covers everything, the prompts of the running turn aside (O24)."""
+    opened = begin(records, model, pinned=pinned)
+    fresh = [record for record in records[opened.end :] if record.type in SPEAKING]
+    if not fresh:
+        return None
+    for record in fresh:
+        opened.told.add(record)
+    return _planned(records, fresh[-1].id, len(opened.told.messages), opened, pinned)
+
+
+def covered_messages(
+    records: Sequence[Record],
+    planned: Plan,
+    model: str,
+    *,
+    pinned: Collection[str] = (),
+    stands: Mapping[str, Stand] | None = None,
+) -> list[Message]:
+    """What a compaction covers, as messages: the summary before it, and what came since.
+
+    `stands` are the stand-ins of records that are not said as recorded.
+    """
+    given = stands or {}
+    opened = begin(records, model, pinned=pinned, stands=given)
+    for record in records[opened.end :]:
+        if record.type in SPEAKING:
+            opened.told.add(record, given.get(record.id))
+        if record.id == planned.covers:
+            break
+    return opened.told.messages
+
+
+def compaction_data(
+    records: Sequence[Record], planned: Plan, summary: str, **figures: Any
+) -> dict[str, Any]:
+    """The fields of a compaction's record (R35); `figures` are those that are not known here."""
+    end = next(n for n, record in enumerate(records) if record.id == planned.covers) + 1
+    return {
+        "summary": summary,
+        "messages_removed": planned.messages,
+        "covers": planned.covers,
+        "prefix_sha256": prefix_sha256(records[:end]),
+        **figures,
+    }
+
+
+def _planned(
+    records: Sequence[Record],
+    covers: str,
+    messages: int,
+    opened: Beginning,
+    pinned: Collection[str],
+) -> Plan:
+    end = next(n for n, record in enumerate(records) if record.id == covers) + 1
+    covered = [record for record in records[:end] if record.type in SPEAKING]
+    stays = {r.id for r, _ in _held(covered, pinned, {}) if r.type != "assistant" or r.id in pinned}
+    gone = opened.stands.keys() - set(opened.held)
+    return Plan(
+        covers,
+        messages,
+        tuple(r.id for r in covered if r.id not in stays and r.id not in gone),
+        tuple(r.id for r in records[end:] if r.type in SPEAKING),
+        tuple(r.id for r in covered if r.id in stays),
+    )
+
+
+def _held(
+    covered: Sequence[Record], pinned: Collection[str], stands: Mapping[str, Stand]
+) -> Iterator[tuple[Record, Stand | None]]:
+    """The covered records that are said all the same, and as what.
+
+    A pinned result brings its call; of a pinned answer the calls without a pinned result stay
+    away, and thinking, which is of no use without them.
+    """
+    running = _running(covered)
+    wanted = {
+        str(record.data.get("call_id"))
+        for record in covered
+        if record.type == "tool_result" and record.id in pinned
+    }
+    called: set[str] = set()
+    for record in covered:
+        given = stands.get(record.id)
+        if record.type == "assistant":
+            said = given.blocks if given else content_of(record)
+            calls = [c for c in tool_calls(said) if str(c.get("id")) in wanted - called]
+            called |= {str(call.get("id")) for call in calls}
+            blocks = _words(said) if record.id in pinned else []
+            if blocks or calls:
+                yield record, Stand("full", [*blocks, *calls])
+        elif record.id in pinned:
+            if record.type != "tool_result" or str(record.data.get("call_id")) in called:
+                yield record, given
+        elif record.id in running:
+            yield record, given or _clipped(record)
+
+
+def _running(covered: Sequence[Record]) -> Collection[str]:
+    """The prompts of the turn that was not over where the covered records end."""
+    found: list[str] = []
+    for record in reversed(covered):
+        if record.type == "interrupt":
+            break
+        if record.type == "assistant" and not tool_calls(content_of(record)):
+            break
+        if record.type == "user":
+            found.append(record.id)
+    return {*found[: PROMPTS - 1], *found[-1:]}
+
+
+def _clipped(record: Record) -> Stand | None:
+    blocks = content_of(record)
+    text = text_of(blocks)
+    if len(text) <= PROMPT_CHARS:
+        return None
+    said = f"{text[:PROMPT_CHARS]}\n[… the rest of this prompt is in the summary]"
+    others = [block for block in blocks if block.get("type") != "text"]
+    return Stand("cut", [text_block(said), *others])
+
+
+def _words(blocks: Iterable[Block]) -> list[Block]:
+    gone = THINKING | {"tool_use", "server_tool_use"}
+    return [b for b in blocks if b.get("type") == "text" and b.get("type") not in gone]

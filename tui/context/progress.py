@@ -1,0 +1,147 @@
+"""Whether the work gets anywhere between two compactions. Pure.
+
+Progress is something new: a prompt of the person, a file read or written for the first time, an
+edit, a command or a task list that was not there before and did not fail. Doing again what was
+forgotten is none; two compactions without progress in between are a loop, not work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from tui.context.overlay import content_of
+from tui.messages import Block, text_of, tool_calls
+from tui.session.records import Record
+
+TRIES: Final = 2
+"""So many stretches without progress stop the work."""
+
+_LISTED: Final = 12
+_LINE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What was new in a stretch of the record."""
+
+    prompts: int = 0
+    files: int = 0
+    edits: int = 0
+    commands: int = 0
+    todos: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.prompts or self.files or self.edits or self.commands or self.todos)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The hand-over of work that turns in circles: what was asked, done, and is left."""
+
+    asked: str
+    done: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Seen:
+    intents: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    done: set[str] = field(default_factory=set[str])
+    files: set[str] = field(default_factory=set[str])
+
+
+def stretches(records: Iterable[Record]) -> list[Progress]:
+    """The progress before the first compaction, between the others, and after the last."""
+    seen, found = _Seen(), [Progress()]
+    for record in records:
+        if record.type == "compaction":
+            found.append(Progress())
+        else:
+            found[-1] = _with(found[-1], record, seen)
+    return found
+
+
+def stuck(records: Sequence[Record]) -> Stuck | None:
+    """The hand-over where the next compaction would be in vain; None while the work goes on."""
+    if sum(record.type == "compaction" for record in records) < TRIES:
+        return None
+    if any(stretches(records)[-TRIES:]):
+        return None
+    return hand_over(records)
+
+
+def hand_over(records: Sequence[Record]) -> Stuck:
+    """What was asked last, what was done since, and the open points of the task list."""
+    asked, done, todos = "", dict[str, None](), list[dict[str, Any]]()
+    calls: dict[str, Block] = {}
+    for record in records:
+        if record.type == "user":
+            asked, done = _line(text_of(content_of(record))), {}
+        elif record.type == "assistant":
+            calls |= {str(call.get("id")): call for call in tool_calls(content_of(record))}
+        elif record.type == "tool_result" and record.data.get("is_error") is not True:
+            call = calls.get(str(record.data.get("call_id")), {})
+            given = _input(call)
+            if record.data.get("name") == "todo_write":
+                todos = [_item(item) for item in cast("list[object]", given.get("todos") or [])]
+            elif record.data.get("name") in {"write_file", "edit_file", "run_command"}:
+                what = given.get("path") or given.get("command") or ""
+                done[_line(f"{record.data.get('name')} {what}")] = None
+    left = [_line(str(t.get("text"))) for t in todos if t.get("status") != "completed"]
+    finished = [_line(str(t.get("text"))) for t in todos if t.get("status") == "completed"]
+    return Stuck(asked, tuple([*finished, *done][-_LISTED:]), tuple(left[:_LISTED]))
+
+
+def _with(before: Progress, record: Record, seen: _Seen) -> Progress:
+    data = record.data
+    match record.type:
+        case "user":
+            return _more(before, "prompts")
+        case "intent":
+            what = (str(data.get("tool")), str(data.get("args_sha256")))
+            seen.intents[str(data.get("call_id"))] = what
+        case "tool_result" if data.get("is_error") is not True:
+            tool, arguments = seen.intents.get(str(data.get("call_id")), ("", ""))
+            details = _dict(data.get("details"))
+            path = str(details.get("path") or "") if tool in {"read_file", "write_file"} else ""
+            if path and path not in seen.files:
+                seen.files.add(path)
+                before = _more(before, "files")
+            kind = _KINDS.get(tool)
+            if kind and (key := f"{tool} {arguments}") not in seen.done:
+                seen.done.add(key)
+                return _more(before, kind)
+        case _:
+            pass
+    return before
+
+
+_KINDS: Final = {
+    "write_file": "edits",
+    "edit_file": "edits",
+    "run_command": "commands",
+    "todo_write": "todos",
+}
+
+
+def _more(before: Progress, kind: str) -> Progress:
+    return replace(before, **{kind: getattr(before, kind) + 1})
+
+
+def _input(call: Block) -> dict[str, Any]:
+    return _dict(call.get("input"))
+
+
+def _item(value: object) -> dict[str, Any]:
+    return _dict(value)
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LINE else line[: _LINE - 1] + "…"

@@ -1,0 +1,260 @@
+"""Pruning: old tool results give way to one line that says what stood there (R30 to R34). Pure.
+
+A result is as old as the number of turns that began after it; with `unit = "requests"` as the
+number of answers that came after it. All results of a session that are older than the rule
+allows stand before one boundary, so what is done for them once holds for good; only the age that
+the text of an error names grows with every turn.
+
+With `when = "pays"` nothing is pruned here: what is due is named, and whoever decides records an
+overlay for it (decision 26).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui.config import Prune
+from tui.context.overlay import Stand, chars, pruned_text, shortened
+from tui.messages import Block, Message, blocks_of
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the record says of a result. `exempt`: nothing automatic takes it away."""
+
+    record: str
+    path: str = ""
+    exempt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A result that the rule would prune: its record, its age, and its message's number."""
+
+    record: str
+    age: int
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """`messages` as they are sent, `stands` by record for those pruned by age, `due` for those
+    that wait for a decision. `anchors` are the numbers of the user messages whose prefix stays
+    as it is when pruning goes on: the last is that of the next request, the one before it, where
+    there are two, that of the last.
+    """
+
+    messages: list[Message]
+    stands: dict[str, Stand]
+    due: tuple[Due, ...] = ()
+    anchors: tuple[int, ...] = ()
+
+
+def starts_turn(message: Message) -> bool:
+    """Whether a turn starts here (R34): a user message without a result."""
+    return message["role"] == "user" and not any(
+        block.get("type") == "tool_result" for block in blocks_of(message["content"])
+    )
+
+
+def prune(
+    messages: Sequence[Message],
+    rule: Prune,
+    known: Callable[[str], Facts | None] = lambda _id: None,
+    *,
+    prompt_follows: bool = False,
+) -> Pruned:
+    """The step as a whole; see `Pruner.look`."""
+    return Pruner(rule).look([], messages, known, prompt_follows=prompt_follows)
+
+
+@dataclass(slots=True)
+class Pruner:
+    """Prunes one growing list of messages: what was pruned once is not looked at again."""
+
+    rule: Prune
+    _counted: int = 0  # so many settled messages were looked at for marks
+    _marks: list[int] = field(default_factory=list[int])
+    _done: list[Message] = field(default_factory=list[Message])
+    _stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
+    _due: list[Due] = field(default_factory=list[Due])
+    _errors: list[int] = field(default_factory=list[int])
+    _age: int = 0  # the marks there were when the errors were worded
+
+    def restart(self) -> None:
+        """Forget what was looked at: another list comes."""
+        fresh = Pruner(self.rule)
+        for name in Pruner.__slots__:
+            setattr(self, name, getattr(fresh, name))
+
+    def look(
+        self,
+        settled: Sequence[Message],
+        recent: Sequence[Message],
+        known: Callable[[str], Facts | None],
+        *,
+        prompt_follows: bool = False,
+    ) -> Pruned:
+        """The messages `settled + recent`, pruned. `settled` may only grow between two looks.
+
+        `known` tells of a result by the id of its call; one that nobody knows is pruned too.
+        `prompt_follows`: a prompt will follow that begins a turn.
+        """
+        while self._counted < len(settled):
+            if self._is_mark(settled[self._counted]):
+                self._marks.append(self._counted)
+            self._counted += 1
+        found = (n for n, message in enumerate(recent, len(settled)) if self._is_mark(message))
+        marks = [*self._marks, *found]
+        now, next_ = self._boundary(marks), len(marks)
+        messages = [*settled, *recent]
+        if prompt_follows and self.rule.unit == "turns" and _answered(messages):
+            marks.append(len(messages))
+            next_ = len(marks)
+        self._advance(settled, min(now, len(settled)), marks, known)
+        messages[: len(self._done)] = self._done
+        stands, due = dict(self._stands), list(self._due)
+        for index in range(len(self._done), self._boundary(marks)):
+            messages[index] = self._one(
+                messages[index], index, _age(marks, index), known, (stands, due)
+            )
+        aged = tuple(Due(d.record, _age(marks, d.message), d.message) for d in due)
+        return Pruned(messages, stands, aged, self._anchors(messages, marks[:next_], known, due))
+
+    def _is_mark(self, message: Message) -> bool:
+        if self.rule.unit == "requests":
+            return message["role"] == "assistant"
+        return starts_turn(message)
+
+    def _boundary(self, marks: Sequence[int], back: int = 0) -> int:
+        """Results before this message are older than the rule allows."""
+        place = len(marks) - self.rule.after_turns - 1 - back
+        return marks[place] if place >= 0 else 0
+
+    def _advance(
+        self,
+        settled: Sequence[Message],
+        end: int,
+        marks: Sequence[int],
+        known: Callable[[str], Facts | None],
+    ) -> None:
+        kept = (self._stands, self._due)
+        for index in range(len(self._done), end):
+            self._done.append(self._one(settled[index], index, _age(marks, index), known, kept))
+            if self._done[-1] is not settled[index] and _has_error(settled[index]):
+                self._errors.append(index)
+        if len(marks) != self._age:
+            self._age = len(marks)
+            for index in self._errors:
+                age = _age(marks, index)
+                self._done[index] = self._one(settled[index], index, age, known, kept)
+
+    def _one(
+        self,
+        message: Message,
+        index: int,
+        age: int,
+        known: Callable[[str], Facts | None],
+        into: tuple[dict[str, Stand], list[Due]],
+    ) -> Message:
+        """A message with its long results pruned; the same object where there is none."""
+        stands, due = into
+        if message["role"] != "user":
+            return message
+        blocks: list[Block] | None = None
+        for place, block in enumerate(message["content"]):
+            facts = self._prunable(block, known)
+            if facts is None:
+                continue
+            if self.rule.when == "pays":
+                if facts.record:
+                    due.append(Due(facts.record, age, index))
+                continue
+            inside = blocks_of(block.get("content"))
+            text = pruned_text(
+                chars(inside), age, is_error=block.get("is_error") is True, path=facts.path
+            )
+            short = shortened(inside, text)
+            blocks = list(message["content"]) if blocks is None else blocks
+            as_text = isinstance(block.get("content"), str)
+            blocks[place] = {**block, "content": text if as_text else short}
+            if facts.record:
+                stands[facts.record] = Stand("pruned", short)
+        return message if blocks is None else {"role": "user", "content": blocks}
+
+    def _prunable(self, block: Block, known: Callable[[str], Facts | None]) -> Facts | None:
+        """What is known of a result that is long enough to be pruned, and may be."""
+        if block.get("type") != "tool_result":
+            return None
+        content: Any = block.get("content")
+        size = len(content) if isinstance(content, str) else chars(blocks_of(content))
+        if size <= self.rule.min_chars:
+            return None
+        facts = known(str(block.get("tool_use_id"))) or Facts("")
+        return None if facts.exempt else facts
+
+    def _anchors(
+        self,
+        messages: Sequence[Message],
+        marks: Sequence[int],
+        known: Callable[[str], Facts | None],
+        due: Sequence[Due],
+    ) -> tuple[int, ...]:
+        """See `Pruned`."""
+        start = self._boundary(marks)
+        if self.rule.when == "pays" and due:
+            start = min(start, due[0].message)
+        new = self._anchor(messages, start, known)
+        if self.rule.when == "pays" or not messages or not self._is_mark(messages[-1]):
+            return () if new is None else (new,)
+        old = self._anchor(messages, self._boundary(marks, back=1), known, pruned=True)
+        return tuple(sorted({n for n in (old, new) if n is not None}))
+
+    def _anchor(
+        self,
+        messages: Sequence[Message],
+        start: int,
+        known: Callable[[str], Facts | None],
+        *,
+        pruned: bool = False,
+    ) -> int | None:
+        """The last user message before the first result, from `start` on, that pruning takes.
+
+        `pruned`: it has been taken already, and is looked for as such.
+        """
+        last = None
+        for index in range(start - 1, -1, -1):
+            if messages[index]["role"] == "user":
+                last = index
+                break
+        for index in range(start, len(messages)):
+            message = messages[index]
+            if message["role"] != "user":
+                continue
+            content = message["content"]
+            if any(self._prunable(block, known) for block in content) or (
+                pruned and any(map(_is_pruned, content))
+            ):
+                return last
+            last = index
+        return None
+
+
+def _age(marks: Sequence[int], index: int) -> int:
+    return len(marks) - bisect_right(marks, index)
+
+
+def _answered(messages: Sequence[Message]) -> bool:
+    return not messages or messages[-1]["role"] == "assistant"
+
+
+def _has_error(message: Message) -> bool:
+    return any(block.get("is_error") is True for block in message["content"])
+
+
+def _is_pruned(block: Block) -> bool:
+    inside = blocks_of(block.get("content")) if block.get("type") == "tool_result" else []
+    return any(str(part.get("text")).startswith("[Previous tool ") for part in inside)

@@ -1,0 +1,96 @@
+"""`holdfast doctor`: is everything there that a session needs? Looks only; changes nothing.
+
+`machine` looks at what is installed and at the terminal, `setup` at configuration, key and
+servers, `storage` at the folders and what lies in them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tui import launch
+from tui.arguments import Options
+from tui.doctor import machine, setup, storage
+from tui.doctor.check import Check, Subject
+from tui.errors import HoldfastError
+from tui.figures import plural
+from tui.paths import folders
+
+__all__ = ["Check", "Subject", "examine", "report", "run", "subject", "summary"]
+
+_MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
+_NAME = 15
+
+_EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
+    ("program", machine.program),
+    ("packages", machine.packages),
+    ("terminal", machine.terminal),
+    ("programs", machine.programs),
+    ("configuration", setup.configuration),
+    ("key", setup.key),
+    ("server", setup.server),
+    ("mcp", setup.mcp),
+    ("storage", storage.folders),
+    ("sessions", storage.sessions),
+    ("outputs", storage.outputs),
+)
+
+
+def run(options: Options) -> int:
+    """Print what was found. Returns 1 where a check fails; raises UsageError for a wrong -C."""
+    checks = examine(subject(options))
+    if options.json:
+        text = json.dumps({"checks": [check.to_json() for check in checks]}, indent=2)
+    else:
+        text = report(checks)
+    sys.stdout.write(text + "\n")
+    return 1 if any(check.status == "fail" for check in checks) else 0
+
+
+def subject(options: Options) -> Subject:
+    """What is to be looked at. Blocks briefly; raises UsageError."""
+    return Subject.of(launch.workspace_of(options), folders(), os.environ)
+
+
+def examine(what: Subject) -> list[Check]:
+    """All checks, in the same order every time. Blocks, for some 4 s at most where nothing answers.
+
+    What cannot be looked at is a check that fails; nothing is raised.
+    """
+    with ThreadPoolExecutor(max_workers=len(_EXAMINATIONS), thread_name_prefix="doctor") as pool:
+        found = [pool.submit(_one, name, look, what) for name, look in _EXAMINATIONS]
+        return [check for future in found for check in future.result()]
+
+
+def report(checks: Sequence[Check]) -> str:
+    """The checks for reading, a line each and one below for what to do."""
+    lines: list[str] = []
+    for check in checks:
+        lines.append(f"{_MARKS[check.status]} {check.name:<{_NAME}}{check.detail}")
+        if check.fix:
+            lines.append(f"  {'':<{_NAME}}→ {check.fix}")
+    return "\n".join([*lines, "", summary(checks)])
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """All in one line."""
+    failed = sum(check.status == "fail" for check in checks)
+    warned = sum(check.status == "warn" for check in checks)
+    if not failed and not warned:
+        return "All is well."
+    parts = [plural(failed, "problem")] if failed else []
+    parts += [f"{plural(warned, 'thing')} to know"] if warned else []
+    return f"{' and '.join(parts)}."
+
+
+def _one(name: str, look: Callable[[Subject], Iterable[Check]], what: Subject) -> list[Check]:
+    try:
+        return list(look(what))
+    except HoldfastError as error:
+        return [Check(name, "fail", error.message, error.hint)]
+    except OSError as error:
+        return [Check(name, "fail", f"could not be checked: {error}.")]

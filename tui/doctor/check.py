@@ -1,0 +1,60 @@
+"""What a check finds, and what it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tui import settings, trust
+from tui.config import Config
+from tui.errors import ConfigError
+from tui.paths import Folders
+from tui.settings import Ignored
+
+Status: TypeAlias = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`detail` says what was found, `fix` what can be done about it; both are one line."""
+
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The installation as seen from one folder.
+
+    `config` are the settings in force, the defaults where they cannot be read: then `broken` says
+    why. `ignored` is what a folder's own settings say and that does not count.
+    """
+
+    workspace: Path
+    folders: Folders
+    env: Mapping[str, str]
+    config: Config
+    broken: ConfigError | None = None
+    ignored: tuple[Ignored, ...] = ()
+
+    @classmethod
+    def of(cls, workspace: Path, folders: Folders, env: Mapping[str, str]) -> Subject:
+        """Reads the configuration; never raises."""
+        try:
+            loaded = settings.load(
+                folders=folders,
+                workspace=workspace,
+                trusted=trust.is_trusted(folders, workspace),
+                env=env,
+                overrides={},
+            )
+        except ConfigError as error:
+            return cls(workspace, folders, env, Config(), error)
+        return cls(workspace, folders, env, loaded.config, None, loaded.ignored)

@@ -1,0 +1,112 @@
+"""Configuration, key and servers. The key is never shown, and sent to its own server only."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui import credentials, settings
+from tui.credentials import server_of
+from tui.doctor import reach
+from tui.doctor.check import Check, Subject
+from tui.errors import CredentialsError
+from tui.figures import plural
+from tui.paths import shorten
+
+_OTHER_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
+_PLACES = {"environment": "ANTHROPIC_API_KEY", "keyring": "the keyring"}
+_NO_KEY = "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one; --practice needs none."
+
+
+def configuration(what: Subject) -> Iterator[Check]:
+    """The files, and what of them does not count."""
+    if what.broken is not None:
+        yield Check("configuration", "fail", what.broken.message, what.broken.hint)
+        return
+    files = (what.folders.config_file, settings.project_file(what.workspace))
+    there = [shorten(file) for file in files if file.exists()]
+    yield Check("configuration", "ok", ", ".join(there) or "none: all settings are the defaults")
+    if what.ignored:
+        keys = ", ".join(ignored.key for ignored in what.ignored)
+        one = what.ignored[0]
+        fix = "Open holdfast in this folder and trust it, or run with --trust."
+        yield Check("project", "warn", f"{shorten(one.file)}: not in force: {keys}", fix)
+    model = what.config.model
+    fallback = (
+        f", then {', '.join(what.config.fallback_models)}" if what.config.fallback_models else ""
+    )
+    yield Check("model", "ok", f"{model}{fallback}")
+
+
+def key(what: Subject) -> Iterator[Check]:
+    """Whether there is a key for the server, and where. Up to 2 s with a slow keyring."""
+    try:
+        found = credentials.find_key(what.env, what.folders, what.config.base_url)
+    except CredentialsError as error:
+        yield Check("key", "fail", error.message, error.hint)
+        return
+    server = server_of(what.config.base_url)
+    if found:
+        file = shorten(credentials.credentials_file(what.folders))
+        yield Check("key", "ok", f"there, from {_PLACES.get(found.source, file)}, for {server}")
+    elif other := next((name for name in _OTHER_KEYS if what.env.get(name)), None):
+        yield Check("key", "ok", f"none, but {other} is set")
+    elif what.config.base_url:
+        yield Check("key", "ok", f"none for {server}, which may not need one")
+    else:
+        yield Check("key", "fail", "none", _NO_KEY)
+
+
+def server(what: Subject) -> Iterator[Check]:
+    """Whether the server answers. Asked only where there is something to ask it with."""
+    config, env = what.config, what.env
+    name = server_of(config.base_url)
+    try:
+        found = credentials.find_key(env, what.folders, config.base_url)
+    except CredentialsError:
+        found = None
+    token = found.key if found else env.get("ANTHROPIC_AUTH_TOKEN") or None
+    if token is None and not config.base_url:
+        yield Check("server", "ok", "not asked: there is no key")
+        return
+    started = time.monotonic()
+    status, why = reach.models(name, token)
+    took = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
+    if status is None:
+        fix = "Check the connection, HTTPS_PROXY and base_url."
+        yield Check("server", "fail", f"{name} cannot be reached: {why}", fix)
+    elif status in {401, 403} and token:
+        fix = "Enter another key: run `holdfast`, or set ANTHROPIC_API_KEY."
+        yield Check("server", "fail", f"{name} refuses the key ({status})", fix)
+    elif status in {401, 403}:
+        yield Check("server", "warn", f"{name} wants a key ({status})", _NO_KEY)
+    elif status == 429 or status >= 500:
+        fix = "Requests are retried; if it lasts, try again later."
+        yield Check("server", "warn", f"{took}, with {status}", fix)
+    else:
+        said = "the key is accepted" if token and status == 200 else f"with {status}"
+        yield Check("server", "ok", f"{took}, {said}")
+
+
+def mcp(what: Subject) -> Iterator[Check]:
+    """The MCP servers that are configured. None is started or asked."""
+    servers = what.config.mcp
+    if not servers:
+        yield Check("mcp", "ok", "no servers configured")
+        return
+    lost = {
+        name: one.command[0]
+        for name, one in servers.items()
+        if one.command and not _found(one.command[0], what.workspace)
+    }
+    yield Check("mcp", "ok", f"{plural(len(servers), 'server')}: {', '.join(servers)}; not asked")
+    for name, command in lost.items():
+        fix = f"Install it, or correct mcp.{name}.command."
+        yield Check("mcp", "warn", f"{name}: {command} is not found", fix)
+
+
+def _found(command: str, workspace: Path) -> bool:
+    path = Path(command).expanduser()
+    return (workspace / path).exists() if "/" in command else shutil.which(command) is not None

@@ -1,0 +1,97 @@
+"""The screen of a drill: the program's own, with a mark in the header and the tour beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from textual import on
+
+from tui import app
+from tui.agent import events
+from tui.app import HoldfastApp
+from tui.arguments import Options
+from tui.bridge import TurnEnded
+from tui.clock import Clock
+from tui.drill.tour import INTRO, Stage, Tour
+from tui.fullscreen import Wiring
+from tui.handover import HandOver
+from tui.messages import text_block
+from tui.provider.base import Provider
+from tui.services import SessionChoice
+from tui.session.session import Session
+
+MARK = "DRILL"
+
+_TURNS = 6
+_NOTE = "This is here to be shortened, once the model says that its context is full. " * 8
+_SHEETS = Path(app.__file__).parent
+
+_DELAY_S = 0.02
+"""Between two pieces of an answer, so that a person sees where the fault strikes."""
+
+
+class DrillWiring(Wiring):
+    """Wires a session whose model plays the faults of a tour."""
+
+    def __init__(self, root: Path, tour: Tour, theme: str) -> None:
+        options = Options(practice=True, cwd=root / "project", theme=theme)
+        super().__init__(options, None)
+        self.tour = tour
+        self.launch = replace(
+            self.launch,
+            notices=(INTRO, tour.announcement()),
+            practice_delay_s=_DELAY_S,
+            around=self._stage,
+        )
+
+    def _open(self, choice: SessionChoice) -> Session:
+        session = super()._open(choice)
+        if choice.path is None and "overflow" in self.tour.names:
+            _talk(session, self.launch.model)
+        return session
+
+    def _stage(self, model: Provider, clock: Clock) -> Provider:
+        return Stage(model, self.tour, clock)
+
+
+def _talk(session: Session, model: str) -> None:
+    """So much of a conversation that there is something to shorten."""
+    said = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
+    for asked, answer in (*said, ("Is that enough to fill a context?", "For a drill it is.")):
+        session.append("user", content=[text_block(asked)], text=asked)
+        session.append("assistant", content=[text_block(answer)], model=model, usage={})
+    session.append("title", title="drill")
+
+
+class DrillApp(HoldfastApp):
+    """Says what comes next, and lays a prompt ready for it."""
+
+    CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
+
+    def __init__(self, wiring: DrillWiring, *, theme: str) -> None:
+        over = HandOver(None)
+        super().__init__(wiring.opening, theme=theme, first=over)
+        self.over = over
+        self.tour = wiring.tour
+
+    @classmethod
+    def at(cls, root: Path, faults: Sequence[str], *, theme: str) -> DrillApp:
+        """A drill in a folder of `tui.drill.place`."""
+        return cls(DrillWiring(root, Tour(faults), theme), theme=theme)
+
+    def on_mount(self) -> None:
+        self.chat.header.state = replace(self.chat.header.state, mark=MARK)
+        self._lay_ready()
+
+    @on(TurnEnded)
+    def _next_step(self) -> None:
+        if self.tour.turn_ended():
+            self.bridge.presenter.show(events.Notice(self.tour.announcement()))
+            self._lay_ready()
+
+    def _lay_ready(self) -> None:
+        step = self.tour.step
+        if step is not None and not self.chat.prompt.text:
+            self.chat.prompt.put(step.prompt)

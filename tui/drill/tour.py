@@ -1,0 +1,148 @@
+"""The tour: which fault is played next, what is said of it, and the model that plays it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from tui.clock import Clock
+from tui.errors import UsageError
+from tui.provider.base import ModelInfo, Provider, Request, StreamPart
+from tui.provider.practice.fault import DRILL, Fault
+from tui.provider.practice.faults import inject
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`happens` is what goes wrong, `done` what the program does about it, in a sentence each."""
+
+    happens: str
+    done: str
+    prompt: str = "read README.md"
+
+
+STEPS: Final[Mapping[str, Step]] = {
+    "429": Step(
+        "The server limits the rate and says when it wants to be asked again, in 2 s.",
+        "That is waited for to the second, with a countdown; Tab and r, or /retry, go at once.",
+    ),
+    "529": Step(
+        "The server is overloaded and names no time.",
+        "It is asked again after 1, 2 and 4 s, then another model is, where one is configured.",
+    ),
+    "cut": Step(
+        "The connection is lost in the middle of the answer.",
+        "What came of it is void and kept as one line; the request is sent again.",
+        "read notes.md",
+    ),
+    "eof": Step(
+        "The answer ends early, without the event that closes it.",
+        "It is never taken for a whole answer; the request is sent again.",
+    ),
+    "stall": Step(
+        "The answer begins, then nothing comes for 8 s.",
+        "The silence is counted from 5 s on; then the attempt is ended and made again.",
+        "read notes.md",
+    ),
+    "overflow": Step(
+        "The server says that the conversation is too long for the model.",
+        "It is shortened step by step, shown as it goes, and sent again; the record keeps all.",
+    ),
+    "badjson": Step(
+        "The input of a tool call arrives broken.",
+        "The call is not run; the model is told, and calls again.",
+        "read notes.md",
+    ),
+    "auth": Step(
+        "The server refuses the key.",
+        "That is not tried again by itself: a card offers another key; Esc, then /retry goes on.",
+    ),
+    "slow": Step(
+        "The server takes 8 s for the first byte.",
+        "Nothing is wrong: the silence is counted, then the answer is taken.",
+        "read notes.md",
+    ),
+}
+"""By the names of `holdfast drill`."""
+
+INTRO: Final = (
+    "This is a drill: the practice model plays the faults of a server, offline, in a folder of"
+    " its own. Enter sends the prompt that is laid ready; any other does as well."
+)
+OVER: Final = (
+    "The drill is over, and so are the faults. Go on with the practice model, or leave: Ctrl+Q."
+)
+
+
+class Tour:
+    """A row of faults, one for the first request of each turn.
+
+    `armed` is the fault that the next request meets, None once it was played; `names` are all.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        """Raises UsageError for a name that is not in STEPS."""
+        for name in faults:
+            if name not in STEPS:
+                raise UsageError(
+                    f"There is no fault named {name!r}.",
+                    hint=f"The faults are: {', '.join(STEPS)}.",
+                )
+        self.names = tuple(faults)
+        self._at = 0
+        self.armed: Fault | None = DRILL[faults[0]] if faults else None
+
+    @property
+    def step(self) -> Step | None:
+        """What is played now, None at the end of the tour."""
+        return STEPS[self.names[self._at]] if self._at < len(self.names) else None
+
+    def announcement(self) -> str:
+        """What is said before the step."""
+        step = self.step
+        if step is None:
+            return OVER
+        number = f"{self._at + 1} of {len(self.names)}"
+        return f"Drill {number}, {self.names[self._at]}. {step.happens} {step.done}"
+
+    def turn_ended(self) -> bool:
+        """Go on to the next step if this one was played. Returns whether it was."""
+        if self.step is None or self.armed is not None:
+            return False
+        self._at += 1
+        left = self.names[self._at :]
+        self.armed = DRILL[left[0]] if left else None
+        return True
+
+
+class Stage:
+    """A model that plays the armed fault of a tour once. Implements `Provider`."""
+
+    def __init__(self, model: Provider, tour: Tour, clock: Clock) -> None:
+        self._model = model
+        self._tour = tour
+        self._clock = clock
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        parts = self._model.stream(request)
+        fault, self._tour.armed = self._tour.armed, None
+        if fault is not None:
+            window = (await self._model.model_info(request.model)).window
+            parts = inject(fault, parts, request, self._clock, window=window)
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+
+    async def count_tokens(self, request: Request) -> int:
+        return await self._model.count_tokens(request)
+
+    async def load(self) -> None:
+        await self._model.load()
+
+    async def model_info(self, model: str) -> ModelInfo:
+        return await self._model.model_info(model)
+
+    async def aclose(self) -> None:
+        await self._model.aclose()

@@ -1,0 +1,62 @@
+"""Figures as people read them: short, and always in the same form."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def tokens(count: int) -> str:
+    """812, 8.1k, 82.1k, 812k, 1.2M."""
+    if count < 1000:
+        return str(count)
+    if count < 99_950:
+        return f"{count / 1000:.1f}k"
+    if count < 999_500:
+        return f"{count / 1000:.0f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def size(count: int) -> str:
+    """812 B, 8.1 KB, 1.2 MB, in steps of 1024."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3 min 05 s, 2 h 04 min: for what is still going on."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def age(then: datetime, now: datetime) -> str:
+    """How long ago, for a list: now, 5 min, 3 h, 2 d, then the date."""
+    seconds = (now - then).total_seconds()
+    if seconds < 60:
+        return "now"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min"
+    if seconds < 86_400:
+        return f"{int(seconds // 3600)} h"
+    if seconds < 14 * 86_400:
+        return f"{int(seconds // 86_400)} d"
+    return then.astimezone(now.tzinfo).strftime("%Y-%m-%d")
+
+
+def money(usd: float | None) -> str:
+    """$0.42, $0.0042 for very little, — when no price is known."""
+    if usd is None:
+        return "—"
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"
+
+
+def plural(count: int, word: str) -> str:
+    """1 turn, 12 turns."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,224 @@
+"""What is wrong with a session, in words, and any part of it before and after. Blocks; no writes.
+
+A finding about the file shows the bytes of its line and what was made of them; one about the
+conversation shows the messages there, as recorded and as they will be sent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tui.context.history import history
+from tui.context.repair import repair
+from tui.errors import SessionError
+from tui.messages import Message
+from tui.session.lines import Findings, parse, split
+from tui.session.reader import open_session
+from tui.session.records import Finding, Record
+from tui.widgets.figures import plural
+from tui.widgets.transcript import INTERRUPTION
+
+SHOWN_BYTES = 64 * 1024
+"""So much of a line is shown."""
+
+_JOINED_BYTES = 256 * 1024
+_LINE = re.compile(r"line (\d+)(?: \(byte (\d+)\))?")
+_MESSAGE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
+_GONE = frozenset({"B40", "B52", "B55", "B56", "B57", "B58"})
+"""Damage that leaves nothing of a line."""
+
+_OF_LINES = frozenset(f"B{number}" for number in range(40, 55))
+_WORDS: dict[str, str] = {
+    "B01": "call without a result",
+    "B02": "result without a call",
+    "B03": "call id used twice",
+    "B04": "second result of a call",
+    "B05": "result out of its place",
+    "B06": "result out of its place",
+    "B07": "call with a broken input",
+    "B08": "call id that cannot be sent",
+    "B09": "call name that cannot be sent",
+    "B10": "empty text",
+    "B11": "empty text",
+    "B12": "mark on an empty text",
+    "B13": "empty message",
+    "B14": "space at the end of an answer",
+    "B16": "answer that ends in thinking",
+    "B17": "thinking without its signature",
+    "B18": "thinking without its text",
+    "B23": "call cut short",
+    "B25": "half of a server's call",
+    "B27": "field that cannot be sent",
+    "B28": "message with a wrong role",
+    "B29": "error without a text",
+    "B30": "image that is too large",
+    "B31": "image that is too large",
+    "B32": "image that cannot be read",
+    "B33": "image with a wrong type",
+    "B38": "broken character",
+    "B39": "message out of order",
+    "B40": "last line cut short",
+    "B41": "torn line",
+    "B42": "line with several records",
+    "B43": "line with NUL bytes",
+    "B44": "record that stands there twice",
+    "B45": "file without content",
+    "B46": "record over several lines",
+    "B48": "byte order mark",
+    "B49": "line that is not UTF-8",
+    "B51": "record that is too long",
+    "B52": "line that cannot be read",
+    "B53": "record with a lost link",
+    "B54": "missing header",
+    "B55": "answer that failed",
+    "B56": "record that is none",
+    "B57": "error text among the answers",
+    "B58": "prompt that stands there twice",
+}
+
+
+def beyond_interruption(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that are more than an interrupted turn: those that a person is asked about."""
+    return [finding for finding in findings if finding.code != INTERRUPTION]
+
+
+def in_words(findings: Sequence[Finding], most: int = 6) -> str:
+    """What was found, counted by kind, the most frequent first."""
+    kinds = Counter(_WORDS.get(finding.code, "other finding") for finding in findings)
+    named = [_counted(count, kind) for kind, count in kinds.most_common(most)]
+    left = len(kinds) - most
+    return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
+
+
+def _counted(count: int, kind: str) -> str:
+    if count == 1:
+        return f"1 {kind}"
+    first, *rest = kind.split(" ")
+    nouns = {"call", "result", "text", "message", "answer", "line", "record", "image", "field",
+             "character", "mark", "header", "thinking", "finding", "error", "file"}  # fmt: skip
+    words = [first, *rest]
+    at = next((n for n, word in enumerate(words) if word in nouns), 0)
+    if words[at] != "thinking":
+        words[at] += "s"
+    return f"{count:,} {' '.join(words).replace(' that is none', ' that are none')}"
+
+
+def where(finding: Finding) -> str:
+    """The place of a finding, as a person counts."""
+    if found := _MESSAGE.match(finding.where):
+        block = f", part {int(found[2]) + 1}" if found[2] else ""
+        return f"message {int(found[1]) + 1:,}{block}"
+    if found := _LINE.match(finding.where):
+        return f"line {int(found[1]):,}"
+    return finding.where
+
+
+@dataclass
+class Damage:
+    """A damaged session: its file, the records of its branch, what was found.
+
+    Before and after are made when they are asked for, one finding at a time.
+    """
+
+    path: Path
+    records: Sequence[Record]
+    findings: Sequence[Finding]
+    _cache: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
+
+    def sides(self, number: int) -> tuple[str, str]:
+        """What stands there before and after, of the finding of that number."""
+        if number not in self._cache:
+            finding = self.findings[number]
+            if found := _MESSAGE.match(finding.where):
+                sides = self._messages(int(found[1]))
+            elif (found := _LINE.match(finding.where)) and found[2] is not None:
+                sides = self._line(int(found[2]), finding)
+            else:
+                sides = ("", finding.action)
+            self._cache[number] = sides
+        return self._cache[number]
+
+    # The conversation
+
+    @cached_property
+    def _told(self) -> list[Message]:
+        return history(self.records).messages
+
+    @cached_property
+    def _repaired(self) -> list[Message]:
+        return repair(self._told, tail="open")[0]
+
+    @cached_property
+    def _same(self) -> list[tuple[int, int]]:
+        """The messages that are the same before and after: their numbers, in order."""
+        places = {_key(message): n for n, message in enumerate(self._repaired)}
+        same: list[tuple[int, int]] = []
+        last = -1
+        for n, message in enumerate(self._told):
+            at = places.get(_key(message), -1)
+            if at > last:
+                same.append((n, at))
+                last = at
+        return same
+
+    def _messages(self, number: int) -> tuple[str, str]:
+        before = max((pair for pair in self._same if pair[0] < number), default=(-1, -1))
+        end = (len(self._told), len(self._repaired))
+        behind = min((pair for pair in self._same if pair[0] > number), default=end)
+        told = self._told[before[0] + 1 : behind[0]]
+        sent = self._repaired[before[1] + 1 : behind[1]]
+        return _pretty(told), _pretty(sent) if sent else "(left out)"
+
+    # The file
+
+    def _line(self, offset: int, finding: Finding) -> tuple[str, str]:
+        try:
+            with open_session(self.path) as file:
+                file.seek(offset)
+                data = file.read(_JOINED_BYTES)
+        except (SessionError, OSError) as error:
+            return f"({error})", finding.action
+        line = data.partition(b"\n")[0]
+        chunks = iter((data if finding.code == "B46" else line + b"\n", b""))
+        made: list[dict[str, Any]] = []
+        for _, value in parse(split(lambda _: next(chunks)), Findings()):
+            made.append(value)
+            if finding.code == "B46":
+                break
+        linked = [self._as_linked(value) for value in made]
+        shown = line[:SHOWN_BYTES].decode(errors="backslashreplace").replace("\0", "\\x00")
+        more = f"\n… {len(line) - SHOWN_BYTES:,} more bytes" if len(line) > SHOWN_BYTES else ""
+        if finding.code in _GONE or finding.code not in _OF_LINES or not linked:
+            return shown + more, f"({finding.action})"
+        return shown + more, "\n".join([f"({finding.action})", *map(_json, linked)])
+
+    def _as_linked(self, value: dict[str, Any]) -> dict[str, Any]:
+        """A record of a line, with the parent that it has now."""
+        record = self._by_id.get(str(value.get("id")))
+        return value | {"parent": record.parent} if record and "parent" in value else value
+
+    @cached_property
+    def _by_id(self) -> dict[str, Record]:
+        return {record.id: record for record in self.records}
+
+
+def _key(message: Message) -> tuple[object, ...]:
+    return (message["role"], *map(id, message["content"]))
+
+
+def _pretty(messages: Sequence[Message]) -> str:
+    return "\n".join(_json(dict(message)) for message in messages)
+
+
+def _json(value: dict[str, Any]) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    if len(text) <= SHOWN_BYTES:
+        return text
+    return f"{text[:SHOWN_BYTES]}\n… {plural(len(text) - SHOWN_BYTES, 'more character')}"

@@ -1,0 +1,118 @@
+"""Which model answers from the next request on: what is known of each, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.screens.choices import ModelRow
+from tui.widgets.figures import tokens
+from tui.widgets.plain import one_line
+
+_NAME, _WINDOW, _PRICE = 30, 16, 18
+
+
+def model_line(row: ModelRow, width: int) -> Content:
+    """One model in `width` cells: name, window, price, whether the session fits, its part."""
+    share = row.needs / row.window if row.window else 1.0
+    if row.fits:
+        fit, style = f"fits, {share:.0%}", "$text-success"
+    else:
+        fit, style = f"too small: {tokens(row.needs)} needed", "$text-error"
+    part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
+    parts: list[tuple[str, str]] = [(f"{fit:<24}", style), (part, "$text-accent")]
+    name = Content.styled(one_line(row.name), "bold $foreground" if row.now else "$foreground")
+    assumed = " assumed" if row.source == "assumed" else ""
+    if width >= _NAME + _WINDOW + _PRICE + 34:
+        price = f"{row.price:<{_PRICE}}"
+        window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
+        parts = [(window, "$text-muted"), (price, "$text-muted"), *parts]
+    return Content.assemble(name.truncate(_NAME - 1, ellipsis=True, pad=True), " ", *parts)
+
+
+class ModelsScreen(ModalScreen[str | None]):
+    """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
+
+    CSS_PATH = "models.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "close", "back", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#name"
+
+    def __init__(self, rows: Sequence[ModelRow]) -> None:
+        super().__init__()
+        self.rows = rows
+        self._shown: list[ModelRow] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box") as box:
+            box.border_title = Content("model")
+            box.border_subtitle = Content("enter switches · esc goes back")
+            with Horizontal(id="name-row"):
+                yield Static("❯", id="caret", markup=False)
+                name = Input(placeholder="Type to filter, or another name", id="name")
+                name.cursor_blink = False
+                yield name
+            listing = OptionList(id="list", compact=True)
+            listing.can_focus = False
+            yield listing
+            yield Static(id="about", markup=False)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_move(self, rows: int) -> None:
+        listing = self.query_one("#list", OptionList)
+        if self._shown:
+            at = (listing.highlighted or 0) + rows
+            listing.highlighted = max(0, min(len(self._shown) - 1, at))
+
+    @on(Input.Changed, "#name")
+    def _filter(self) -> None:
+        self._draw()
+
+    @on(Input.Submitted, "#name")
+    def _enter(self, event: Input.Submitted) -> None:
+        at = self.query_one("#list", OptionList).highlighted
+        if at is not None and at < len(self._shown):
+            self.dismiss(self._shown[at].name)
+        elif name := event.value.strip():
+            self.dismiss(name)
+
+    @on(OptionList.OptionSelected, "#list")
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._shown[event.option_index].name)
+
+    def _draw(self) -> None:
+        wanted = self.query_one("#name", Input).value.strip()
+        self._shown = [row for row in self.rows if wanted.casefold() in row.name.casefold()]
+        listing = self.query_one("#list", OptionList)
+        width = listing.size.width - 2
+        listing.clear_options()
+        listing.add_options(Option(model_line(row, width)) for row in self._shown)
+        if self._shown:
+            now = (n for n, row in enumerate(self._shown) if row.now)
+            listing.highlighted = next(now, 0)
+        about = "Prices are in USD per million tokens, as configured; — is not known."
+        if not self._shown:
+            about = f"Enter asks for {wanted}: the server decides whether it has it."
+        self.query_one("#about", Static).update(Content.styled(about, "$text-muted"))

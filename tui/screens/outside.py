@@ -1,0 +1,114 @@
+"""The person's own pager and editor, for a file: the app steps aside, and goes on behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, TypeAlias
+
+from textual.app import App, SuspendNotSupported
+
+Program: TypeAlias = Literal["pager", "editor"]
+
+_SETTINGS: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
+_OTHERS: dict[Program, tuple[str, ...]] = {
+    "pager": ("less -R", "more", "vi"),
+    "editor": ("vi", "nano", "less -R", "more"),
+}
+
+
+AT_ONCE_S = 1.0
+"""Whatever fails within this time has shown nothing."""
+
+
+def command_of(program: Program, environment: dict[str, str] | None = None) -> list[str]:
+    """The command that the person has set, else the first there is; [] where there is none.
+
+    What is set and cannot be found is not used either.
+    """
+    known = os.environ if environment is None else environment
+    for text in (*(known.get(name, "") for name in _SETTINGS[program]), *_OTHERS[program]):
+        with suppress(ValueError):
+            words = shlex.split(text)
+            if words and shutil.which(words[0], path=known.get("PATH")):
+                return words
+    return []
+
+
+async def look(app: App[Any], path: Path, program: Program, *, exact: bool = True) -> str:
+    """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
+
+    What runs goes on meanwhile; nothing is drawn. `exact`: an editor can only read the file.
+    """
+    command = command_of(program)
+    if not command:
+        return (
+            f"There is no {program}: ${_SETTINGS[program][-1]} is not set, and no usual one found."
+        )
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        # Ctrl+C is for the other program. It is not ignored, as that would be inherited.
+        signal.signal(signal.SIGINT, _nothing)
+        with _unwritable(path, wanted=exact), app.batch_update(), app.suspend():
+            started = monotonic()
+            code = await _run([*command, str(path)])
+    except SuspendNotSupported:
+        return "This terminal cannot be handed to another program."
+    except FileNotFoundError as error:
+        return f"{error.filename or path} cannot be opened: it is not there any more."
+    except OSError as error:
+        return f"{command[0]} cannot be started: {error.strerror or error}."
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+    if not code or monotonic() - started > AT_ONCE_S:
+        return ""  # pagers also say how one left them
+    return f"{command[0]} ended at once, with exit code {code}."
+
+
+async def look_at_text(app: App[Any], text: bytes, program: Program) -> str:
+    """As `look`, for a text that is in no file."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            return await look(app, Path(file.name), program, exact=False)
+    except OSError as error:
+        return f"There is no room for a temporary file: {error.strerror or error}."
+
+
+@contextmanager
+def _unwritable(path: Path, *, wanted: bool) -> Generator[None]:
+    """Nobody writes to the file by mistake: a receipt names its hash."""
+    mode = path.stat().st_mode & 0o777
+    if wanted:
+        path.chmod(mode & ~0o222)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.chmod(mode)
+
+
+async def _run(command: list[str]) -> int:
+    out = sys.__stdout__
+    process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out)
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        raise
+
+
+def _nothing(_signal: int, _frame: object) -> None:
+    """Leave it to the program in front."""

@@ -1,0 +1,192 @@
+"""The sessions there are, for the browser: ours and those of other agents. Everything blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tui.clock import Clock
+from tui.context.history import history
+from tui.context.repair import repair
+from tui.paths import Folders
+from tui.screens.choices import SessionRow
+from tui.session import catalog, copies
+from tui.session.reader import Loaded, read, read_ends
+from tui.session.records import Finding, Record
+
+Format: TypeAlias = Literal["md", "html", "jsonl"]
+Progress: TypeAlias = Callable[[int, int], None]
+
+PREVIEW = 60
+"""So many records of a long session are previewed: its last ones."""
+
+_AROUND = 20
+_AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text was found: the session, the id of the record, and what stands around it."""
+
+    row: SessionRow
+    message: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The records to show of a session, and which of them to show first ("" for the last)."""
+
+    records: Sequence[Record]
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What the browser looks at, and what it does to sessions. Raises HoldfastError.
+
+    `home` is the person's home folder, below which other agents keep their sessions.
+    """
+
+    folders: Folders
+    workspace: Path
+    clock: Clock
+    home: Path
+
+    def ours(self, *, everywhere: bool, progress: Progress | None = None) -> list[SessionRow]:
+        """The sessions of this folder, or all; the one used last first."""
+        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+        found = catalog.scan(self.folders, None if everywhere else self.workspace)
+        entries = index.entries(self.folders.cache, found, progress)
+        return [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+
+    def others(self, *, everywhere: bool) -> list[SessionRow]:
+        """The sessions of other agents in their usual folders."""
+        from tui.session import importers  # noqa: PLC0415 - only where they are asked for
+
+        roots = importers.usual_folders(self.home, os.environ)
+        found = importers.find(roots, None if everywhere else self.workspace)
+        return [
+            SessionRow(
+                id=one.path.stem,
+                path=one.path,
+                title=one.title,
+                updated=datetime.fromtimestamp(one.changed / 1e9, UTC),
+                messages=0,
+                size=one.size,
+                cwd=one.cwd,
+                agent=_AGENTS[one.format],
+            )
+            for one in found
+        ]
+
+    def search(
+        self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
+    ) -> list[Place]:
+        """Where the words of a text stand in these sessions, the newest session first."""
+        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+        by_path = {str(row.path): row for row in rows}
+        found = [one for one in catalog.scan(self.folders) if one[1] in by_path]
+        hits = index.search(self.folders.cache, found, text, progress=progress)
+        return [Place(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
+
+    def preview(self, row: SessionRow, message: str = "") -> Preview:
+        """The end of a session, or what stands around one of its records."""
+        if row.agent:
+            from tui.session import importers  # noqa: PLC0415 - only where they are asked for
+
+            return Preview(importers.load(row.path).branch[-PREVIEW:])
+        if not message:
+            return Preview(read_ends(row.path).branch[-PREVIEW:])
+        loaded = read(row.path)
+        branch = loaded.branch
+        at = next((n for n, record in enumerate(branch) if record.id == message), None)
+        if at is None:  # on a side branch
+            return Preview([r for r in loaded.records if r.id == message], message)
+        return Preview(branch[max(0, at - _AROUND) : at + _AROUND], message)
+
+    def rename(self, row: SessionRow, title: str) -> SessionRow:
+        """Give a session a title, by a record. Raises SessionInUseError."""
+        from tui.session.session import Session  # noqa: PLC0415 - only where it is asked for
+
+        session = Session.open(row.path, clock=self.clock)
+
+        async def add() -> None:
+            session.append("title", title=title)
+            await session.close()
+
+        asyncio.run(add())
+        return replace(row, title=title)
+
+    def fork(self, row: SessionRow, at: str = "") -> Path:
+        """A copy of a session, whole or up to a message. Returns its file."""
+        return copies.fork(
+            read(row.path), folders=self.folders, clock=self.clock, at=at, cwd=self.workspace
+        )
+
+    def export(self, row: SessionRow, format_: Format) -> tuple[Path, int]:
+        """Write a session as a document into the workspace. Returns where, and secrets removed."""
+        from tui.session.export import export  # noqa: PLC0415 - only where it is asked for
+
+        document = export(self._read(row), format_, title=row.title)
+        path = self.workspace / f"session-{row.id}.{format_}"
+        number = 1
+        while path.exists():
+            number += 1
+            path = path.with_name(f"session-{row.id}-{number}.{format_}")
+        copies.write_new(path, document.text.encode("utf-8", "replace"))
+        return path, document.secrets
+
+    def delete(self, row: SessionRow) -> Path:
+        """Move a session to the trash. Returns where it is now."""
+        return copies.delete(row.path, folders=self.folders, clock=self.clock)
+
+    def damage(self, loaded: Loaded) -> tuple[Finding, ...]:
+        """What is wrong with a session, in its file and as a conversation."""
+        _, found = repair(history(loaded.branch).messages, tail="open")
+        return (*loaded.findings, *found)
+
+    def take_over(self, path: Path) -> Path:
+        """Copy another agent's session into one of ours, its findings noted. Returns the file."""
+        from tui.session import importers  # noqa: PLC0415 - only where they are asked for
+
+        loaded = importers.load(path)
+        header = copies.header_of(loaded, clock=self.clock, cwd=self.workspace)
+        made = copies.place_of(header, folders=self.folders, clock=self.clock)
+        records = loaded.branch
+        if found := self.damage(loaded):
+            last = records[-1] if records else None
+            id_, time = (f"{last.id}-found", last.time) if last else ("found", header.created)
+            data = {"findings": [finding.to_json() for finding in found]}
+            records.append(Record("repair", id_, last.id if last else None, time, data))
+        copies.write_session(made, header, records)
+        return made
+
+    def _read(self, row: SessionRow) -> Loaded:
+        if row.agent:
+            from tui.session import importers  # noqa: PLC0415 - only where they are asked for
+
+            return importers.load(row.path)
+        return read(row.path)
+
+
+def row_of(entry: catalog.Entry, found: catalog.Found) -> SessionRow:
+    """One session's line in the browser."""
+    changed, path, size = found
+    try:
+        updated = datetime.fromisoformat(entry.updated)
+        if updated.tzinfo is None:
+            updated = updated.replace(tzinfo=UTC)
+    except ValueError:
+        updated = datetime.fromtimestamp(changed / 1e9, UTC)
+    return SessionRow(
+        entry.id, Path(path), entry.title, updated, entry.messages, size, entry.state, entry.cwd,
+        problems=entry.problems,
+    )  # fmt: skip

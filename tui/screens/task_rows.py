@@ -1,0 +1,109 @@
+"""The rows of the tasks screen, and the line of totals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from textual.content import Content
+
+from tui.batch.report import cost_of
+from tui.batch.state import RunState, TaskState, total_usage
+from tui.figures import duration, money, plural, tokens
+from tui.messages import Usage
+from tui.widgets.plain import one_line
+
+STATES: Final = {
+    "pending": ("○", "$text-muted"),
+    "running": ("●", "bold $text-primary"),
+    "completed": ("✓", "$text-success"),
+    "failed": ("✗", "$text-error"),
+    "interrupted": ("~", "$text-warning"),
+    "skipped": ("»", "$text-muted"),
+}
+NARROW: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a run is going. `seconds` is since its start; `wait_s` what is left of a wait before
+    attempt `attempt`; `ended` says why it is over, None while it goes on."""
+
+    live: bool = False
+    seconds: float = 0.0
+    wait_s: float = 0.0
+    attempt: int = 0
+    pausing: bool = False
+    ended: str | None = None
+
+
+def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
+    """One task in `width` cells."""
+    name = "skipped" if skipped and task.status == "pending" else task.status
+    glyph, style = STATES[name]
+    begun = bool(task.attempts or task.usage)
+    right = f"{name:<11}"
+    if width >= NARROW:
+        used = tokens(Usage.from_json(task.usage).total) if task.usage else ""
+        tries = f"{task.attempts}×" if begun else ""
+        cost = money(task.cost_usd) if task.usage else ""
+        took = duration(task.seconds) if task.seconds else ""
+        right += f"{tries:>4}{used:>8}{cost:>9}{took:>13}"
+    room = max(8, width - len(right) - 10)
+    text = Content.styled(one_line(task.task), "$foreground" if name != "pending" else "")
+    return Content.assemble(
+        (f"{task.index + 1:>4}  ", "$text-muted"),
+        (f"{glyph} ", style),
+        text.truncate(room, ellipsis=True, pad=True),
+        "  ",
+        (right, style if name != "completed" else "$text-muted"),
+    )
+
+
+def group_row(name: str) -> Content:
+    """The heading of a group."""
+    return Content.styled(f"      {one_line(name)}", "bold $text-secondary")
+
+
+def totals_line(state: RunState, pace: Pace) -> Content:
+    """How far the run is, what it took, and how long it may take still."""
+    counts = state.counts()
+    tasks = state.tasks
+    parts = [Content.styled(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
+    if failed := counts.get("failed", 0):
+        parts.append(Content.styled(f"{failed} failed", "$text-error"))
+    if cut := counts.get("interrupted", 0):
+        parts.append(Content.styled(f"{cut} interrupted", "$text-warning"))
+    parts.append(
+        Content.styled(f"{tokens(sum(total_usage(tasks).values()))} tokens", "$text-muted")
+    )
+    if (cost := cost_of(tasks)) is not None:
+        parts.append(Content.styled(money(cost), "$text-muted"))
+    if pace.seconds:
+        parts.append(Content.styled(duration(pace.seconds), "$text-muted"))
+    if pace.live and (eta := left_s(tasks)) is not None and eta >= 1:
+        parts.append(Content.styled(f"about {duration(eta)} left", "$text-muted"))
+    if pace.wait_s > 0:
+        text = f"waiting {pace.wait_s:.0f} s before attempt {pace.attempt}"
+        parts.append(Content.styled(text, "$text-warning"))
+    if pace.pausing and pace.live:
+        parts.append(Content.styled("pauses after this task", "$text-warning"))
+    if pace.ended is not None:
+        ended = f"ended early: {one_line(pace.ended)}" if pace.ended else "finished"
+        parts.append(Content.styled(ended, "bold $text-warning" if pace.ended else "$text-success"))
+    return Content(" · ").join(parts)
+
+
+def left_s(tasks: Collection[TaskState]) -> float | None:
+    """About how long what is left will take, from what the others took; None while unknown."""
+    took = [task.seconds for task in tasks if task.status == "completed" and task.seconds]
+    left = sum(task.status in {"pending", "interrupted", "running"} for task in tasks)
+    return left * sum(took) / len(took) if took and left else None
+
+
+def title_line(state: RunState | None) -> str:
+    """What stands over the queue."""
+    if state is None:
+        return "tasks"
+    return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"

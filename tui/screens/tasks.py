@@ -1,0 +1,309 @@
+"""The tasks of a run: the queue with its states, and under it the running task's conversation.
+
+The lower part is a chat screen without its prompt, so that one presenter draws on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.batch.state import RunState, TaskState
+from tui.clock import Clock
+from tui.errors import HoldfastError
+from tui.files import read_small
+from tui.screens.chat import ChatScreen
+from tui.screens.task_rows import Pace, group_row, task_row, title_line, totals_line
+from tui.widgets.keys import TASK_KEYS, bindings
+from tui.widgets.rule import PaneRule
+from tui.widgets.status_line import Hint
+from tui.widgets.still import StillColumn, StillRow
+
+if TYPE_CHECKING:
+    from tui.permissions.base import Mode
+
+_FILE_MAX = 10_000_000
+TICK_S = 0.25
+_HINTS = (
+    Hint("p", "pause", "screen.pause"),
+    Hint("s", "skip", "screen.skip"),
+    Hint("r", "retry", "screen.redo"),
+    Hint("e", "edit", "screen.edit"),
+    Hint("enter", "open", "screen.open"),
+    Hint("f4", "output", "screen.output"),
+    Hint("q", "leave", "screen.leave"),
+)
+_NOTHING = (
+    "No task file has been run in this folder yet.\n\n"
+    "Write one in Markdown, a line for every task:\n\n"
+    "    ## the groups share a session\n"
+    "    - [ ] what shall be done first\n"
+    "    - [ ] and then\n\n"
+    "Then, in the shell:  holdfast run TASKS.md\n\n"
+    "With git every task becomes one commit, and a failed one leaves no trace."
+)
+
+
+class Run(Protocol):
+    """What the screen asks of a run. `live`: it is being worked on in this program."""
+
+    @property
+    def live(self) -> bool: ...
+    @property
+    def state(self) -> RunState | None: ...
+    @property
+    def running(self) -> int | None: ...
+    @property
+    def skipped(self) -> frozenset[int]: ...
+    @property
+    def pausing(self) -> bool: ...
+    def pause(self) -> None:
+        """End the run after the running task; again, or where it has ended: go on."""
+        ...
+
+    def skip(self, index: int) -> None: ...
+    async def refresh(self) -> None:
+        """Look again how the run stands, where another program works on it."""
+        ...
+
+    async def redo(self, index: int) -> None: ...
+    async def edit(self, data: bytes) -> None: ...
+
+
+class TasksScreen(ChatScreen):
+    """Shows a run. `on_open` shows a task's session, `on_leave` is q and Esc."""
+
+    CSS_PATH = "tasks.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = "#queue"
+
+    def __init__(
+        self,
+        run: Run,
+        clock: Clock,
+        *,
+        on_open: Callable[[TaskState], Awaitable[None]],
+        on_leave: Callable[[], Awaitable[None]],
+        layout_file: Path | None = None,
+    ) -> None:
+        super().__init__(clock, layout_file=layout_file)
+        self.run = run
+        self._open_task = on_open
+        self._go_away = on_leave
+        self._drawn: list[tuple[str, str]] = []
+        self._task_rows: dict[int, tuple[TaskState, bool, int]] = {}
+        self._since: float | None = None
+        self._until = 0.0
+        self._attempt = 0
+        self.ended: str | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with Vertical(id="queue-box"):
+            yield PaneRule("tasks", id="queue-rule")
+            listing = OptionList(id="queue", compact=True)
+            yield listing
+            yield Static("", id="totals", markup=False)
+        with StillRow(id="body"):
+            with StillColumn(id="left"):
+                yield PaneRule("conversation", id="conversation-rule")
+                yield Static(_NOTHING, id="intro", markup=False)
+                yield self.queued
+                yield self.notice
+                yield self.meter_line
+            yield self.splitter
+            yield self.side
+        yield self.prompt_rule
+        yield self.status
+
+    async def furnish(self) -> None:
+        """Add the lower part's widgets, then show the run."""
+        await super().furnish()
+        self.set_interval(TICK_S, self.redraw)
+        self.set_interval(1, self.look_again)
+        self.query_one("#queue").focus()
+        self.redraw()
+
+    @work(exclusive=True, group="look")
+    async def look_again(self) -> None:
+        """What another program has done meanwhile. A damaged state stays as it was seen."""
+        with suppress(HoldfastError):
+            await self.run.refresh()
+
+    def began(self) -> None:
+        """The run is being worked on from now on."""
+        self._since, self.ended = self.clock.monotonic(), None
+        self.redraw()
+
+    def wait(self, seconds: float, attempt: int) -> None:
+        """A wait before an attempt begins; it is counted down."""
+        self._until, self._attempt = self.clock.monotonic() + seconds, attempt
+        self.redraw()
+
+    def waited(self) -> None:
+        self._until = 0.0
+
+    def end(self, reason: str) -> None:
+        """The run is over; "" where nothing is left."""
+        self.ended, self._until = reason, 0.0
+        self.idle()
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Show how the tasks stand now; rows that did not change are left alone."""
+        state = self.run.state
+        self.query_one("#queue-rule", PaneRule).title = Content.styled(
+            title_line(state), "$text-muted"
+        )
+        self.set_class(state is None, "-nothing")
+        intro = self.query_one("#intro", Static)
+        if state is None:
+            return
+        intro.update("Nothing has been said yet.\nEnter on a task shows its session.")
+        listing = self.query_one("#queue", OptionList)
+        width = max(30, self.size.width - 4)
+        names = [(task.group, task.task) for task in state.tasks]
+        if names != self._drawn:
+            self._draw_all(listing, state, width)
+            self._drawn = names
+        for task in state.tasks:
+            wanted = (task, task.index in self.run.skipped, width)
+            if self._task_rows.get(task.index) != wanted:
+                self._task_rows[task.index] = wanted
+                row = task_row(task, width, skipped=wanted[1])
+                listing.replace_option_prompt(f"task-{task.index}", row)
+        pace = Pace(
+            live=self.run.live,
+            seconds=0.0 if self._since is None else self.clock.monotonic() - self._since,
+            wait_s=max(0.0, self._until - self.clock.monotonic()),
+            attempt=self._attempt,
+            pausing=self.run.pausing,
+            ended=self.ended,
+        )
+        self.query_one("#totals", Static).update(totals_line(state, pace))
+
+    def _draw_all(self, listing: OptionList, state: RunState, width: int) -> None:
+        kept = listing.highlighted
+        listing.clear_options()
+        self._task_rows.clear()
+        group = None
+        options: list[Option] = []
+        for task in state.tasks:
+            if task.group != group:
+                group = task.group
+                options.append(Option(group_row(group), disabled=True))
+            options.append(Option(task_row(task, width), id=f"task-{task.index}"))
+        listing.add_options(options)
+        listing.highlighted = min(kept or 1, len(options) - 1)
+
+    def follow_task(self, index: int) -> None:
+        """Bring a task's row into view."""
+        listing = self.query_one("#queue", OptionList)
+        if self.run.state and index < len(self.run.state.tasks):
+            listing.highlighted = listing.get_option_index(f"task-{index}")
+
+    @property
+    def selected(self) -> TaskState | None:
+        """The task under the cursor."""
+        listing, state = self.query_one("#queue", OptionList), self.run.state
+        if state is None or listing.highlighted is None:
+            return None
+        id_ = listing.get_option_at_index(listing.highlighted).id
+        return state.tasks[int(id_.removeprefix("task-"))] if id_ else None
+
+    def action_pause(self) -> None:
+        self.run.pause()
+        self.redraw()
+
+    def action_skip(self) -> None:
+        task = self.selected
+        if task is None:
+            return
+        if task.status != "pending" or not self.run.live:
+            self.notice.say("Only a task that has not begun can be skipped, while a run goes on.")
+            return
+        self.run.skip(task.index)
+        self.redraw()
+
+    @work(exclusive=True, group="tasks")
+    async def action_redo(self) -> None:
+        task = self.selected
+        if task is None:
+            return
+        if task.status != "failed" and task.index not in self.run.skipped:
+            self.notice.say("Only a failed or skipped task can be taken up again.")
+            return
+        await self._try(self.run.redo(task.index))
+
+    @work(exclusive=True, group="tasks")
+    async def action_edit(self) -> None:
+        from tui.screens.tasks_edit import EditTasks  # noqa: PLC0415 - on demand
+
+        state = self.run.state
+        if state is None:
+            return
+        path = Path(state.task_file)
+        try:
+            data, _ = read_small(path, limit=_FILE_MAX)
+        except OSError as error:
+            self.notice.say(f"{path.name} cannot be read: {error.strerror or error}.", "error")
+            return
+        text = data.decode("utf-8", "replace")
+        if await self.app.push_screen_wait(EditTasks(path.name, text, self.run.edit)):  # pyright: ignore[reportUnknownMemberType]
+            self.notice.say("The tasks are taken over.", "success")
+            self.redraw()
+
+    @work(exclusive=True, group="tasks")
+    async def action_open(self) -> None:
+        task = self.selected
+        if task is not None and task.session_id is None:
+            self.notice.say("This task has no session yet: it has not begun.")
+        elif task is not None:
+            await self._try(self._open_task(task))
+
+    def action_output(self) -> None:
+        self.panes.toggle()
+
+    async def action_leave(self) -> None:
+        """What covers the conversation first, then the screen."""
+        if self.has_class("-narrow") and self.has_class("-over"):
+            self.panes.toggle()
+        else:
+            await self._go_away()
+
+    async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        await self.action_leave()
+
+    async def _try(self, doing: Awaitable[None]) -> None:
+        try:
+            await doing
+        except HoldfastError as error:
+            self.notice.say(error.message, "error", hint=error.hint)
+        self.redraw()
+
+    @on(OptionList.OptionSelected, "#queue")
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_open()
+
+    def show_mode(self, mode: Mode) -> None:
+        """A run has no mode: rules, the person and --yolo decide."""
+
+    def on_key(self, event: events.Key) -> None:
+        event.prevent_default()  # there is no prompt that takes what is typed
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+
+    def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
+        super()._hints(_HINTS, "")

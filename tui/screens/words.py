@@ -1,0 +1,54 @@
+"""What the chat screen says when nothing has been said yet, and what its keys do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.widgets.status_line import Hint
+
+if TYPE_CHECKING:
+    from tui.permissions.base import Mode
+
+IDLE_HINTS = (
+    Hint("enter", "send"),
+    Hint("ctrl+p", "commands", "app.command_palette"),
+    Hint("f1", "help", "app.command('help')"),
+    Hint("f2", "context", "app.command('context')"),
+    Hint("f3", "sessions", "app.command('sessions')"),
+    Hint("f4", "output", "app.command('output')"),
+    Hint("shift+tab", "mode", "app.next_mode"),
+)
+BUSY_HINTS = (
+    Hint("esc", "stop", "screen.stop_or_close"),
+    Hint("enter", "queue"),
+    *IDLE_HINTS[1:],
+)
+MODES: dict[Mode, tuple[str, str]] = {
+    "ask": ("asks before changes", "$text-muted"),
+    "accept_edits": ("accepts edits", "$text-accent"),
+    "plan": ("plan: read only", "$text-secondary"),
+}
+"""By mode: its name and style over the prompt."""
+
+_WHAT = (
+    "Say what shall be done, in your own words. It reads, searches, edits and runs commands in"
+    " this folder, and asks before it changes anything."
+)
+
+
+def intro(version: str) -> Content:
+    """The words of an empty conversation."""
+    return Content.assemble(
+        ("holdfast", "bold $text-primary"),
+        (f" {version}\n\n", "$text-muted"),
+        (f"{_WHAT}\n\n", "$foreground"),
+        ("for instance\n", "$text-muted"),
+        ("  read README.md and say what this project is about\n", "$text-secondary"),
+        ("  run the tests and fix what fails\n\n", "$text-secondary"),
+        ("f1", "$text-accent"),
+        (" keys and commands     ", "$text-muted"),
+        ("f3", "$text-accent"),
+        (" earlier sessions", "$text-muted"),
+    )

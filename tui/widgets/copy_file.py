@@ -1,0 +1,242 @@
+"""Lines of a file of any size, addressed by the byte at which they begin.
+
+Nothing is read but what is asked for. How often a newline or a searched text begins in each block
+of the file is counted in slices, in a thread; from these sums the n-th is found by bisection. The
+sums of 4 GB take half a megabyte.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from pathlib import Path
+from threading import Event, Lock
+from time import monotonic
+
+BLOCK = 1 << 16
+_BLOCKS_KEPT = 32
+SCAN = 16
+"""Blocks that are looked through at once where nothing was counted yet: 1 MB."""
+
+
+class CopyFile:
+    """The bytes of a regular file, or of a text in memory. To be closed. Raises OSError.
+
+    `size` is that at the opening. A file that is shortened later just ends earlier.
+    """
+
+    def __init__(self, source: Path | bytes) -> None:
+        self._data: bytes | None = None
+        self._descriptor: int | None = None
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._lock = Lock()  # nothing is read of a descriptor that another file may have by now
+        self.path: Path | None = None
+        if isinstance(source, bytes):
+            self._data, self.size = source, len(source)
+        else:
+            self.path = source
+            self._descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            state = os.fstat(self._descriptor)
+            if not stat.S_ISREG(state.st_mode):
+                self.close()
+                raise OSError(f"{source} is not a regular file")
+            self.size = state.st_size
+        self.lines = Counts(self, b"\n", kept=True)
+
+    def close(self) -> None:
+        """Let go of the file; what is read afterwards is empty."""
+        self._kept.clear()
+        self.size, self._data = 0, None
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, None
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """The bytes from `start` to `stop`, as far as there are any. Safe to use from threads."""
+        start, stop = max(0, start), min(stop, self.size)
+        if start >= stop:
+            return b""
+        if self._data is not None:
+            return self._data[start:stop]
+        with self._lock:
+            if self._descriptor is None:
+                return b""
+            try:
+                return os.pread(self._descriptor, stop - start, start)
+            except OSError:
+                return b""
+
+    def block(self, number: int) -> bytes:
+        """A block; the last used ones are kept."""
+        data = self._kept.pop(number, None)
+        if data is None:
+            data = self.read(number * BLOCK, (number + 1) * BLOCK)
+        self._kept[number] = data
+        if len(self._kept) > _BLOCKS_KEPT:
+            self._kept.popitem(last=False)
+        return data
+
+    def start(self, at: int) -> int:
+        """Where the line begins to which byte `at` belongs (a newline ends its line).
+
+        Where nothing is counted and none is near, somewhere within a very long line.
+        """
+        found = self.lines.before(at, SCAN)
+        if found is None:
+            return 0 if self.lines.passed(0, at) else max(0, at - SCAN * BLOCK)
+        return found + 1
+
+    def begins(self, at: int) -> bool:
+        """Whether a line begins at a byte."""
+        return at <= 0 or self.read(at - 1, at) == b"\n"
+
+    def end(self, at: int) -> int | None:
+        """Where the line ends that byte `at` belongs to: its newline, or the end of the file.
+
+        None where that is not known yet.
+        """
+        found = self.lines.after(at, SCAN)
+        if found is None:
+            return self.size if self.lines.passed(at, self.size) else None
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many lines there are; an estimate until all are counted."""
+        lines = self.lines
+        if lines.left:
+            return round(lines.total * self.size / max(1, lines.seen)) or 1
+        return lines.total + (self.size > 0 and self.read(self.size - 1, self.size) != b"\n")
+
+    def number(self, at: int) -> int:
+        """How many lines stand before byte `at`; beyond what is counted an estimate."""
+        lines = self.lines
+        if at > lines.seen:
+            return round(lines.total * at / max(1, lines.seen))
+        return lines.upto(at)
+
+    def place(self, number: int) -> int:
+        """Where a line of a number begins; beyond what is counted one near the place."""
+        if number <= 0:
+            return 0
+        found = self.lines.nth(number - 1)
+        if found is not None:
+            return min(found + 1, self.size)
+        return self.start(min(self.size - 1, self.size * number // max(1, self.count)))
+
+
+class Counts:
+    """Where `needle` begins in a file. `fold`: ASCII capitals count as small letters.
+
+    Within a block what was found does not overlap. Only one thread may count at a time. `kept`:
+    blocks that are looked into are kept; then only one thread may ask.
+    """
+
+    def __init__(
+        self, file: CopyFile, needle: bytes, *, fold: bool = False, kept: bool = False
+    ) -> None:
+        self.needle = needle.lower() if fold else needle
+        self._file = file
+        self.fold = fold
+        self._kept = kept
+        self._sums = array("Q", [0])
+
+    @property
+    def seen(self) -> int:
+        """Bytes that were counted."""
+        return min((len(self._sums) - 1) * BLOCK, self._file.size)
+
+    @property
+    def left(self) -> bool:
+        """Whether there is anything left to count."""
+        return self.seen < self._file.size
+
+    @property
+    def total(self) -> int:
+        """How many were counted."""
+        return self._sums[-1]
+
+    def go_on(self, seconds: float, stop: Event | None = None) -> bool:
+        """Count on for about so long; whether there is anything left. Belongs into a thread."""
+        until = monotonic() + seconds
+        while self.left and not (stop and stop.is_set()):
+            data = self._read(len(self._sums) - 1)
+            self._sums.append(self._sums[-1] + data.count(self.needle))
+            if monotonic() > until:
+                break
+        return self.left
+
+    def _read(self, number: int) -> bytes:
+        """A block and as much of the next as what begins in it may take."""
+        more = len(self.needle) - 1
+        data = self._file.read(number * BLOCK, (number + 1) * BLOCK + more)
+        return data.lower() if self.fold else data
+
+    def _look(self, number: int) -> bytes:
+        return self._file.block(number) if self._kept else self._read(number)
+
+    def passed(self, start: int, stop: int) -> bool:
+        """Whether all was counted from one byte to another, or could be looked through."""
+        return stop - max(start, self.seen) <= (SCAN - 1) * BLOCK
+
+    def upto(self, at: int) -> int:
+        """How many begin before `at`; what is not counted does not count."""
+        number = min(at // BLOCK, len(self._sums) - 1)
+        rest = at - number * BLOCK
+        if not rest or number >= len(self._sums) - 1:
+            return self._sums[number]
+        data = self._look(number)
+        return self._sums[number] + data.count(self.needle, 0, rest + len(self.needle) - 1)
+
+    def nth(self, number: int) -> int | None:
+        """Where the one of a number begins, from 0; None where that was not counted."""
+        if number < 0 or number >= self.total:
+            return None
+        block = bisect_left(self._sums, number + 1) - 1
+        data, at = self._look(block), -len(self.needle)
+        for _ in range(number - self._sums[block] + 1):
+            at = data.find(self.needle, at + len(self.needle))
+            if at < 0:
+                return None
+        return block * BLOCK + at
+
+    def after(self, at: int, most: int | None = None, stop: Event | None = None) -> int | None:
+        """The first at or behind a byte. `most` blocks that are not counted are looked through."""
+        blocks, sums = -(-self._file.size // BLOCK), self._sums
+        number = at // BLOCK
+        while number < blocks and not (stop and stop.is_set()):
+            if number + 1 < len(sums) and sums[number + 1] == sums[number]:
+                number = bisect_left(sums, sums[number] + 1, number) - 1
+                continue
+            if number + 1 >= len(sums) and most is not None:
+                if most <= 0:
+                    return None
+                most -= 1
+            data = self._look(number)
+            found = data.find(self.needle, max(0, at - number * BLOCK))
+            if found >= 0:
+                return number * BLOCK + found
+            number += 1
+        return None
+
+    def before(self, at: int, most: int | None = None, stop: Event | None = None) -> int | None:
+        """The last that begins before a byte."""
+        sums, number = self._sums, (min(at, self._file.size) - 1) // BLOCK
+        while number >= 0 and not (stop and stop.is_set()):
+            if number + 1 < len(sums) and sums[number + 1] == sums[number]:
+                number = bisect_left(sums, sums[number]) - 1
+                continue
+            if number + 1 >= len(sums) and most is not None:
+                if most <= 0:
+                    return None
+                most -= 1
+            rest = min(at - number * BLOCK, BLOCK) + len(self.needle) - 1
+            found = self._look(number).rfind(self.needle, 0, rest)
+            if found >= 0:
+                return number * BLOCK + found
+            number -= 1
+        return None

@@ -1,0 +1,102 @@
+"""What an earlier run left open, above the prompt of a resumed session, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.widgets.choice import Choice
+from tui.widgets.figures import plural
+from tui.widgets.plain import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One thing that was left open: what it is, and what is known of it."""
+
+    name: str
+    label: str
+    known: str
+    certain: bool = True
+
+
+class ResumeCard(Vertical):
+    """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "way('tell')", show=False),
+        Binding("a", "way('again')", show=False),
+        Binding("l", "way('leave')", show=False),
+        Binding("s", "way('stop')", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
+
+    DEFAULT_CSS = """
+    ResumeCard { height: auto; max-height: 12; width: 1fr; background: $warning-muted; }
+    ResumeCard #resume-title { height: 1; padding: 0 1; }
+    ResumeCard #resume-items {
+        height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1;
+    }
+    ResumeCard #resume-items > Static { height: auto; }
+    ResumeCard #resume-ways { height: auto; padding: 0 1; }
+    ResumeCard Choice { width: auto; }
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Left],
+        commands: Sequence[Left],
+        act: Callable[[str], Coroutine[Any, Any, None]],
+    ) -> None:
+        super().__init__()
+        self._act = act
+        self._calls = calls
+        self._commands = commands
+
+    def compose(self) -> ComposeResult:
+        facts = [plural(len(self._calls), "call") + " without a result"] if self._calls else []
+        if self._commands:
+            facts.append(plural(len(self._commands), "command") + " still running")
+        title = Content.assemble(
+            ("⏸ the last run was interrupted", "bold $text-warning"),
+            (f"   {' · '.join(facts)}", "$text-muted"),
+        )
+        yield Static(title, id="resume-title", markup=False)
+        with VerticalScroll(id="resume-items", can_focus=False):
+            for left in (*self._calls, *self._commands):
+                yield Static(_line(left), markup=False)
+        with Horizontal(id="resume-ways"):
+            if self._calls:
+                yield Choice("t", "Tell the model", "tell")
+                yield Choice("a", "Run again", "again")
+                yield Choice("l", "Leave it", "leave")
+            if self._commands:
+                yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        event.stop()
+        work = self._act(event.name)
+        self.app.run_worker(work, group="card")  # pyright: ignore[reportUnknownMemberType]
+
+    def action_way(self, name: str) -> None:
+        if choice := next((c for c in self.query(Choice) if c.name == name), None):
+            choice.action_choose()
+
+
+def _line(left: Left) -> Content:
+    return Content.assemble(
+        (left.name, "bold $foreground"),
+        (f" {one_line(left.label)}" if left.label else "", "$foreground"),
+        ("  ", ""),
+        (left.known, "$text-muted" if left.certain else "$text-warning"),
+    )

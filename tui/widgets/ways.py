@@ -1,0 +1,98 @@
+"""A question with several ways on: what happened, and a key for each thing that can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tui.widgets.choice import Choice
+from tui.widgets.plain import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way on: its key, what it does, and its name."""
+
+    key: str
+    label: str
+    name: str
+
+
+class WaysModal(ModalScreen[str | None]):
+    """Dismissed with the name of a way; None for Esc. The last way has the focus at first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "back", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
+    DEFAULT_CSS = """
+    WaysModal { align: center middle; background: $background 55%; }
+    WaysModal #box {
+        width: 76; max-width: 96%; height: auto; max-height: 96%;
+        background: $surface; border: round $primary; padding: 1 2;
+        border-title-color: $text-primary; border-title-style: bold;
+    }
+    WaysModal.-warning #box { border: round $warning; border-title-color: $text-warning; }
+    WaysModal .text { height: auto; color: $foreground; }
+    WaysModal #details {
+        height: auto; max-height: 8; margin: 1 0 0 0; padding: 0 1; background: $background;
+        scrollbar-size-vertical: 1;
+    }
+    WaysModal #ways { height: auto; margin: 1 0 0 0; }
+    WaysModal Choice { width: 1fr; margin: 0; background: $surface; }
+    WaysModal Choice:focus { background: $primary; }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        ways: Sequence[Way],
+        *,
+        details: Sequence[str] = (),
+        warning: bool = False,
+    ) -> None:
+        super().__init__(classes="-warning" if warning else "")
+        self.title_text = title
+        self.text = text
+        self.ways = ways
+        self.details = details
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box") as box:
+            box.border_title = Content(self.title_text)
+            yield Static(self.text, classes="text", markup=False)
+            if self.details:
+                with VerticalScroll(id="details", can_focus=False):
+                    yield Static("\n".join(map(visible, self.details)), markup=False)
+            with Vertical(id="ways"):
+                for way in self.ways:
+                    yield Choice(way.key, way.label, way.name)
+
+    def on_mount(self) -> None:
+        self.query(Choice).last().focus()
+
+    def on_key(self, event: events.Key) -> None:
+        way = next((way for way in self.ways if event.character == way.key), None)
+        if way is not None:
+            event.stop()
+            self.dismiss(way.name)
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        self.dismiss(event.name)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
