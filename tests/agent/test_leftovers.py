@@ -1,4 +1,4 @@
-"""What a kill leaves open is known from the record: calls, files, commands; and can be run again."""
+"""What a kill leaves open is known from the record: calls, files, commands; it can be rerun."""
 
 from __future__ import annotations
 

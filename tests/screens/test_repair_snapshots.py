@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from tests.context.sessions import answer, prompt, records
 from tests.context.wild import call
+from tests.screens.driving import until
 from tests.screens.test_snapshots import NARROW, SIZES, Compare, press, shoot
 from tests.support.fake_agent import FakeSession, World
 from tui.errors import SessionInUseError
 from tui.screens.damage import Damage
+from tui.screens.repair import RepairScreen
 from tui.services import SessionChoice
 from tui.session.records import Finding
 
@@ -40,7 +43,14 @@ def test_a_damaged_session(
     world = World()
     told = records(prompt("fix the flaky test"), answer("Done."))
     world.old[PATH] = FakeSession(path=PATH, records=told, findings=FOUND, title="fix the test")
-    shoot(snap_compare, world, press("down"), size, choice=SessionChoice(PATH))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await press("down")(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, RepairScreen)
+        await until(pilot, lambda: '"id": "1"' in screen.sides()[0])
+
+    shoot(snap_compare, world, drive, size, choice=SessionChoice(PATH))
 
 
 @SIZES
@@ -54,7 +64,13 @@ def test_what_an_earlier_run_left_open(snap_compare: Compare, size: tuple[int, i
                     "path": "/home/me/proj/a.py", "before_sha256": None}),
     )  # fmt: skip
     world.old[PATH] = FakeSession(path=PATH, records=told, title="write it")
-    shoot(snap_compare, world, press(), size, choice=SessionChoice(PATH))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await press()(pilot)
+        await until(pilot, lambda: bool(pilot.app.screen.query("ResumeCard Choice")))
+        await pilot.pause(0.3)
+
+    shoot(snap_compare, world, drive, size, choice=SessionChoice(PATH))
 
 
 def test_in_use_elsewhere(snap_compare: Compare) -> None:

@@ -16,6 +16,7 @@ from tui.errors import CredentialsError
 from tui.messages import Usage
 from tui.permissions.base import Call, Decision
 from tui.servers import LocalServer
+from tui.widgets.conversation.view import Conversation
 
 Compare = Callable[..., bool]
 Drive = Callable[[Pilot[None]], Awaitable[None]]
@@ -222,11 +223,21 @@ def test_the_browser(snap_compare: Compare, size: tuple[int, int]) -> None:
     world.add_row("add a retry banner that counts down and never takes the focus", hours=5)
     world.add_row("read the README", hours=50, messages=1230, state="interrupted")
     world.add_row("日本語の題名 and more", hours=900, messages=3, state="needs_repair")
-    shoot(snap_compare, world, press("f3"), size)
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await press("f3")(pilot)
+        await until(pilot, lambda: bool(pilot.app.screen.query_one("#preview", Conversation).items))
+
+    shoot(snap_compare, world, drive, size)
 
 
 def test_an_empty_browser(snap_compare: Compare) -> None:
-    shoot(snap_compare, World(), press("f3"), NARROW)
+    async def drive(pilot: Pilot[None]) -> None:
+        await press("f3")(pilot)
+        empty = pilot.app.screen.query_one("#empty")
+        await until(pilot, lambda: "Every conversation" in str(empty.render()))
+
+    shoot(snap_compare, World(), drive, NARROW)
 
 
 @SIZES

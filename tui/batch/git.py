@@ -286,6 +286,7 @@ def _git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = 
     clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
     clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
     settings = ("-c", "user.useConfigOnly=false", "-c", f"core.hooksPath={os.devnull}")
+    settings += ("-c", "core.fsyncMethod=batch")  # one sync for many new files
     said = ""
     for _ in range(_LOCK_TRIES):
         try:

@@ -176,6 +176,8 @@ class TasksScreen(ChatScreen):
         if names != self._drawn:
             self._draw_all(listing, state, width)
             self._drawn = names
+        rows = min(listing.option_count, max(3, self.size.height * 35 // 100))
+        listing.styles.height = rows
         for task in state.tasks:
             wanted = (task, task.index in self.run.skipped, width)
             if self._task_rows.get(task.index) != wanted:

@@ -34,9 +34,7 @@ class Recall(Tool[RecallParams]):
             raise ToolError("Nothing was asked for.", hint="Give a query, or first and last.")
         if params.last and params.last < params.first:
             raise ToolError("The range is empty.", hint="last must not be before first.")
-        text = await in_thread(
-            lambda _stop: self._look_up(params.query, params.first, params.last)
-        )
+        text = await in_thread(lambda _stop: self._look_up(params.query, params.first, params.last))
         return ToolOutput.text(text, summary=f"{text.count(chr(10) + '--- ')} messages")
 
     def label(self, params: RecallParams) -> str:

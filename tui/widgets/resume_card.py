@@ -67,7 +67,7 @@ class ResumeCard(Vertical):
         if self._commands:
             facts.append(plural(len(self._commands), "command") + " still running")
         title = Content.assemble(
-            ("⏸ the last run was interrupted", "bold $text-warning"),
+            ("■ the last run was interrupted", "bold $text-warning"),
             (f"   {' · '.join(facts)}", "$text-muted"),
         )
         yield Static(title, id="resume-title", markup=False)
