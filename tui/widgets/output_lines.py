@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, chain, islice
+
 LINE_MAX = 16_384
 """Characters that are kept of one line."""
-CHARS_MAX = 48_000_000
-"""Characters that are kept of all; over it, the oldest quarter behind the head goes."""
+BYTES_MAX = 32_000_000
+"""Bytes that are kept of all; over it, the oldest quarter behind the head goes."""
 HEAD_LINES = 2_000
+
+_BLOCK = 65_536
+_SPLIT_MAX = 4
 
 
 class OutputLines:
     """Lines that grow at the end. `over(i)` is how much line i is longer than what is kept of it.
 
-    A carriage return starts its line again, as on a terminal.
+    A carriage return starts its line again, as on a terminal. The text is kept as UTF-8 in blocks
+    of whole lines, and a block is split when one of its lines is asked for: adding costs little
+    more than copying, and a short line takes no more memory than its characters.
     """
 
-    def __init__(self, *, chars_max: int = CHARS_MAX, head_lines: int = HEAD_LINES) -> None:
-        self.lines: list[str] = []
+    def __init__(self, *, bytes_max: int = BYTES_MAX, head_lines: int = HEAD_LINES) -> None:
         self.dropped_lines = 0
-        self.dropped_chars = 0
-        self._chars_max = chars_max
+        self.dropped_bytes = 0
+        self._bytes_max = bytes_max
         self._head = head_lines
-        self._chars = 0
+        self._blocks: list[bytes] = []
+        self._starts = [0]  # the first line of every block, and of what comes after the last
+        self._fresh = bytearray()  # whole lines too, not yet a block
+        self._open = ""  # a line without an end, maybe with a carriage return at the end
+        self._open_over = 0
+        self._whole = 0
+        self._bytes = 0
         self._over: dict[int, int] = {}
-        self._open = False  # the last line has no end yet
-        self._restart = False  # a carriage return came last
+        self._split: dict[int, list[bytes]] = {}
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return self._whole + bool(self._open)
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        if index == self._whole:
+            return self._open.removesuffix("\r")
+        return _text(self._row(index))[:LINE_MAX]
+
+    def __iter__(self) -> Iterator[str]:
+        return self.between(0, len(self))
 
     @property
     def gap(self) -> int | None:
@@ -35,79 +58,144 @@ class OutputLines:
         return self._head if self.dropped_lines else None
 
     def over(self, index: int) -> int:
-        """Characters of a line that are not kept."""
-        return self._over.get(index, 0)
+        """Characters of a line that are not kept, or not shown."""
+        if index >= self._whole:
+            return self._open_over
+        row = self._row(index)
+        long = max(0, len(_text(row)) - LINE_MAX) if len(row) > LINE_MAX else 0
+        return long + self._over.get(index, 0)
+
+    def between(self, start: int, stop: int) -> Iterator[str]:
+        """The lines from `start` up to `stop`."""
+        stop = min(stop, len(self))
+        number = self._block_of(start)
+        blocks = (self._rows(n) for n in range(number, len(self._blocks) + 1))
+        whole = islice(
+            chain.from_iterable(blocks),
+            start - self._starts[number],
+            max(0, min(stop, self._whole) - self._starts[number]),
+        )
+        yield from (_text(row)[:LINE_MAX] for row in whole)
+        if self._open and start <= self._whole < stop:
+            yield self[self._whole]
 
     def write(self, text: str) -> int:
         """Add text; returns the index of the first line that is different now."""
-        if not text:
-            return len(self.lines)
-        first = len(self.lines)
-        rows = text.split("\n")
-        if self._open or self._restart:
-            first -= 1
-            rows[0] = self._resume(rows[0], alone=len(rows) == 1)
-        opened = bool(rows[-1])
-        if not opened:
-            rows.pop()
-        if "\r" in text or max(map(len, rows), default=0) > LINE_MAX:
-            base = len(self.lines)
-            for index, row in enumerate(rows):
-                last = opened and index == len(rows) - 1
-                rows[index] = self._short(self._settled(row, last=last), base + index)
-        self.lines += rows
-        self._chars += sum(map(len, rows))
-        self._open = opened
-        if self._chars > self._chars_max:
+        first = self._whole
+        head, ended, rest = text.partition("\n")
+        self._grow(head)
+        if ended:
+            self._end()
+            whole, ended, last = rest.rpartition("\n")
+            self._add(whole + ended)
+            self._grow(last)
+        if self._bytes > self._bytes_max:
             self._drop()
             return 0
         return first
 
-    def _resume(self, row: str, *, alone: bool) -> str:
-        """The last line and what is added to it; takes that line off."""
-        before = self.lines.pop()
-        index = len(self.lines)
-        self._chars -= len(before)
-        over = self._over.pop(index, 0)
-        if self._restart and row and not row.startswith("\r"):
-            before, over = "", 0
-        elif self._restart and not row and alone:
-            return before
-        self._restart = False
-        if over and "\r" not in row:
-            self._over[index] = over + len(row)
-            return before
-        return before + row
+    def _grow(self, piece: str) -> None:
+        """Add to the line that has no end yet."""
+        if not piece:
+            return
+        row = self._open + piece
+        back = ""
+        if "\r" in row:
+            bare = row.rstrip("\r")
+            back = "\r" if len(bare) < len(row) else ""
+            _, again, row = bare.rpartition("\r")
+            if again:
+                self._open_over = 0
+        self._open_over += max(0, len(row) - LINE_MAX)
+        self._open = row[:LINE_MAX] + back
 
-    def _settled(self, row: str, *, last: bool) -> str:
-        """What is to be seen of a row with carriage returns."""
-        bare = row.rstrip("\r")
-        if last and len(bare) < len(row):
-            self._restart = True
-        return bare.rpartition("\r")[2]
+    def _end(self) -> None:
+        row, over = self._open.removesuffix("\r"), self._open_over
+        self._open, self._open_over = "", 0
+        if over:
+            self._over[self._whole] = over
+        self._add(row + "\n")
 
-    def _short(self, row: str, index: int) -> str:
-        if len(row) <= LINE_MAX:
-            return row
-        self._over[index] = self._over.get(index, 0) + len(row) - LINE_MAX
-        return row[:LINE_MAX]
+    def _add(self, text: str) -> None:
+        """Add whole lines, every one with its end."""
+        if "\r" in text:
+            rows = text.replace("\r\n", "\n").split("\n")
+            text = "\n".join(row.rstrip("\r").rpartition("\r")[2] for row in rows)
+        data = text.encode("utf-8", "surrogatepass")
+        self._split.pop(len(self._blocks), None)
+        self._fresh += data
+        self._bytes += len(data)
+        self._whole += data.count(b"\n")
+        while len(self._fresh) >= _BLOCK:
+            self._seal(self._fresh.find(b"\n", _BLOCK - 1) + 1)
+
+    def _seal(self, size: int) -> None:
+        """Make so much of what is fresh a block."""
+        block = bytes(self._fresh[:size])
+        del self._fresh[:size]
+        self._blocks.append(block)
+        self._starts.append(self._starts[-1] + block.count(b"\n"))
+        self._split.pop(len(self._blocks), None)
 
     def _drop(self) -> None:
-        """Take the oldest lines behind the head out, a quarter of all at a time."""
-        start = self._head + bool(self.dropped_lines)
+        """Take the oldest blocks behind the head out, a quarter of all at a time."""
+        blocks, was = self._blocks, self._whole
+        if self._fresh:
+            self._seal(len(self._fresh))
+        if self.dropped_lines:
+            start = blocks.index(_GAP, bisect_right(self._starts, self._head) - 1)
+            del blocks[start]
+        else:
+            start = self._part()
         stop, freed = start, 0
-        while stop < len(self.lines) - 1 and freed < self._chars_max // 4:
-            freed += len(self.lines[stop])
+        while stop < len(blocks) - 1 and freed < self._bytes_max // 4:
+            freed += len(blocks[stop])
             stop += 1
-        if stop == start:
-            return
-        self.dropped_lines += stop - start
-        self.dropped_chars += freed
-        self._chars -= freed
-        self.lines[self._head : stop] = [""]  # the line that says so
-        shift = stop - self._head - 1
+        self.dropped_lines += sum(block.count(b"\n") for block in blocks[start:stop])
+        self.dropped_bytes += freed
+        self._bytes -= freed
+        blocks[start:stop] = [_GAP]
+        self._starts = list(accumulate((block.count(b"\n") for block in blocks), initial=0))
+        self._whole = self._starts[-1]
+        self._split.clear()
+        shift = was - self._whole
         self._over = {
             index if index < self._head else index - shift: count
             for index, count in self._over.items()
-            if index < self._head or index >= stop
+            if index < self._head or index - shift > self._head
         }
+
+    def _part(self) -> int:
+        """Let a block begin where the head ends; returns which one."""
+        number = self._block_of(self._head)
+        head = self._rows(number)[: self._head - self._starts[number]]
+        size = sum(map(len, head)) + len(head)
+        block = self._blocks[number]
+        self._blocks[number : number + 1] = [block[:size], block[size:]]
+        return number + 1
+
+    def _block_of(self, index: int) -> int:
+        return min(bisect_right(self._starts, index) - 1, len(self._blocks))
+
+    def _row(self, index: int) -> bytes:
+        number = self._block_of(index)
+        return self._rows(number)[index - self._starts[number]]
+
+    def _rows(self, number: int) -> list[bytes]:
+        rows = self._split.get(number)
+        if rows is None:
+            blocks = self._blocks
+            data = blocks[number] if number < len(blocks) else bytes(self._fresh)
+            rows = self._split[number] = data.split(b"\n")
+            rows.pop()
+            if len(self._split) > _SPLIT_MAX:
+                del self._split[next(iter(self._split))]
+        return rows
+
+
+_GAP = b"\n"
+"""The block of the line that stands for what was dropped."""
+
+
+def _text(row: bytes) -> str:
+    return row.decode("utf-8", "surrogatepass")
