@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui import calibration
-from tui.calibration import Calibration, Sample
+from tui.calibration import TRUST, Calibration, Sample
+from tui.context.weigh import of_text
 from tui.errors import StorageError
 
 FIGURES = st.floats(0, 1e6)
@@ -52,6 +53,38 @@ def test_a_script_not_seen_yet_follows_what_was_learned_of_others() -> None:
         made.learn(Sample(text=700.0 * n, quarter=300.0 * n), 300 * n)
         made.learn(Sample(text=1000.0 * n, quarter=1050.0 * n), 1050 * n)
     assert abs(made.tokens(Sample(wide=1050, quarter=750)) / 750 - 1) < 0.1
+
+
+def test_text_that_repeats_itself_never_spoils_the_estimates() -> None:
+    """Its two measures say the same, so nothing tells their weights apart."""
+    made = Calibration()
+    sizes = (6000, 700, 14_000, 2500, 400, 20_000, 9000, 1200)
+    for n in range(400):
+        text = f"step {n}: " + "some output of it, " * (sizes[n % 8] // 19)
+        said = of_text(text)
+        sample = Sample(said.text, 0.0, said.quarter, 8.0, 0.0, float(n == 0))
+        reported = (len(text) + 90) / 4
+        if n > 10:
+            assert abs(made.tokens(sample) - reported) < 0.02 * reported + 15, n
+        made.learn(sample, reported)
+
+
+LESSONS = st.lists(st.tuples(SAMPLES, st.floats(0.05, 8.0)), max_size=30)
+CONTENT = st.builds(Sample, FIGURES, FIGURES, FIGURES, FIGURES, st.just(0.0), st.just(0.0))
+
+
+@given(LESSONS, CONTENT)
+def test_no_estimate_is_more_than_three_times_off_what_it_was_before_learning(
+    lessons: list[tuple[Sample, float]], content: Sample
+) -> None:
+    made = Calibration()
+    for sample, ratio in lessons:
+        made.learn(sample, ratio * Calibration().tokens(sample))
+    plain, estimate = Calibration().tokens(content), made.tokens(content)
+    assert plain / TRUST - 1e-6 <= estimate <= plain * TRUST + 1e-6
+    gone = Sample(*(-figure for figure in content))
+    assert made.tokens(gone) == -estimate
+    assert TRUST == 3
 
 
 def test_an_answer_far_off_teaches_nothing() -> None:

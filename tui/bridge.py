@@ -56,6 +56,9 @@ class Bridge:
     _stopping: bool = False
     _waiting: list[str] = field(default_factory=list[str])
     """Sent as turns of their own, as soon as one can begin."""
+    _commands: list[str] = field(default_factory=list[str])
+    """The person's own, run when a session stands: opening it clears the screen."""
+    _alone: bool = False  # no session could be opened
 
     def __post_init__(self) -> None:
         self.presenter = Presenter(self.chat)
@@ -144,14 +147,25 @@ class Bridge:
 
     def give_back(self) -> None:
         """Put what waits for a session back into the prompt: none could be opened."""
+        self._alone = self.agent is None
+        if self.busy:
+            return
+        if self._commands:
+            self._run("shell", self._shell(self._commands.pop(0)))
         waiting, self._waiting = self._waiting, []
         if waiting:
             self.chat.prompt.put_back("\n".join(waiting))
         self._show_queue()
 
     def run_shell(self, command: str) -> None:
-        """Run the person's own command. Its output is shown; the model does not see it."""
-        if self.busy:
+        """Run the person's own command. Its output is shown; the model does not see it.
+
+        It waits for the session that is about to be opened.
+        """
+        if self.opening or not (self.agent or self._alone):
+            self._commands.append(command)
+            self._show_queue()
+        elif self.busy:
             self.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
         else:
             self._run("shell", self._shell(command))
@@ -189,13 +203,15 @@ class Bridge:
 
     def _send_waiting(self) -> None:
         """Begin a turn with what waited; what is more than one text joins it."""
+        if self._commands and not self.busy:
+            self._run("shell", self._shell(self._commands.pop(0)))
         waiting, self._waiting = self._waiting, []
         for text in waiting:
             self.submit(text)
         self._show_queue()
 
     def _show_queue(self) -> None:
-        self.chat.queued.texts = self._queue
+        self.chat.queued.texts = (*(f"!{command}" for command in self._commands), *self._queue)
         self.drafting.touch()
 
     @property
@@ -281,7 +297,7 @@ class Bridge:
         finally:
             self._worker = None
             self.chat.idle()
-            if self.agent:
+            if self.agent or self._commands:
                 self._send_waiting()
 
     def rename(self, title: str) -> None:

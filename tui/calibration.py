@@ -5,7 +5,7 @@ regression over the session's answers, older ones fading: so two measures of tex
 tokeniser's and one of bytes, are mixed as the model's own tokeniser mixes them, and what every
 first request carries besides is told apart. What is not ASCII is weighed as the rest, and by how
 much it differs from that: a script that has not been seen yet follows what was learned of others.
-Weights are kept within reason, whatever is reported.
+Weights and estimates are kept within reason, whatever is reported.
 
 What was learned is kept by model, one small file in the cache folder.
 """
@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tui.bounded import bounded
 from tui.errors import StorageError
 from tui.files import read_small, replace_file
 from tui.private import safe_name
@@ -59,6 +59,11 @@ _LEAST: Final = 20
 _FACTOR: Final = 6
 """Further off than by so many times the volume, something else than the tokeniser is at work."""
 _SIZE: Final = len(_PRIOR)
+_CONTENT: Final = 4
+"""So many of the figures measure content; what is learned of the others is no ratio."""
+TRUST: Final = 3.0
+"""So many times an estimate may differ from the one before anything was learned: further off no
+tokeniser is, so what was learned cannot make it worse than by that."""
 
 
 def _zeros() -> list[list[float]]:
@@ -75,8 +80,20 @@ class Calibration:
     weights: tuple[float, ...] = _PRIOR
 
     def tokens(self, sample: Sample) -> float:
-        """The tokens that the model is expected to make of a sample."""
-        return sum(map(float.__mul__, self.weights, _figures(sample)))
+        """The tokens that the model is expected to make of a sample.
+
+        Of content it is never more than TRUST times what is expected before anything was learned,
+        nor less than that part of it. A difference of two contents has no such bounds.
+        """
+        found = list(map(float.__mul__, self.weights, _figures(sample)))
+        content, rest = sum(found[:_CONTENT]), sum(found[_CONTENT:])
+        measures = sample[:_CONTENT]
+        plain = sample.text + sample.wide + sample.frames
+        if min(measures) >= 0:
+            content = min(max(content, plain / TRUST), plain * TRUST)
+        elif max(measures) <= 0:
+            content = max(min(content, plain / TRUST), plain * TRUST)
+        return content + rest
 
     def learn(self, sample: Sample, reported: float) -> None:
         """Take in what the model reported for a sample."""
@@ -93,29 +110,14 @@ class Calibration:
         self.weights = self._solve()
 
     def _solve(self) -> tuple[float, ...]:
-        """The weights that fit best; those that leave their bounds are held at them."""
-        held: dict[int, float] = {}
-        while True:
-            free = [i for i in range(_SIZE) if i not in held]
-            matrix = [
-                [self.gram[i][j] + (_STIFFNESS[i] if i == j else 0.0) for j in free] for i in free
-            ]
-            right = [
-                self.moment[i]
-                + _STIFFNESS[i] * _PRIOR[i]
-                - sum(self.gram[i][j] * value for j, value in held.items())
-                for i in free
-            ]
-            found = dict(zip(free, _solved(matrix, right), strict=True))
-            beyond = {
-                i: min(max(value, _BOUNDS[i][0]), _BOUNDS[i][1])
-                for i, value in found.items()
-                if not _BOUNDS[i][0] <= value <= _BOUNDS[i][1]
-            }
-            if not beyond:
-                text, wide, *others = ((found | held)[i] for i in range(_SIZE))
-                return text, max(wide, -text), *others
-            held |= beyond
+        """The weights within their bounds that fit best."""
+        matrix = [
+            [value + (_STIFFNESS[i] if i == j else 0.0) for j, value in enumerate(row)]
+            for i, row in enumerate(self.gram)
+        ]
+        right = [self.moment[i] + _STIFFNESS[i] * _PRIOR[i] for i in range(_SIZE)]
+        text, wide, *others = bounded(matrix, right, _BOUNDS, _PRIOR)
+        return text, max(wide, -text), *others
 
     def encoded(self) -> bytes:
         """All of it, as JSON."""
@@ -182,18 +184,3 @@ def _row(value: Any) -> list[float]:
     if len(row) != _SIZE or not all(map(math.isfinite, row)):
         raise ValueError("not what was kept")
     return row
-
-
-def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
-    """The solution of a small positive definite system, by elimination."""
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for i, row in enumerate(rows):
-        for other in rows[i + 1 :]:
-            factor = other[i] / row[i]
-            for j in range(i, len(row)):
-                other[j] -= factor * row[j]
-    found = [0.0] * len(rows)
-    for i in range(len(rows) - 1, -1, -1):
-        rest = sum(rows[i][j] * found[j] for j in range(i + 1, len(rows)))
-        found[i] = (rows[i][-1] - rest) / rows[i][i]
-    return found

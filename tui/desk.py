@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from textual.app import App
@@ -11,14 +11,16 @@ from textual.app import App
 from tui.bridge import Bridge
 from tui.errors import ConfigError
 from tui.services import SessionChoice
+from tui.user_commands import OwnCommands
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
     """`open_session` may lead over the welcome screen; `use_theme` returns what was wrong with
-    the theme's file."""
+    the theme's file; `own` are the commands that the person wrote."""
 
     app: App[Any]
     bridge: Bridge
     open_session: Callable[[SessionChoice], Any]
     use_theme: Callable[[str], tuple[ConfigError, ...]]
+    own: OwnCommands = field(default_factory=OwnCommands)

@@ -13,7 +13,9 @@ Kind: TypeAlias = Literal[
     "text", "name", "session", "file", "folder", "count", "money", "seconds", "span", "faults"
 ]
 
-FAULTS = ("429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow")
+FAULTS = (
+    "429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow", "park", "400",
+)  # fmt: skip
 SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("text", "json", "stream-json")
 

@@ -80,6 +80,8 @@ class Wiring:
             save_theme=self.save_theme,
             decide_trust=self.decide_trust,
             models=self.models,
+            permissions=lambda: self.launch.config.permissions,
+            trusted=self.trusted,
             untrusted=tuple(str(path.relative_to(root)) for path in brought),
             version=tui.__version__,
         )
@@ -120,6 +122,12 @@ class Wiring:
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
         self._remember_look(name)
+
+    def trusted(self) -> bool:
+        """Whether the project's own files count."""
+        return self.options.trust or trust.is_trusted(
+            self.launch.folders, self.launch.workspace.root
+        )
 
     async def decide_trust(self, trusted: bool) -> None:
         """The answer holds for this run even where it cannot be kept (StorageError)."""

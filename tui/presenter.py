@@ -141,7 +141,9 @@ class Presenter:
             case events.RepairApplied(findings):
                 for item in repair_items(findings):
                     chat.add(item)
-            case events.Notice(text):
+            case events.ToolsAwaited(servers):
+                chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
+            case events.Notice(text) | events.ToolsChanged(text=text):
                 chat.add(NoticeItem(text))
             case events.Debug(text):
                 chat.add(debug_item(text))

@@ -8,8 +8,8 @@ that word the arguments are put below. The text of a command is never read for d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +66,20 @@ def load(
                 except OSError as error:
                     problems.append(f"{path.name} cannot be read: {error.strerror or error}.")
     return dict(sorted(found.items())), tuple(problems)
+
+
+@dataclass(slots=True)
+class OwnCommands:
+    """The commands as they were when they were last looked at; `load` looks again."""
+
+    folders: Callable[[], Iterable[Path]] = tuple
+    reserved: frozenset[str] = frozenset()
+    found: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
+    problems: tuple[str, ...] = ()
+
+    def load(self) -> None:
+        """Read the files. Blocks; never raises."""
+        self.found, self.problems = load(self.folders(), self.reserved)
 
 
 def _read(path: Path) -> UserCommand:

@@ -111,6 +111,8 @@ async def test_A26_only_rate_limit_overload_and_timeout_switch(error_class: Erro
     else:
         assert (await _error(failover)).error_class == error_class
         assert models.asked == [ONE]
+        assert await _switches(failover) == []  # nor does the next request switch because of it
+        assert models.asked == [ONE, ONE]
     assert set(REST_S) == set(get_args(ErrorClass)) > TRIGGERS
 
 

@@ -191,7 +191,7 @@ async def test_the_drill_plays_its_faults_in_order_and_then_the_answer():
 
 
 def test_the_drill_knows_the_names_of_the_interface():
-    assert ",".join(DRILL) == "429,529,cut,eof,stall,overflow,badjson,auth,slow"
+    assert ",".join(DRILL) == "429,529,cut,eof,stall,overflow,badjson,auth,slow,park,400"
     clock = FakeClock()
     with pytest.raises(UsageError, match="flood") as failed:
         faulty(PracticeModel(clock), ["429", "flood"], clock)

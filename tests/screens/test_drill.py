@@ -24,7 +24,7 @@ from tui.flags import FAULTS
 from tui.screens.recovery import RecoveryScreen
 from tui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem
 
-WELL = [name for name in FAULTS if name != "auth"]
+WELL = [name for name in FAULTS if name not in {"auth", "400"}]
 
 
 class FakeWiring(DrillWiring):
@@ -73,14 +73,31 @@ async def test_every_fault_is_announced_and_the_turn_ends_well(name: str) -> Non
         assert bool(items(app, AttemptItem)) == retried
 
 
-async def test_a_refused_key_shows_its_card_and_retry_goes_on() -> None:
-    async with drilled("auth") as (app, pilot, _):
+@pytest.mark.parametrize(("name", "way"), [("auth", "retry"), ("400", "strict")])
+async def test_a_refusal_shows_its_card_and_the_way_chosen_goes_on(name: str, way: str) -> None:
+    async with drilled(name) as (app, pilot, _):
         await play(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
-        app.screen.dismiss("retry")
-        await until(pilot, lambda: bool(items(app, AssistantItem)))
-        await until(pilot, lambda: not app.bridge.busy)
+        assert app.tour.step is STEPS[name]  # the next one is not mixed with this one's way on
+        app.screen.dismiss(way)
+        await until(pilot, lambda: items(app, NoticeItem)[-1].text == OVER)
         assert items(app, AssistantItem)[-1].text.startswith("I read")
+        said = " ".join(item.text for item in items(app, NoticeItem))
+        assert " goes on · back to " not in said  # A26: another model has the same key
+
+
+async def test_an_overload_that_lasts_shows_the_other_model() -> None:
+    async with drilled("529") as (app, pilot, _):
+        await play(app, pilot)
+        assert [item.attempt for item in items(app, AttemptItem)] == [1, 2, 3]
+        (switch,) = [i.text for i in items(app, NoticeItem) if "practice-2 goes on" in i.text]
+        assert switch.startswith("practice: overloaded")
+
+
+async def test_a_limit_of_every_model_parks_the_session() -> None:
+    async with drilled("park") as (app, pilot, _):
+        await play(app, pilot)
+        assert any("parked, goes on by itself" in item.text for item in items(app, NoticeItem))
 
 
 async def test_the_tour_goes_from_fault_to_fault() -> None:

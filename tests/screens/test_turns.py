@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.screens.driving import answer, items, running, say, turn, until
+from tests.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tests.support.fake_agent import MODEL, Burst, Hold, World
 from tui.agent import events
 from tui.bridge import BURST
-from tui.errors import ProviderError
+from tui.errors import ConfigError, ProviderError
 from tui.messages import Usage
 from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
@@ -98,6 +98,44 @@ async def test_what_is_sent_while_a_shell_command_runs_is_the_next_turn() -> Non
         assert world.agent.sent == []
         await pilot.press("escape")
         await until(pilot, lambda: world.agent.sent == ["and now?"])
+        assert app.chat.queued.texts == ()
+
+
+async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.scripts.append(turn(*answer("Yes.")))
+    app = app_of(world)
+    async with app.run_test() as pilot:
+        app.chat.prompt.put("!echo one")
+        await pilot.press("enter")
+        app.chat.prompt.put("!echo two")
+        await pilot.press("enter")
+        app.chat.prompt.put("and now?")
+        await pilot.press("enter")
+        assert not session_open(app)
+        assert app.chat.queued.texts == ("!echo one", "!echo two", "and now?")
+        await until(pilot, lambda: session_open(app) and world.agent.sent == ["and now?"])
+        assert [(item.label, item.preview) for item in items(app, ToolItem)] == [
+            ("echo one", "one\n"),
+            ("echo two", "two\n"),
+        ]
+        assert app.chat.queued.texts == ()
+        assert app.chat.prompt.text == ""
+
+
+async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.refusals.append(ConfigError("The settings cannot be read."))
+    app = app_of(world)
+    async with app.run_test() as pilot:
+        app.chat.prompt.put("!echo one")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
+        app.bridge.run_shell("echo two")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert [item.preview for item in items(app, ToolItem)] == ["one\n", "two\n"]
         assert app.chat.queued.texts == ()
 
 

@@ -38,37 +38,59 @@ def test_any_pieces_give_the_same_lines(text: str, cuts: list[int]) -> None:
     marks = sorted(min(cut, len(text)) for cut in cuts)
     for start, end in zip([0, *marks], [*marks, len(text)], strict=True):
         pieces.write(text[start:end])
-    assert pieces.lines == whole.lines
+    assert list(pieces) == list(whole) == [pieces[n] for n in range(len(whole))]
 
 
 def test_a_carriage_return_starts_the_line_again() -> None:
     output = OutputLines()
     for piece in ("10 %\r", "20 %\r", "30 %", "\rdone\nnext\r\n", "end"):
         output.write(piece)
-    assert output.lines == ["done", "next", "end"]
+    assert list(output) == ["done", "next", "end"]
 
 
 def test_one_endless_line_is_bounded_and_counted() -> None:
     output = OutputLines()
     for _ in range(100):
         output.write("x" * 10_000)
-    assert len(output.lines[0]) == LINE_MAX
+    assert len(output[0]) == LINE_MAX
     assert output.over(0) == 1_000_000 - LINE_MAX
     output.write("\nafter\n")
-    assert output.lines[1:] == ["after"]
+    assert list(output)[1:] == ["after"]
     assert output.over(0) == 1_000_000 - LINE_MAX
 
 
 def test_memory_is_bounded_and_the_line_that_says_so_counts_right() -> None:
-    output = OutputLines(chars_max=100_000, head_lines=10)
+    output = OutputLines(bytes_max=100_000, head_lines=10)
     for number in range(50_000):
         output.write(f"line {number}\n")
-    assert sum(map(len, output.lines)) <= 100_000
-    assert output.lines[:10] == [f"line {n}" for n in range(10)]
-    assert output.lines[-1] == "line 49999"
+    lines = list(output)
+    assert sum(map(len, lines)) <= 100_000
+    assert lines[:10] == [f"line {n}" for n in range(10)]
+    assert lines[-1] == "line 49999"
     assert output.gap == 10
-    assert len(output.lines) - 1 + output.dropped_lines == 50_000
-    assert output.lines[11] == f"line {10 + output.dropped_lines}"
+    assert len(lines) - 1 + output.dropped_lines == 50_000
+    assert lines[11] == f"line {10 + output.dropped_lines}"
+
+
+def test_few_long_lines_are_bounded_too() -> None:
+    output = OutputLines(bytes_max=1_000_000, head_lines=500)
+    for number in range(400):
+        output.write(f"{number} {'x' * 10_000}\n")
+    gap = output.gap
+    assert gap is not None
+    lines = list(output)
+    assert sum(map(len, lines)) <= 1_000_000
+    assert [line.split()[0] for line in lines[:gap]] == [str(n) for n in range(gap)]
+    assert lines[gap] == ""
+    assert [line.split()[0] for line in lines[gap + 1 :]] == [
+        str(n) for n in range(gap + output.dropped_lines, 400)
+    ]
+
+
+def test_lines_keep_what_no_encoding_knows() -> None:
+    output = OutputLines()
+    output.write("a\udc80b\nc")
+    assert list(output) == ["a\udc80b", "c"]
 
 
 def test_colours_are_kept_and_other_controls_removed() -> None:

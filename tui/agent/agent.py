@@ -31,6 +31,7 @@ from tui.context.view import View
 from tui.messages import Block, blocks_of, tool_calls
 from tui.permissions.base import Mode
 from tui.provider.base import ModelInfo, Request
+from tui.tools.mcp import Server
 
 
 class Agent:
@@ -89,6 +90,7 @@ class Agent:
         Does not touch the network; begins to load what the first request will need.
         """
         self._background.begin()
+        self._inside.joining.begin()
         session = self.session
         path = str(session.path) if session.path else None
         found: list[Event] = [
@@ -195,6 +197,15 @@ class Agent:
             self._turns.stopped = True
             if self._turns.running:
                 self._task.cancel()
+
+    @property
+    def servers(self) -> Sequence[Server]:
+        """The MCP servers that are configured."""
+        return self._parts.servers.all if self._parts.servers else ()
+
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> None:
+        """Offer a server's tool to the model, or keep it from it, from the next request on."""
+        self._inside.joining.switch(server, tool, on=on)
 
     @property
     def ledger(self) -> Ledger:
@@ -340,7 +351,7 @@ class Agent:
         self._background.close()
         self._preparing.close()
         try:
-            await self._parts.jobs.close()
+            await asyncio.gather(self._parts.jobs.close(), self._inside.joining.close())
         finally:
             try:
                 await self.session.close()

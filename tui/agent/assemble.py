@@ -28,6 +28,7 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
+from tui.tools.mcp import Servers
 from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace, branch_of
 
@@ -167,12 +168,24 @@ def make_agent(
             cache=launch.folders.cache if session.path else None,
             kept=_kept(launch, session),
             injected=prompt.injected,
+            servers=_servers(launch),
         )
     )
 
 
 def _by_requests(config: Config) -> Config:
     return structs.replace(config, prune=structs.replace(config.prune, unit="requests"))
+
+
+def _servers(launch: Launch) -> Servers | None:
+    """The MCP servers. A drill has none, and the practice model none behind an address."""
+    configured = {} if launch.around is not None else launch.config.mcp
+    if launch.practice:
+        configured = {name: one for name, one in configured.items() if not one.url}
+    if not configured:
+        return None
+    root, scratch = launch.workspace.root, launch.workspace.scratch
+    return Servers(configured, cwd=root, log_folder=scratch or launch.folders.log)
 
 
 def _kept(launch: Launch, session: Session) -> Kept | None:

@@ -122,6 +122,25 @@ class HandOff:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsAwaited:
+    """The first request waits for MCP `servers` that are still starting."""
+
+    type: ClassVar[str] = "tools_awaited"
+    servers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsChanged:
+    """The tools of an MCP server changed, from the next request on; `text` says it and why."""
+
+    type: ClassVar[str] = "tools_changed"
+    server: str
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContextFiles:
     """The files in the system prompt: `{"name", "origin", "raw", "kept"}`, sizes in characters."""
 

@@ -25,6 +25,8 @@ from tui.agent.context_events import (
     MemorySaved,
     Pruned,
     RepairApplied,
+    ToolsAwaited,
+    ToolsChanged,
 )
 from tui.agent.request_events import (
     Alive,
@@ -251,6 +253,8 @@ Event: TypeAlias = (
     | CompactionUndone
     | HandOff
     | ContextFiles
+    | ToolsAwaited
+    | ToolsChanged
     | TodosChanged
     | QueueChanged
     | StorageChanged

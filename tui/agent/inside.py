@@ -9,6 +9,7 @@ from typing import Any
 from tui.agent.compaction import Compactor
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Debug, Event
+from tui.agent.joining import Joining
 from tui.agent.limits import Spent
 from tui.agent.parking import Parking
 from tui.agent.parts import Parts
@@ -48,6 +49,7 @@ class Inside:
     compactor: Compactor
     pruning: Pruning
     turns: Turns
+    joining: Joining
 
 
 def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
@@ -112,6 +114,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         price=price,
         compacted=compacted,
     )
+    joining = Joining(parts.servers, tools, preparing, recorder, parts.clock, publish, debug)
     pruning = Pruning(
         preparing,
         recorder,
@@ -120,6 +123,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         parts.config.compaction.threshold,
         publish,
         debug,
+        lambda: joining.reason,
     )
     turns = Turns(
         parts=parts,
@@ -134,6 +138,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         publish=publish,
         compactor=compactor,
         pruning=pruning,
+        joining=joining,
     )
     standing = Standing(parts.session, recorder, preparing)
     return Inside(
@@ -149,6 +154,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         compactor,
         pruning,
         turns,
+        joining,
     )
 
 

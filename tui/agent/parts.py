@@ -20,12 +20,14 @@ from tui.provider.retry import RetryControl
 from tui.session.session import Session
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
+from tui.tools.mcp import Servers
 from tui.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an agent is made of. The agent owns the session, the provider and the jobs.
+    """What an agent is made of. The agent owns the session, the provider, the
+    jobs and the servers.
 
     `fallbacks` are models of the same provider to go on with, in this order; `control` ends the
     provider's waits; `max_wait_s` bounds the agent's own for a server's limits, None is no bound.
@@ -33,7 +35,8 @@ class Parts:
     `switches` are directives to begin with (-y, --verbose), `notices` what the person should
     know before the first turn. `layers` are the names and texts that `system` is made of, for
     the ledger; `cache` is the folder where calibrations are kept, None to keep none. `injected`
-    says what became of the files in the system prompt.
+    says what became of the files in the system prompt. `servers` are the MCP servers, None where
+    none is configured.
     """
 
     session: Session
@@ -57,3 +60,4 @@ class Parts:
     cache: Path | None = None
     kept: Kept | None = None
     injected: Sequence[Injected] = ()
+    servers: Servers | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +74,12 @@ class Preparing:
         self._tools = [*self._tools, tool.schema()]
         self._measuring.offer(self._tools, self._think)
 
+    def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
+        """Tell the model of other tools from the next request on; `gone` are names."""
+        kept = [tool for tool in self._tools if tool["name"] not in gone]
+        self._tools = [*kept, *(tool.schema() for tool in tools)]
+        self._measuring.offer(self._tools, self._think)
+
     def use(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
         self.model = info
@@ -94,7 +101,8 @@ class Preparing:
 
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        return self._built(self.look(prompt_follows=prompt_follows), self.model)
+        seen = self.look(prompt_follows=prompt_follows)
+        return self._built(seen, self.model, prompt_follows=prompt_follows)
 
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
@@ -120,7 +128,7 @@ class Preparing:
         if tokens < self.model.window:
             self.model = replace(self.model, window=tokens, source="server")
 
-    def _built(self, seen: View, model: ModelInfo) -> Request:
+    def _built(self, seen: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
         made = request.build(
             model=model,
             system=self._parts.system,
@@ -129,6 +137,7 @@ class Preparing:
             prompt_tokens=self.ledger.tokens,
             think=self._think,
             anchors=seen.anchors,
+            prompt_follows=prompt_follows,
         )
         most = self.most_output
         return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))

@@ -32,6 +32,7 @@ class Pruning:
     threshold: float
     publish: Callable[[Event], None]
     debug: Callable[[str], None]
+    why_tools: Callable[[], str] = str
     _known: set[str] = field(default_factory=set[str])
     _paid: float = 0.0
     _before: Request | None = None
@@ -62,6 +63,8 @@ class Pruning:
         if change is None or shown is None:
             return
         why = change.where
+        if change.where == "tools" and (reason := self.why_tools()):
+            why = f"the tools changed: {reason}"
         if change.where == "messages":
             why = " and ".join(_reasons(shown, self._shown)) or "the last message was another"
             why = f"message {change.message + 1} changed: {why}"

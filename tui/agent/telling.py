@@ -15,6 +15,10 @@ def told(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
+        case events.ToolsAwaited(servers):
+            return (f"Waiting for the MCP servers: {', '.join(servers)}.",)
+        case events.ToolsChanged(text=text):
+            return (text,)
         case events.StorageChanged(saved=False):
             return (f"Not saved: {event.detail}",)
         case events.RepairApplied():

@@ -12,6 +12,7 @@ from tui.agent import events
 from tui.agent.asking import Asking
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Event
+from tui.agent.joining import Joining
 from tui.agent.limits import Spent
 from tui.agent.loop import Turn
 from tui.agent.parking import Parking
@@ -53,6 +54,7 @@ class Turns:
     publish: Callable[[Event], None]
     compactor: Compactor | None = None
     pruning: Pruning | None = None
+    joining: Joining | None = None
     beside: Spent = field(default_factory=Spent)
     queue: tuple[str, ...] = ()
     spent: Spent = field(default_factory=Spent)
@@ -187,6 +189,8 @@ class Turns:
         priced = self.preparing.model.id in self.parts.config.prices
         self.parts.limits.check(self.spent + turn.spent + self.beside, priced=priced)
         self.preparing.learn()
+        if self.joining is not None:
+            await self.joining.before_request()
         await recovery.before()
         if self.pruning is not None:
             await self.pruning.before_request()

@@ -97,7 +97,7 @@ class Book:
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
-        return any(other.group == task.group and other.status in _TO_DO for other in later)
+        return any(other.section == task.section and other.status in _TO_DO for other in later)
 
     def note(self, task: TaskState) -> TaskState:
         """Take over figures of a task that the next save will carry."""
@@ -132,8 +132,9 @@ class Book:
         """
         file = parse(data)
         begun = 0 if running is None else running + 1
-        same = [(task.group, task.text) for task in file.tasks[:begun]]
-        if not file.tasks or same != [(t.group, t.task) for t in self.state.tasks[:begun]]:
+        same = [(task.section, task.group, task.text) for task in file.tasks[:begun]]
+        had = [(t.section, t.group, t.task) for t in self.state.tasks[:begun]]
+        if not file.tasks or same != had:
             raise UsageError(
                 "Only tasks behind the running one can be edited.", hint="Pause the run first."
             )

@@ -16,21 +16,21 @@ from tui.provider.classes import classify_error
 
 @dataclass(slots=True)
 class GroupSession:
-    """Holds the agent of the running group. `cumulative` is what its session has cost so far:
+    """Holds the agent of the running group, which `section` counts. `cumulative` is what its session has cost so far:
     the tokens of each task's last request, added up (A31, A32)."""
 
     open_agent: Callable[[], Awaitable[Agent]]
     say: Callable[[str], None]
     agent: Agent | None = None
-    group: str = ""
+    section: int | None = None
     cumulative: int = 0
     _opened: list[Event] = field(default_factory=list[Event])
 
-    async def enter(self, group: str) -> Agent:
+    async def enter(self, section: int) -> Agent:
         """The agent to go on with; a fresh session where there is none."""
         if self.agent is None:
             self.agent = await self.open_agent()
-            self.group, self.cumulative = group, 0
+            self.section, self.cumulative = section, 0
             self._opened = await self.agent.start()
         return self.agent
 

@@ -32,13 +32,15 @@ _STATE_MAX: Final = 64_000_000
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
-    """One task as INTERFACE shows it. `index` counts from 0; times are ISO 8601.
+    """One task as INTERFACE shows it. `index` and `section` count from 0; times are ISO 8601.
 
+    `section` is the group, counted: two of the same name are two.
     `message` says why it failed; `seconds` is how long it took, all attempts and waits.
     """
 
     index: int
     group: str
+    section: int = 0
     task: str
     status: Status = "pending"
     session_id: str | None = None
@@ -85,6 +87,7 @@ def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
             TaskState(
                 index=task.index,
                 group=task.group,
+                section=task.section,
                 task=task.text,
                 status="completed" if task.mark == "x" else "pending",
             )
@@ -104,8 +107,8 @@ def edited(state: RunState, file: TaskFile) -> RunState:
     tasks: list[TaskState] = []
     for task in file.tasks:
         old = known.get((task.group, task.text))
-        fresh = TaskState(index=task.index, group=task.group, task=task.text)
-        tasks.append(replace(old.pop(0), index=task.index) if old else fresh)
+        base = old.pop(0) if old else TaskState(index=0, group=task.group, task=task.text)
+        tasks.append(replace(base, index=task.index, section=task.section))
     return replace(state, sha256=file.sha256, tasks=tuple(tasks))
 
 
@@ -188,6 +191,18 @@ class RunFolder:
                 f"The run's state could not be saved: {error.strerror or error}.",
                 hint=f"Make room or rights for {self.state_file} and run again.",
             ) from error
+
+    def worked_on(self) -> bool:
+        """Whether a runner is at work here now."""
+        with suppress(OSError):
+            file = os.open(self.path / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(file)
+        return False
 
     def reset(self) -> None:
         """Remove state and logs; boot.md and everything else stay (A4). Raises StorageError."""

@@ -32,9 +32,13 @@ _BOX = re.compile(rb"(-[ \t]+\[)[ xX!~](?=\])")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. `index` counts from 0 through the file, `line` from 0 through its lines."""
+    """One task. `index` counts from 0 through the file, `line` from 0 through its lines.
+
+    `section` counts the groups from 0: two of the same name are two.
+    """
 
     index: int
+    section: int
     group: str
     text: str
     mark: Mark
@@ -51,7 +55,7 @@ class TaskFile:
     @property
     def sha256(self) -> str:
         """The hash of groups and task texts, whatever their marks and the prose around (A2)."""
-        said = [[task.group, task.text] for task in self.tasks]
+        said = [[task.section, task.group, task.text] for task in self.tasks]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
@@ -59,6 +63,7 @@ class TaskFile:
 class _Open:
     """A task whose continuation lines are being read."""
 
+    heading: int
     group: str
     words: list[str]
     mark: Mark
@@ -68,7 +73,8 @@ class _Open:
 def parse(data: bytes) -> TaskFile:
     """Read a task file. Any bytes are one: what is no task is prose."""
     tasks: list[Task] = []
-    boot, group, grouped = "", UNGROUPED, False
+    boot, group, headings = "", UNGROUPED, 0
+    seen: dict[int, int] = {}
     current: _Open | None = None
     fence = ""
     commented = False
@@ -76,7 +82,10 @@ def parse(data: bytes) -> TaskFile:
     def close() -> None:
         nonlocal current
         if current is not None and (text := " ".join(current.words)):
-            tasks.append(Task(len(tasks), current.group, text, current.mark, current.line))
+            section = seen.setdefault(current.heading, len(seen))
+            tasks.append(
+                Task(len(tasks), section, current.group, text, current.mark, current.line)
+            )
         current = None
 
     for number, raw in enumerate(_decoded(data).split("\n")):
@@ -91,12 +100,12 @@ def parse(data: bytes) -> TaskFile:
             pass  # an indented line behind it still continues the task
         elif found := _TASK.fullmatch(line):
             close()
-            current = _Open(group, found[2].split(), _mark(found[1]), number)
+            current = _Open(headings, group, found[2].split(), _mark(found[1]), number)
         else:
             close()
             if found := _GROUP.fullmatch(line):
-                group, grouped = found[1] or UNGROUPED, True
-            elif (found := _BOOT.search(line)) and not grouped and not boot:
+                group, headings = found[1] or UNGROUPED, headings + 1
+            elif (found := _BOOT.search(line)) and not headings and not boot:
                 boot = found[1]
             elif found := _FENCE.match(line):
                 fence = found[1]

@@ -111,9 +111,12 @@ class Pruner:
         marks = [*self._marks, *found]
         now, next_ = self._boundary(marks), len(marks)
         messages = [*settled, *recent]
-        if prompt_follows and self.rule.unit == "turns" and _answered(messages):
-            marks.append(len(messages))
-            next_ = len(marks)
+        ends_with_mark = bool(messages) and self._is_mark(messages[-1])
+        if prompt_follows and _answered(messages):
+            ends_with_mark = self.rule.unit == "turns"
+            if ends_with_mark:
+                marks.append(len(messages))
+                next_ = len(marks)
         self._advance(settled, min(now, len(settled)), marks, known)
         messages[: len(self._done)] = self._done
         stands, due = dict(self._stands), list(self._due)
@@ -122,7 +125,8 @@ class Pruner:
                 messages[index], index, _age(marks, index), known, (stands, due)
             )
         aged = tuple(Due(d.record, _age(marks, d.message), d.message) for d in due)
-        return Pruned(messages, stands, aged, self._anchors(messages, marks[:next_], known, due))
+        anchors = self._anchors(messages, marks[:next_], known, due, ends_with_mark=ends_with_mark)
+        return Pruned(messages, stands, aged, anchors)
 
     def _is_mark(self, message: Message) -> bool:
         if self.rule.unit == "requests":
@@ -202,13 +206,15 @@ class Pruner:
         marks: Sequence[int],
         known: Callable[[str], Facts | None],
         due: Sequence[Due],
+        *,
+        ends_with_mark: bool,
     ) -> tuple[int, ...]:
         """See `Pruned`."""
         start = self._boundary(marks)
         if self.rule.when == "pays" and due:
             start = min(start, due[0].message)
         new = self._anchor(messages, start, known)
-        if self.rule.when == "pays" or not messages or not self._is_mark(messages[-1]):
+        if self.rule.when == "pays" or not ends_with_mark:
             return () if new is None else (new,)
         old = self._anchor(messages, self._boundary(marks, back=1), known, pruned=True)
         return tuple(sorted({n for n in (old, new) if n is not None}))

@@ -29,11 +29,13 @@ def build(
     prompt_tokens: int,
     think: str = "",
     anchors: Iterable[int] = (),
+    prompt_follows: bool = False,
 ) -> Request:
     """One request. Nothing that is passed in is changed.
 
     It has at most four cache breakpoints: behind the system prompt, on the user messages that
-    `anchors` name (see `tui.context.prune`), and on the last user messages.
+    `anchors` name (see `tui.context.prune`), and on the last user messages. With
+    `prompt_follows` it is all that stands before a prompt which bears one of them.
 
     `think` is the text of a second system block, in force for this request only (K35); it also
     asks for adaptive thinking and more effort where the model has them (K37a).
@@ -43,7 +45,7 @@ def build(
     return Request(
         model=model.id,
         system=[*_mark_last(system), *extra],
-        messages=_marked(messages, list(anchors)),
+        messages=_marked(messages, list(anchors), prompt_follows=prompt_follows),
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": "summarized"} if deep else None,
@@ -113,14 +115,21 @@ def _mark_last(blocks: Sequence[Block]) -> list[Block]:
     return marked
 
 
-def _marked(messages: Sequence[Message], anchors: Sequence[int]) -> list[Message]:
+def _marked(
+    messages: Sequence[Message], anchors: Sequence[int], *, prompt_follows: bool
+) -> list[Message]:
     """Breakpoints on user messages: the last one writes, the one before it and the anchors read.
 
     An anchor counts more than the last but one, whose prefix changes when pruning goes on.
     """
     users = [n for n, message in enumerate(messages) if message["role"] == "user"]
+    prompt = -1
+    if prompt_follows:  # behind an answer, or joined to a message of the person
+        prompt = len(messages) - (users[-1:] == [len(messages) - 1])
+        users = [*(n for n in users if n != prompt), prompt]
     wanted = [*users[-1:], *(n for n in anchors if n in users), *users[-2:-1]]
     marked = list(messages)
     for index in list(dict.fromkeys(wanted))[: _MARKS - 1]:
-        marked[index] = {"role": "user", "content": _mark_last(marked[index]["content"])}
+        if index != prompt:
+            marked[index] = {"role": "user", "content": _mark_last(marked[index]["content"])}
     return marked

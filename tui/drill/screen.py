@@ -86,8 +86,8 @@ class DrillApp(HoldfastApp):
         self._lay_ready()
 
     @on(TurnEnded)
-    def _next_step(self) -> None:
-        if self.tour.turn_ended():
+    def _next_step(self, ended: TurnEnded) -> None:
+        if self.tour.turn_ended(failed=ended.outcome == "failed"):
             self.bridge.presenter.show(events.Notice(self.tour.announcement()))
             self._lay_ready()
 

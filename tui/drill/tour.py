@@ -16,11 +16,17 @@ from tui.provider.practice.faults import inject
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`happens` is what goes wrong, `done` what the program does about it, in a sentence each."""
+    """`happens` is what goes wrong, `done` what the program does about it, in a sentence each.
+
+    `attempts` is how many in a row it strikes: of the model that is asked first, with
+    `every_model` of any.
+    """
 
     happens: str
     done: str
     prompt: str = "read README.md"
+    attempts: int = 1
+    every_model: bool = False
 
 
 STEPS: Final[Mapping[str, Step]] = {
@@ -30,7 +36,8 @@ STEPS: Final[Mapping[str, Step]] = {
     ),
     "529": Step(
         "The server is overloaded and names no time.",
-        "It is asked again after 1, 2 and 4 s, then another model is, where one is configured.",
+        "It is asked again after 1, 2 and 4 s, then another model is: one stands in the settings.",
+        attempts=4,
     ),
     "cut": Step(
         "The connection is lost in the middle of the answer.",
@@ -64,6 +71,18 @@ STEPS: Final[Mapping[str, Step]] = {
         "Nothing is wrong: the silence is counted, then the answer is taken.",
         "read notes.md",
     ),
+    "park": Step(
+        "Every model is limited, and is not to be asked before 90 s have passed.",
+        "The session is parked, even if you close the program; Tab and r, or /retry, go on at"
+        " once.",
+        attempts=2,
+        every_model=True,
+    ),
+    "400": Step(
+        "The server says that the request is not valid.",
+        "The same would fail again: a card shows the ways on, each offered once.",
+        "read notes.md",
+    ),
 }
 """By the names of `holdfast drill`."""
 
@@ -77,10 +96,7 @@ OVER: Final = (
 
 
 class Tour:
-    """A row of faults, one for the first request of each turn.
-
-    `armed` is the fault that the next request meets, None once it was played; `names` are all.
-    """
+    """A row of faults, one for the first requests of each turn. `names` are all."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         """Raises UsageError for a name that is not in STEPS."""
@@ -92,7 +108,9 @@ class Tour:
                 )
         self.names = tuple(faults)
         self._at = 0
-        self.armed: Fault | None = DRILL[faults[0]] if faults else None
+        self._struck = 0
+        self._model = ""
+        self._over = False
 
     @property
     def step(self) -> Step | None:
@@ -107,18 +125,33 @@ class Tour:
         number = f"{self._at + 1} of {len(self.names)}"
         return f"Drill {number}, {self.names[self._at]}. {step.happens} {step.done}"
 
-    def turn_ended(self) -> bool:
-        """Go on to the next step if this one was played. Returns whether it was."""
-        if self.step is None or self.armed is not None:
+    def strike(self, model: str) -> Fault | None:
+        """The fault that an attempt with a model meets, if it meets one."""
+        step = self.step
+        if step is None or self._over:
+            return None
+        self._model = self._model or model
+        if model != self._model and not step.every_model:
+            self._over = True
+            return None
+        self._struck += 1
+        self._over = self._struck >= step.attempts
+        return DRILL[self.names[self._at]]
+
+    def turn_ended(self, *, failed: bool = False) -> bool:
+        """Go on to the next step if this one was played to its end. Returns whether it was.
+
+        One whose turn failed is not: the person has yet to choose a way on.
+        """
+        if self.step is None or failed or not self._struck:
             return False
         self._at += 1
-        left = self.names[self._at :]
-        self.armed = DRILL[left[0]] if left else None
+        self._struck, self._model, self._over = 0, "", False
         return True
 
 
 class Stage:
-    """A model that plays the armed fault of a tour once. Implements `Provider`."""
+    """A model that plays the faults of a tour. Implements `Provider`."""
 
     def __init__(self, model: Provider, tour: Tour, clock: Clock) -> None:
         self._model = model
@@ -127,8 +160,7 @@ class Stage:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         parts = self._model.stream(request)
-        fault, self._tour.armed = self._tour.armed, None
-        if fault is not None:
+        if (fault := self._tour.strike(request.model)) is not None:
             window = (await self._model.model_info(request.model)).window
             parts = inject(fault, parts, request, self._clock, window=window)
         async with aclosing(parts):

@@ -120,13 +120,14 @@ class Failover:
                         yield part
             except ProviderError as failed:
                 last = failed
-                self._rest(name, failed)
                 if name != first:
+                    self._rest(name, failed)
                     others.append(f"{name} ({_reason(failed)})")
                     continue
                 error = failed
                 if not (failed.switch or failed.error_class in TRIGGERS):
-                    raise
+                    raise  # the next request is this model's again
+                self._rest(name, failed)
             else:
                 self._rests.pop(name, None)
                 return

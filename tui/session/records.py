@@ -25,6 +25,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     uncompaction target                         makes every compaction before it void
     memory       path, notes, added, covers     what was kept in MEMORY.md of what was said
     pin          target, pinned                 the last one for a target wins, as of overlays
+    mcp          off                            tools of MCP servers that are kept from the model
     title        title
     draft        prompt, queue, answer, after             no part of the branch, see `drafts`
     note         text

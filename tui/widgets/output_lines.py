@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain, islice
+from typing import NamedTuple
 
 LINE_MAX = 16_384
 """Characters that are kept of one line."""
-BYTES_MAX = 32_000_000
-"""Bytes that are kept of all; over it, the oldest quarter behind the head goes."""
+BYTES_MAX = 48_000_000
+"""Bytes that are kept of all (packed, an eighth of it); over it, the oldest quarter behind the
+head goes."""
 HEAD_LINES = 2_000
 
 _BLOCK = 65_536
 _SPLIT_MAX = 4
 
 
+class _Block(NamedTuple):
+    """Whole lines, every one with its end: packed, their bytes, their number."""
+
+    packed: bytes
+    size: int
+    lines: int
+
+    @property
+    def data(self) -> bytes:
+        return zlib.decompress(self.packed)
+
+
+def _block(data: bytes) -> _Block:
+    return _Block(zlib.compress(data, 1), len(data), data.count(b"\n"))
+
+
+_GAP = _block(b"\n")
+"""The line that stands for what was dropped."""
+
+
 class OutputLines:
     """Lines that grow at the end. `over(i)` is how much line i is longer than what is kept of it.
 
-    A carriage return starts its line again, as on a terminal. The text is kept as UTF-8 in blocks
-    of whole lines, and a block is split when one of its lines is asked for: adding costs little
-    more than copying, and a short line takes no more memory than its characters.
+    A carriage return starts its line again, as on a terminal. The text is kept as UTF-8 in packed
+    blocks, and a block is split when one of its lines is asked for: a line takes less memory than
+    it has characters, and adding one costs no step of its own.
     """
 
     def __init__(self, *, bytes_max: int = BYTES_MAX, head_lines: int = HEAD_LINES) -> None:
@@ -29,7 +52,7 @@ class OutputLines:
         self.dropped_bytes = 0
         self._bytes_max = bytes_max
         self._head = head_lines
-        self._blocks: list[bytes] = []
+        self._blocks: list[_Block] = []
         self._starts = [0]  # the first line of every block, and of what comes after the last
         self._fresh = bytearray()  # whole lines too, not yet a block
         self._open = ""  # a line without an end, maybe with a carriage return at the end
@@ -131,10 +154,10 @@ class OutputLines:
 
     def _seal(self, size: int) -> None:
         """Make so much of what is fresh a block."""
-        block = bytes(self._fresh[:size])
+        block = _block(bytes(self._fresh[:size]))
         del self._fresh[:size]
         self._blocks.append(block)
-        self._starts.append(self._starts[-1] + block.count(b"\n"))
+        self._starts.append(self._starts[-1] + block.lines)
         self._split.pop(len(self._blocks), None)
 
     def _drop(self) -> None:
@@ -143,19 +166,19 @@ class OutputLines:
         if self._fresh:
             self._seal(len(self._fresh))
         if self.dropped_lines:
-            start = blocks.index(_GAP, bisect_right(self._starts, self._head) - 1)
+            start = bisect_left(self._starts, self._head)
             del blocks[start]
         else:
             start = self._part()
         stop, freed = start, 0
         while stop < len(blocks) - 1 and freed < self._bytes_max // 4:
-            freed += len(blocks[stop])
+            freed += blocks[stop].size
             stop += 1
-        self.dropped_lines += sum(block.count(b"\n") for block in blocks[start:stop])
+        self.dropped_lines += sum(block.lines for block in blocks[start:stop])
         self.dropped_bytes += freed
         self._bytes -= freed
         blocks[start:stop] = [_GAP]
-        self._starts = list(accumulate((block.count(b"\n") for block in blocks), initial=0))
+        self._starts = list(accumulate((block.lines for block in blocks), initial=0))
         self._whole = self._starts[-1]
         self._split.clear()
         shift = was - self._whole
@@ -166,16 +189,29 @@ class OutputLines:
         }
 
     def _part(self) -> int:
-        """Let a block begin where the head ends; returns which one."""
-        number = self._block_of(self._head)
-        head = self._rows(number)[: self._head - self._starts[number]]
+        """Let a block begin where the head ends; returns which one.
+
+        Where few lines are long, the head has fewer: it takes a quarter of the room at most.
+        """
+        blocks, starts = self._blocks, self._starts
+        sizes = accumulate(block.size for block in blocks)
+        number = next(
+            number
+            for number, size in enumerate(sizes)
+            if starts[number + 1] > self._head or size > self._bytes_max // 4
+        )
+        if starts[number + 1] <= self._head:
+            self._head = starts[number]
+            return number
+        head = self._rows(number)[: self._head - starts[number]]
         size = sum(map(len, head)) + len(head)
-        block = self._blocks[number]
-        self._blocks[number : number + 1] = [block[:size], block[size:]]
-        return number + 1
+        data = blocks[number].data
+        parts = filter(None, (data[:size], data[size:]))
+        blocks[number : number + 1] = map(_block, parts)
+        return number + bool(size)
 
     def _block_of(self, index: int) -> int:
-        return min(bisect_right(self._starts, index) - 1, len(self._blocks))
+        return bisect_right(self._starts, index) - 1
 
     def _row(self, index: int) -> bytes:
         number = self._block_of(index)
@@ -185,16 +221,12 @@ class OutputLines:
         rows = self._split.get(number)
         if rows is None:
             blocks = self._blocks
-            data = blocks[number] if number < len(blocks) else bytes(self._fresh)
+            data = blocks[number].data if number < len(blocks) else bytes(self._fresh)
             rows = self._split[number] = data.split(b"\n")
             rows.pop()
             if len(self._split) > _SPLIT_MAX:
                 del self._split[next(iter(self._split))]
         return rows
-
-
-_GAP = b"\n"
-"""The block of the line that stands for what was dropped."""
 
 
 def _text(row: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
@@ -24,7 +23,7 @@ _LOOKS = ("text", "note", "added", "removed", "hunk")
 _DIFF = {"+": "added", "-": "removed", "@": "hunk"}
 
 
-def _diff_kind(lines: Sequence[str], index: int) -> str | None:
+def _diff_kind(lines: OutputLines, index: int) -> str | None:
     """What a line of a unified diff is; the pair of lines that names the files is no change."""
     row = lines[index]
     after = lines[index + 1] if index + 1 < len(lines) else ""
@@ -64,6 +63,7 @@ class OutputView(LineView):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._output = OutputLines()
+        self._viewport.lay(flat=True)
         self._pictures: OrderedDict[int, Picture] = OrderedDict()
         self._diff = False
         self._wide = 0
@@ -78,7 +78,7 @@ class OutputView(LineView):
     @property
     def raw(self) -> str:
         """What is kept of the output, escape sequences too."""
-        return "\n".join(self._output.lines)
+        return "\n".join(self._output)
 
     def show(self, title: str, text: str, *, diff: bool = False) -> None:
         """Show another output, from its end; a unified diff in its colours, from its beginning."""
@@ -99,7 +99,7 @@ class OutputView(LineView):
         else:
             for index in range(first, known):
                 self._pictures.pop(index, None)
-                self._viewport.estimate(index, self._estimate(output.lines[index]))
+                self._viewport.estimate(index, self._estimate(output[index]))
             self._viewport.extend(self._estimates(known))
         self._stale = True
         self._soon()
@@ -124,7 +124,7 @@ class OutputView(LineView):
         count = len(self._output) - start
         if not self.wrap:
             return [1] * count
-        return [self._estimate(text) for text in self._output.lines[start:]]
+        return [self._estimate(text) for text in self._output.between(start, len(self._output))]
 
     def _breadth(self) -> int:
         return self._width if self.wrap else self._wide
@@ -158,11 +158,11 @@ class OutputView(LineView):
     def _draw(self, index: int) -> list[Line]:
         looks, output = self._look, self._output
         if index == output.gap:
-            size = output.dropped_chars / 1e6
+            size = output.dropped_bytes / 1e6
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
             return [decoration([(text, looks["note"])])]
-        kind = _diff_kind(output.lines, index) if self._diff else None
-        spans = ansi.spans(output.lines[index], looks[kind or "text"])
+        kind = _diff_kind(output, index) if self._diff else None
+        spans = ansi.spans(output[index], looks[kind or "text"])
         kept = _clipped(spans, output.over(index), looks["note"])
         return chop(kept, self._width) if self.wrap else [line(kept)]
 
@@ -172,7 +172,7 @@ class OutputView(LineView):
         base = Style.null()
         return "\n".join(
             "".join(text for text, _ in ansi.spans(row, base))
-            for row in self._output.lines[start:stop]
+            for row in self._output.between(start, stop)
         )
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
@@ -199,6 +199,7 @@ class OutputView(LineView):
         """Let long lines go on in the next row, or out of sight again."""
         self.wrap = not self.wrap
         self._pictures.clear()
+        self._viewport.lay(flat=not self.wrap)
         self._viewport.replace(self._estimates(0))
         scrolling.reset_x(self)
         self._settle()

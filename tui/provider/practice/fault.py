@@ -71,5 +71,7 @@ DRILL: dict[str, Fault] = {
     "badjson": Fault(bad_json=True),
     "auth": Fault(status=401),
     "slow": Fault(slow_s=8),
+    "park": Fault(status=429, retry_after=90),
+    "400": Fault(rejected="B07"),
 }
 """The faults of `holdfast drill`, by name."""

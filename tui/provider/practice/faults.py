@@ -205,6 +205,8 @@ def _with_raw_input(answer: Completed, raw: str) -> Completed:
 async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
     """What the adapter of a real server raises for this fault; its hint says that it was one."""
     error = await _raised(fault, request, window, clock)
+    if error.message.startswith(_URL):
+        error.message = error.message[:1].upper() + error.message[1:]
     error.hint = f"{_HINT} {error.hint}".strip()
     return error
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -48,7 +48,8 @@ def _nobody() -> None:
 class Server:
     """One configured server. `detail` says what it is when ready, why not when failed.
 
-    `tools` is what it offers; those in `switched_off` are kept from the model.
+    `tools` is what it offers, also while it is started again after it died; those in
+    `switched_off` are kept from the model.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Server:
     _task: asyncio.Task[None] | None = None
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _stale: asyncio.Event = field(default_factory=asyncio.Event)
 
     def start(self) -> None:
         """Begin to start it, unless it runs."""
@@ -86,10 +88,14 @@ class Server:
             self._task.cancel()
             await asyncio.wait({self._task})
             self._task = None
+        self.tools = ()
         self._set("off", "")
 
     async def restart(self) -> None:
+        """Stop it and begin to start it. Its tools stay meanwhile."""
+        tools = self.tools
         await self.stop()
+        self.tools = tools
         self.start()
 
     async def call(
@@ -131,16 +137,18 @@ class Server:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(START_S):
                     client = await self._enter(stack)
-                    found = await _list_tools(client)
+                    self.tools = await self._list(client)
                 self._client = client
-                self.tools = tuple(McpTool(self.name, tool, self.call) for tool in found)
                 info = client.server_info
                 self._set("ready", f"{info.name} {info.version}" if info else "")
-                await leave.wait()
+                async with _beside(self._follow(client), self._listen(client)):
+                    await leave.wait()
                 self._client = None
-            self._set("off", "")
+            self._set("off", "it died; the next call starts it again")
         except Exception as error:
             log.warning("the MCP server %s failed", self.name, exc_info=error)
+            if self.state == "starting":
+                self.tools = ()
             self._set("failed", _said(error))
         finally:
             self._client = None
@@ -149,7 +157,8 @@ class Server:
         from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - 0.6 s
 
         if self.config.url:
-            return await stack.enter_async_context(Client(self.config.url))
+            client = Client(self.config.url, message_handler=self._hear)
+            return await stack.enter_async_context(client)
         private_dir(self.log_file.parent)
         words = stack.enter_context(self.log_file.open("a", encoding="utf-8", errors="replace"))
         program, *arguments = self.config.command
@@ -159,7 +168,42 @@ class Server:
             env=child_environment(),
             cwd=self.cwd,
         )
-        return await stack.enter_async_context(Client(stdio_client(parameters, errlog=words)))
+        transport = stdio_client(parameters, errlog=words)
+        return await stack.enter_async_context(Client(transport, message_handler=self._hear))
+
+    async def _list(self, client: Client) -> tuple[McpTool, ...]:
+        """What it offers, by name: the order that a server lists them in may change."""
+        found = await _list_tools(client)
+        tools = (McpTool(self.name, tool, self.call) for tool in found)
+        return tuple(sorted(tools, key=lambda tool: tool.name))
+
+    async def _hear(self, message: object) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            self._stale.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Servers of the newer protocol tell of changes only where they are asked to."""
+        from mcp.client.subscriptions import ListenNotSupportedError  # noqa: PLC0415
+
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._stale.set()
+        except ListenNotSupportedError:
+            pass  # it sends notifications, see `_hear`
+        except Exception as error:  # noqa: BLE001 - a server that tells of nothing still works
+            log.info("the MCP server %s tells of no changes: %s", self.name, _said(error))
+
+    async def _follow(self, client: Client) -> None:
+        """List the tools again whenever they changed."""
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                self.tools = await self._list(client)
+            except Exception as error:  # noqa: BLE001 - the tools that were known stay
+                log.warning("the MCP server %s lists no tools: %s", self.name, _said(error))
+            self.changed()
 
     def _set(self, state: State, detail: str) -> None:
         self.state, self.detail = state, detail
@@ -194,7 +238,10 @@ class Servers:
         await asyncio.gather(*(server.settled() for server in self.all))
 
     def tools(self) -> dict[str, McpTool]:
-        """The tools of all ready servers that are switched on, in a steady order."""
+        """The tools that are switched on, by server and name: the order is a steady one.
+
+        Those of a server that died stay: calling one starts it again.
+        """
         found = (tool for server in self.all for tool in _offered(server))
         return {tool.name: tool for tool in found}
 
@@ -203,9 +250,19 @@ class Servers:
         await asyncio.gather(*(server.stop() for server in self.all))
 
 
+@asynccontextmanager
+async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Run something beside, until the end of the block."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
 def _offered(server: Server) -> Iterable[McpTool]:
-    if server.state != "ready":
-        return ()
     return (tool for tool in server.tools if tool.own_name not in server.switched_off)
 
 

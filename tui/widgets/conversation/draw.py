@@ -165,7 +165,8 @@ def _head(item: NoticeItem | AttemptItem) -> str:
         return item.text
     status = f" ({item.status})" if item.status else ""
     parts = [f"attempt {item.attempt} failed: {words(item.error_class)}{status}"]
-    parts.append(f"next after {item.delay_s:.0f} s" if item.delay_s >= 1 else "next at once")
+    soon = item.delay_s < 0.5
+    parts.append("next at once" if soon else f"next after {max(1, round(item.delay_s))} s")
     parts += [item.request_id] if item.request_id else []
     parts += [f"{plural(item.received, 'character')} received"] if item.received else []
     return " · ".join(parts)

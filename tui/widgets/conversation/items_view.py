@@ -63,7 +63,7 @@ class ItemsView(LineView):
                 item.folded = False
         self._items += items
         self._index.update((item, start + step) for step, item in enumerate(items))
-        self._viewport.extend(draw.estimate(item, width) for item in items)
+        self._viewport.extend([draw.estimate(item, width) for item in items])
         if not self._viewport.following:
             self._set_behind(self._behind + len(items))
         self._touch()

@@ -1,13 +1,49 @@
-"""Heights of items as a Fenwick tree: position of an item, and item at a row, in O(log n)."""
+"""Heights of items: position of an item, and item at a row, in O(log n) or, all alike, O(1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import accumulate
 
 
+class Flat:
+    """Items that are one row high, all of them; the same promises as `Heights`."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, index: int) -> int:
+        return 1
+
+    def __setitem__(self, index: int, height: int) -> None:
+        assert height == 1
+
+    def extend(self, heights: Sequence[int]) -> None:
+        """Add many at the end."""
+        self.total += len(heights)
+
+    def delete(self, index: int) -> None:  # noqa: ARG002
+        """Take one out."""
+        self.total -= 1
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.total = 0
+
+    def offset(self, index: int) -> int:
+        """The row on which an item begins."""
+        return index
+
+    def find(self, row: int) -> tuple[int, int]:
+        """(item, row within it) at a row; rows beyond the ends are those of the end items."""
+        return max(0, min(row, self.total - 1)), 0
+
+
 class Heights:
-    """Heights in rows, each at least 0."""
+    """Heights in rows, each at least 0, as a Fenwick tree."""
 
     def __init__(self) -> None:
         self._heights: list[int] = []
@@ -44,7 +80,7 @@ class Heights:
             step -= step & -step
         self._tree.append(height)
 
-    def extend(self, heights: Iterable[int]) -> None:
+    def extend(self, heights: Sequence[int]) -> None:
         """Add many at the end."""
         if self._heights:
             for height in heights:

@@ -6,9 +6,9 @@ sight stays where it is on the screen when heights above it turn out to be diffe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
-from tui.widgets.line_view.heights import Heights
+from tui.widgets.line_view.heights import Flat, Heights
 
 
 class Viewport:
@@ -23,7 +23,7 @@ class Viewport:
         self.height = 0
         self.following = True
         self._measure = measure
-        self._heights = Heights()
+        self._heights: Heights | Flat = Heights()
         self._exact = bytearray()
         self._top = (0, 0)
 
@@ -37,12 +37,17 @@ class Viewport:
         """The greatest `y`."""
         return max(0, self._heights.total - self.height)
 
-    def extend(self, heights: Iterable[int]) -> None:
+    def lay(self, *, flat: bool) -> None:
+        """From now on every item is one row high, or again as high as is said. Takes all out."""
+        self._heights = Flat() if flat else Heights()
+        self._exact.clear()
+
+    def extend(self, heights: Sequence[int]) -> None:
         """Add items at the end, by estimate."""
         self._heights.extend(heights)
         self._exact.extend(bytes(len(self._heights) - len(self._exact)))
 
-    def replace(self, heights: Iterable[int], moved: int = 0) -> None:
+    def replace(self, heights: Sequence[int], moved: int = 0) -> None:
         """Other items stand here now; the one in sight has moved by so many, if it is there."""
         self._heights.clear()
         self._exact.clear()

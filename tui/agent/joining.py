@@ -1,0 +1,161 @@
+"""The tools of MCP servers as one agent has them: they join and leave, and it is said why.
+
+A change of the tools is a change of the cached prefix, so it happens between requests only, and
+only where something really changed: a server that died keeps its tools, and is started again by
+the next call of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
+from tui.agent.preparing import Preparing
+from tui.agent.recorder import Recorder
+from tui.clock import Clock
+from tui.figures import plural
+from tui.tools.base import Tool
+from tui.tools.mcp import Server, Servers
+
+WAIT_S: Final = 10.0
+"""Seconds that the first request waits for servers that are still starting."""
+
+
+@dataclass(slots=True)
+class Joining:
+    """Owned by one agent. `tools` is what its dispatcher can call.
+
+    `reason` says of the last change what it was, for whoever asks why the cache is written anew.
+    """
+
+    servers: Servers | None
+    tools: dict[str, Tool[Any]]
+    preparing: Preparing
+    recorder: Recorder
+    clock: Clock
+    publish: Callable[[Event], None]
+    debug: Callable[[str], None]
+    reason: str = ""
+    _offered: dict[str, dict[str, Tool[Any]]] = field(
+        default_factory=dict[str, dict[str, Tool[Any]]]
+    )
+    _waited: bool = False
+    _complained: dict[str, str] = field(default_factory=dict[str, str])
+
+    def begin(self) -> None:
+        """Begin to start the servers; what an earlier run switched off stays off."""
+        if self.servers is None:
+            return
+        for record in reversed(self.recorder.session.records):
+            if record.type == "mcp":
+                off = record.data.get("off")
+                self._switch_off(off if isinstance(off, dict) else {})
+                break
+        self.servers.start()
+
+    def switch(self, server: Server, tool: str, *, on: bool) -> None:
+        """Offer a tool of a server to the model, or keep it from it, in this session."""
+        (server.switched_off.discard if on else server.switched_off.add)(tool)
+        found = self.servers.all if self.servers else ()
+        off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
+        self.recorder.append("mcp", off=off)
+
+    async def before_request(self) -> None:
+        """Take over what changed. The first time, wait a little for what is still starting."""
+        if self.servers is None:
+            return
+        first = not self._waited
+        if first:
+            self._waited = True
+            await self._wait(self.servers)
+        for server in self.servers.all:
+            self._complain(server)
+        self._take(self.servers, first=first)
+
+    async def close(self) -> None:
+        """Leave the servers."""
+        if self.servers is not None:
+            await self.servers.close()
+
+    def _switch_off(self, off: dict[Any, Any]) -> None:
+        for server in self.servers.all if self.servers else ():
+            names = off.get(server.name)
+            server.switched_off.update(map(str, names) if isinstance(names, list) else ())
+
+    async def _wait(self, servers: Servers) -> None:
+        starting = tuple(one.name for one in servers.all if one.state == "starting")
+        if not starting:
+            return
+        self.publish(ToolsAwaited(starting))
+        settled = asyncio.ensure_future(servers.settled())
+        patience = asyncio.ensure_future(self.clock.sleep(WAIT_S))
+        try:
+            await asyncio.wait({settled, patience}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            patience.cancel()
+
+    def _complain(self, server: Server) -> None:
+        """Say once that a server does not work, and that it is late."""
+        if server.state == "failed":
+            said = f"The MCP server {server.name} failed: {server.detail}. /mcp restarts it."
+        elif server.state == "starting" and not server.tools:
+            said = f"The MCP server {server.name} is still starting. Its tools join when it is up."
+        else:
+            said = ""
+        if said and self._complained.get(server.name) != said:
+            self.publish(Notice(said))
+        self._complained[server.name] = said
+
+    def _take(self, servers: Servers, *, first: bool) -> None:
+        now: dict[str, dict[str, Tool[Any]]] = {server.name: {} for server in servers.all}
+        for tool in servers.tools().values():
+            now[tool.server][tool.name] = tool
+        before, self._offered = self._offered, now
+        told = [
+            change
+            for server in servers.all
+            if (change := _change(server, before.get(server.name, {}), now[server.name]))
+        ]
+        if not told:
+            return
+        gone = {name for tools in before.values() for name in tools}
+        for name in gone:
+            self.tools.pop(name, None)
+        fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
+        self.tools.update(fresh)
+        self.preparing.exchange(gone, fresh.values())
+        self.reason = " and ".join(change.text.rstrip(".") for change in told)
+        self.debug(f"[DEBUG] Tools: {self.reason}")
+        for change in told:
+            if not first:
+                self.publish(change)
+
+
+def _change(
+    server: Server, before: dict[str, Tool[Any]], after: dict[str, Tool[Any]]
+) -> ToolsChanged | None:
+    """What a server's tools became; None where the model is told the very same of them."""
+    joined, left = after.keys() - before.keys(), before.keys() - after.keys()
+    changed = {
+        name
+        for name in before.keys() & after.keys()
+        if before[name] is not after[name] and before[name].schema() != after[name].schema()
+    }
+    if not (joined or left or changed):
+        return None
+    parts = [
+        f"{plural(len(names), 'tool')} {word}"
+        for names, word in ((joined, "joined"), (left, "left"), (changed, "changed"))
+        if names
+    ]
+    why = f" ({server.detail})" if left and server.state == "failed" else ""
+    text = f"MCP server {server.name}: {', '.join(parts)}{why}."
+    return ToolsChanged(server.name, _names(joined), _names(left), text)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))

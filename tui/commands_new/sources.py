@@ -1,0 +1,57 @@
+"""What the prompt may suggest: commands, what they take, the files of the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tui import themes
+from tui.commands.table import COMMANDS
+from tui.desk import Desk
+from tui.widgets.suggesting.files import WorkspaceFiles
+from tui.widgets.suggesting.popup import Choice
+
+
+class PromptSources:
+    """The suggestions of one desk. Nothing here blocks the event loop."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        services = desk.bridge.services
+        self._files = WorkspaceFiles(services.workspace, services.clock)
+
+    def commands(self) -> Sequence[Choice]:
+        """All names, then the aliases."""
+        named = [Choice(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
+        own = [
+            Choice(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
+            for c in self._desk.own.found.values()
+        ]
+        aliases = [
+            Choice(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
+            for c in COMMANDS
+            for alias in c.aliases
+        ]
+        return [*named, *own, *aliases]
+
+    async def arguments(self, command: str) -> Sequence[Choice]:
+        services = self._desk.bridge.services
+        found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
+        match found.name if found else "":
+            case "theme":
+                folder = services.folders.config / "themes"
+                names = await asyncio.to_thread(themes.available, folder)
+                return [Choice(name) for name in names]
+            case "model":
+                return [Choice(row.name, f"{row.window:,} tokens") for row in services.models()]
+            case "resume":
+                rows = await services.list_sessions()
+                return [Choice(row.id, row.title, words=f"{row.id} {row.title}") for row in rows]
+            case "add-dir":
+                paths = await self._files.paths()
+                return [Choice(path) for path in paths if path.endswith("/")]
+            case _:
+                return [Choice(word) for word in found.offers] if found else []
+
+    async def files(self) -> Sequence[str]:
+        return await self._files.paths()

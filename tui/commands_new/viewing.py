@@ -1,0 +1,112 @@
+"""Commands that show something, or change how it is shown."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tui.desk import Desk
+from tui.services import SessionChoice
+from tui.widgets.figures import plural
+
+
+async def help_(desk: Desk, _: str) -> None:
+    from tui.commands.table import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
+    from tui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
+    from tui.widgets.keys import HELP  # noqa: PLC0415
+    from tui.widgets.plain import one_line  # noqa: PLC0415
+
+    def names(command: Command) -> str:
+        return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
+
+    await asyncio.to_thread(desk.own.load)
+    rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
+    own = tuple(
+        (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
+        for c in desk.own.found.values()
+    )
+    keys = [
+        HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown))
+        for title, table in HELP
+    ]
+    sections = [HelpSection("Commands", rows)]
+    if own:
+        sections.append(HelpSection("Your own commands", own))
+    desk.app.push_screen(HelpScreen([*sections, *keys]))
+    if desk.own.problems:
+        desk.bridge.chat.notice.say(one_line(desk.own.problems[0]), "warning")
+
+
+def copy(desk: Desk, _: str) -> None:
+    text, notice = desk.bridge.presenter.last_answer, desk.bridge.chat.notice
+    if text:
+        desk.app.copy_to_clipboard(text)
+        notice.say(f"The last answer is copied: {plural(len(text), 'character')}.", "success")
+    else:
+        notice.say("There is no answer to copy yet.")
+
+
+def output(desk: Desk, width: str) -> None:
+    if not width:
+        desk.bridge.chat.panes.toggle()
+    elif (share := width.removesuffix("%").strip()).isdecimal():
+        desk.bridge.chat.panes.resize(int(share[:4]) / 100)
+    else:
+        desk.bridge.chat.notice.say("The width is a percentage.", "warning", hint="/output 40")
+
+
+async def find(desk: Desk, text: str) -> None:
+    await desk.bridge.chat.action_find(text)
+
+
+async def tasks(desk: Desk, _: str) -> None:
+    from tui.batch.standing import StandingRun  # noqa: PLC0415
+    from tui.batch.state import TaskState  # noqa: PLC0415
+    from tui.screens.tasks import TasksScreen  # noqa: PLC0415
+    from tui.session import catalog  # noqa: PLC0415
+
+    services = desk.bridge.services
+    run = StandingRun(services.workspace, services.clock)
+    await run.refresh()
+
+    async def leave() -> None:
+        await desk.app.pop_screen()
+
+    async def open_task(task: TaskState) -> None:
+        id_ = task.session_id or ""
+        path = await asyncio.to_thread(catalog.resolve, id_, services.folders)
+        await leave()
+        desk.open_session(SessionChoice(path))
+
+    screen = TasksScreen(run, services.clock, on_open=open_task, on_leave=leave)
+    await desk.app.push_screen(screen)
+    await screen.furnish()
+
+
+def todos(desk: Desk, _: str) -> None:
+    from tui.widgets.conversation.items import NoticeItem  # noqa: PLC0415
+
+    marks = {"completed": "✓", "in_progress": "▸"}
+    listed = desk.bridge.chat.todos.todos
+    if not listed:
+        desk.bridge.chat.notice.say("The agent keeps no list now.")
+        return
+    lines = [f"{marks.get(str(t.get('status')), '·')} {t.get('text', '')}" for t in listed]
+    done = sum(t.get("status") == "completed" for t in listed)
+    title = f"To do: {done} of {len(listed)} done"
+    desk.bridge.chat.add(NoticeItem(title, detail="\n".join(lines), folded=False))
+
+
+def status(desk: Desk, _: str) -> None:
+    from tui import reports  # noqa: PLC0415
+
+    reports.status(desk)
+
+
+def usage(desk: Desk, _: str) -> None:
+    from tui import reports  # noqa: PLC0415
+
+    reports.usage(desk)
+
+
+async def quit_(desk: Desk, _: str) -> None:
+    await desk.app.action_quit()
