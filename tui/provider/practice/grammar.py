@@ -156,7 +156,8 @@ def _rule(pattern: str) -> Callable[[_Make], _Make]:
     r"""(?:fix|repair|debug|solve|investigate)\s+(?:(?:the|my|our|a)\s+)?
     (?:(?:failing|broken|red)\s+)?(?:unit\s+)?tests?(?:\s+failures?)?
     |why\s+(?:do|does|are|is)\s+(?:(?:the|my)\s+)?tests?\s+(?:fail(?:ing)?|red|broken)
-    |make\s+the\s+tests\s+pass"""
+    |make\s+the\s+tests\s+pass
+    |run\s+(?:all\s+)?(?:(?:the|my|our)\s+)?tests?,?\s+and\s+fix\b.*"""
 )
 def _fix_tests(_found: re.Match[str], _strict: bool) -> Step | None:
     return FixTests()
@@ -275,7 +276,8 @@ def _list(found: re.Match[str], strict: bool) -> Step | None:
     (?:me\s+)?(?:the\s+)?(?:contents?\s+of\s+)?(?:the\s+)?(?:files?\s+)?
     (?P<paths>{PATH}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+){PATH})*)(?:\s+file)?
     (?:,?\s+(?:from\s+|at\s+|starting\s+at\s+)?lines?\s+(?P<first>\d{{1,9}})
-    (?:\s*(?:-|–|to|through)\s*(?P<last>\d{{1,9}}))?)?"""
+    (?:\s*(?:-|–|to|through)\s*(?P<last>\d{{1,9}}))?)?
+    (?:,?\s+and\s+(?:say|tell\s+me|explain|describe|summari[sz]e|report)\b.*)?"""
 )
 def _read(found: re.Match[str], strict: bool) -> Step | None:
     parts = re.findall(PATH, re.sub(r"\s+and\s+|,", " ", found["paths"]))
@@ -337,6 +339,12 @@ def _bare_command(found: re.Match[str], _strict: bool) -> Step | None:
     name, *rest = command.split()
     prose = name == "make" and (len(rest) > 1 or "me" in rest)
     return None if prose or name != name.lower() or "\n" in command else Run(command)
+
+
+@_rule(r"what(?:'s|\s+is)\s+(?:this|the)\s+(?:project|repo(?:sitory)?)(?:\s+about|\s+for)?")
+@_rule(r"(?:explain|describe|summari[sz]e)\s+(?:this|the)\s+(?:project|repo(?:sitory)?)")
+def _about(_found: re.Match[str], _strict: bool) -> Step | None:
+    return Read(("README.md",))
 
 
 @_rule(PATH)
