@@ -28,10 +28,11 @@ print("TYPED" + json.dumps([typed.sent, typed.draft]), flush=True)
 FAILING = "from tui import early; early.open_prompt([]); raise RuntimeError('on purpose')"
 LOOK = {
     "theme": "daylight",
+    "dark": "yes",
+    **dict.fromkeys(look.COLOURS, "#62d2c6"),
     "background": "#0b1019",
     "panel": "#182132",
     "foreground": "#dde5f0",
-    "primary": "#62d2c6",
     "muted": "#8e9bb4",
     "rule": "#2c3950",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 
-from tui import themes
+from tui import look, themes
 from tui.errors import ConfigError
 
 SHIPPED = ("clear", "contrast", "daylight", "linen", "midnight", "sixteen")
@@ -167,3 +167,11 @@ def test_an_unknown_theme_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such theme") as caught:
         themes.load("mauve", tmp_path)
     assert "midnight" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_look_makes_the_same_theme_again(name: str, tmp_path: Path) -> None:
+    theme = themes.load(name, tmp_path).theme
+    kept = themes.look_of(theme)
+    assert kept.keys() == {"theme", "dark", *look.COLOURS}
+    assert themes.remembered(kept) == theme

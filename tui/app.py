@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUIT_WITHIN_S = 2.0
+REWIND_WITHIN_S = 2.0
 _AFTER_THE_FIRST_FRAME = (
     "aiofiles",
-    "tui.commands",
+    "tui.commands.sources",
     "tui.opening",
     "tui.widgets.conversation.view",
     "tui.widgets.output_view",
@@ -93,16 +94,23 @@ class HoldfastApp(ThemedApp):
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
         self._asked_to_quit = float("-inf")
+        self._asked_to_rewind = float("-inf")
         self.chat = ChatScreen(
             self._clock, version=version, layout_file=folders().data / "screen.json"
         )
-        self.guess_theme(theme)
+        early = first.first if first else None
+        self.guess_theme(theme, early.look if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
         from tui.commands import COMMANDS  # noqa: PLC0415 - as all of tui.commands: see `ready`
+
+        if self.ready:
+            for own in self.desk.own.found.values():
+                run = partial(self.action_command, own.name)
+                yield SystemCommand(f"/{own.name}", own.description, run)
 
         for command in COMMANDS:
             run = partial(self.action_command, command.name)
@@ -143,6 +151,8 @@ class HoldfastApp(ThemedApp):
             return
         await self._furnish(opening)
         await self._way.first(opening)
+        if opening.verbose:
+            await self.action_debug_view()
 
     @work(group="session")
     async def open_session(self, choice: SessionChoice) -> None:
@@ -165,9 +175,24 @@ class HoldfastApp(ThemedApp):
 
         await mark(self.bridge, event.what, shown=True)
 
-    async def action_toggle_verbose(self) -> None:
-        on = self.chat.header.state.verbose
-        await self._do(f"/verbose {'off' if on else 'on'}")
+    @work(group="editor", exclusive=True)
+    async def action_edit_prompt(self) -> None:
+        """Ctrl+G: what is typed, in the person's own editor."""
+        if self.ready:
+            from tui.commands.editing import edit_prompt  # noqa: PLC0415 - on demand
+
+            await edit_prompt(self.desk)
+
+    async def action_debug_view(self) -> None:
+        """F12: every event, on top of whatever is shown; again takes it away."""
+        if not self.ready:
+            return
+        from tui.screens.verbose import VerboseScreen  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, VerboseScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, VerboseScreen) for screen in self.screen_stack):
+            await self.push_screen(VerboseScreen(self.bridge.log))
 
     def action_next_mode(self) -> None:
         agent, order = self.bridge.agent if self.ready else None, tuple(MODES)
@@ -189,6 +214,11 @@ class HoldfastApp(ThemedApp):
         self.chat.notice.say("Press Ctrl+C again to quit.")
 
     async def action_quit(self) -> None:
+        """Save what is worth keeping, close the session, then leave."""
+        if not (self.ready and self.desk.leaving.save_first(self._go)):
+            await self._go()
+
+    async def _go(self) -> None:
         """Close the session, then leave."""
         try:
             if self.ready:
@@ -218,9 +248,20 @@ class HoldfastApp(ThemedApp):
         await self.action_quit()
 
     @on(ChatScreen.StopAsked)
-    def _stop_asked(self) -> None:
-        if self.ready:
-            self.bridge.cancel()
+    async def _stop_asked(self) -> None:
+        """Esc: stop; where nothing runs, a second one rewinds."""
+        if not self.ready or self.bridge.cancel():
+            self._asked_to_rewind = float("-inf")
+            return
+        now, agent = self._clock.monotonic(), self.bridge.agent
+        if agent is None or not agent.session.records:
+            return
+        if now - self._asked_to_rewind <= REWIND_WITHIN_S:
+            self._asked_to_rewind = float("-inf")
+            await self._do("/rewind")
+            return
+        self._asked_to_rewind = now
+        self.chat.notice.say("Esc again goes back to an earlier prompt.")
 
     def on_turn_ended(self, event: TurnEnded) -> None:
         from tui import recovery  # noqa: PLC0415 - not for the first frame
@@ -248,6 +289,7 @@ class HoldfastApp(ThemedApp):
     async def _furnish(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
         from tui.bridge import Bridge  # noqa: PLC0415
+        from tui.commands.sources import PromptSources, own_commands  # noqa: PLC0415
         from tui.desk import Desk  # noqa: PLC0415
         from tui.opening import Way  # noqa: PLC0415
         from tui.resuming import RECHECK_S, Resuming  # noqa: PLC0415
@@ -257,7 +299,10 @@ class HoldfastApp(ThemedApp):
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         await self.chat.furnish()
         self.bridge = Bridge(self, self.chat, services)
-        self.desk = Desk(self, self.bridge, self.open_session, self.use_theme)
+        own = own_commands(services)
+        self.desk = Desk(self, self.bridge, self.open_session, self.use_theme, own)
+        await asyncio.to_thread(own.load)
+        await self.chat.suggest(PromptSources(self.desk))
         self.resuming = Resuming(self, self.bridge, self.open_session)
         self._way = Way(self, self.bridge, self.resuming)
         self.set_interval(RECHECK_S, self.action_recheck)
@@ -290,4 +335,4 @@ class HoldfastApp(ThemedApp):
         self.chat.queued.texts = tuple(self._waiting)
 
     def _leave(self) -> None:
-        self.run_worker(self.action_quit(), group="leave")
+        self.run_worker(self._go, group="leave")  # called by the worker, if it still runs

@@ -12,11 +12,12 @@ from typing import Any
 
 from textual.app import App
 from textual.message import Message
-from textual.worker import Worker
+from textual.worker import Worker, WorkerError
 
 from tui import shell
-from tui.agent import events
+from tui.agent import directives, events
 from tui.agent.events import Event
+from tui.attention import Attention, attention
 from tui.drafting import Drafting
 from tui.errors import HoldfastError
 from tui.past import end_of, past_of, warm
@@ -25,6 +26,7 @@ from tui.screens.asking import ModalApprover
 from tui.screens.chat import ChatScreen
 from tui.services import Agent, AppServices, Session, SessionChoice
 from tui.smooth import smooth
+from tui.widgets.event_log import EventLog
 from tui.workspace import branch_of
 
 log = logging.getLogger(__name__)
@@ -49,19 +51,28 @@ class Bridge:
     chat: ChatScreen
     services: AppServices
     agent: Agent | None = None
+    log: EventLog = field(init=False)
     presenter: Presenter = field(init=False)
+    attention: Attention = field(init=False)
     drafting: Drafting = field(init=False)
     opening: bool = False
     _worker: Worker[None] | None = None
     _stopping: bool = False
     _waiting: list[str] = field(default_factory=list[str])
     """Sent as turns of their own, as soon as one can begin."""
+    _attached: dict[str, str] = field(default_factory=dict[str, str])
+    """By a text that waits: what goes along with it."""
+    _heard: list[str] = field(default_factory=list[str])
+    """What the person's own commands printed, for the model to see with the next prompt."""
     _commands: list[str] = field(default_factory=list[str])
     """The person's own, run when a session stands: opening it clears the screen."""
     _alone: bool = False  # no session could be opened
 
     def __post_init__(self) -> None:
-        self.presenter = Presenter(self.chat)
+        self.log = EventLog(self.services.clock)
+        self.attention = attention(self.app, self.services.clock, wanted=self.services.notify)
+        self.chat.calm = self.services.calm
+        self.presenter = Presenter(self.chat, self.log)
         self.drafting = Drafting(self.app, self._unsent)
 
     @property
@@ -97,23 +108,25 @@ class Bridge:
             return False
         await self.close(typed=False)
         self.agent = agent
-        self.presenter = Presenter(self.chat)
+        self.presenter = Presenter(self.chat, self.log)
         self.presenter.resume(past)
         await asyncio.sleep(0)  # a key may be waiting
         self.chat.show_mode(agent.mode)
         self._retitle()
-        first = await agent.start()
+        with smooth():
+            first = await agent.start()
         for event in first:
             self.presenter.show(event)
         self._bring_back(agent.session)
         if any(isinstance(event, events.Parked) for event in first):
             self.go_on()  # it waits for the time that the server named
         self._send_waiting()
-        await asyncio.to_thread(warm)
+        with smooth():
+            await asyncio.to_thread(warm)
         return True
 
-    def submit(self, text: str) -> None:
-        """Send a prompt, or queue it.
+    def submit(self, text: str, attached: str = "") -> None:
+        """Send a prompt, or queue it. `attached` goes behind it and switches nothing (K33).
 
         It joins the turn that runs. While there is none to join (no session stands yet, the
         person has stopped the turn, a shell command runs) it waits for a turn of its own.
@@ -126,12 +139,14 @@ class Bridge:
         self.chat.follow()
         free = self.agent is not None and not self.opening
         if self.agent and free and not self.busy:
-            self._run("turn", self._turn(self.agent, self.agent.send(text), text))
-        elif self.agent and free and self._in_turn and not self._stopping:
+            self._run("turn", self._turn(self.agent, self._sent(self.agent, text, attached), text))
+        elif self.agent and free and self._in_turn and not self._stopping and not attached:
             self.agent.steer(text)
             self._show_queue()
         else:
             self._waiting.append(text)
+            if attached:
+                self._attached[text] = attached
             self._show_queue()
 
     def go_on(self, again: Collection[str] = ()) -> bool:
@@ -158,7 +173,8 @@ class Bridge:
         self._show_queue()
 
     def run_shell(self, command: str) -> None:
-        """Run the person's own command. Its output is shown; the model does not see it.
+        """Run the person's own command. The model sees its output with the next prompt, unless
+        another ! stands before it.
 
         It waits for the session that is about to be opened.
         """
@@ -174,12 +190,18 @@ class Bridge:
         """Stop what runs. False when nothing did."""
         if self._worker is None:
             return False
-        if self.agent and self._in_turn:
+        if self.agent and self._worker.name in {"turn", "beside"}:
             self._stopping = True
             self.agent.cancel()
         else:
             self._worker.cancel()
         return True
+
+    async def at_rest(self) -> None:
+        """Wait until what runs now is over, however it ends."""
+        if self._worker is not None:
+            with suppress(WorkerError):
+                await self._worker.wait()
 
     async def use_model(self, name: str) -> None:
         """Ask another model from the next request on."""
@@ -207,7 +229,7 @@ class Bridge:
             self._run("shell", self._shell(self._commands.pop(0)))
         waiting, self._waiting = self._waiting, []
         for text in waiting:
-            self.submit(text)
+            self.submit(text, self._attached.pop(text, ""))
         self._show_queue()
 
     def _show_queue(self) -> None:
@@ -248,6 +270,7 @@ class Bridge:
         self.chat.retry.other = self._other_model()
         self.chat.work("starting")
         recorded, outcome, seen = not text, "failed", 0
+        self.attention.begin()
         try:
             async for event in told:
                 seen += 1
@@ -257,6 +280,7 @@ class Bridge:
                 outcome = event.outcome if isinstance(event, events.TurnFinished) else outcome
                 failed = event if isinstance(event, events.ErrorRaised) else failed
                 presenter.show(event)
+                self.attention.see(event)
                 self.drafting.touch()
         except Exception as error:
             log.exception("the turn failed")
@@ -279,6 +303,37 @@ class Bridge:
         self.app.post_message(TurnEnded(outcome, failed))
         self._send_waiting()
 
+    def beside(self, phase: str, told: AsyncIterator[Event]) -> bool:
+        """Show what happens beside the turns, such as a compaction; Esc stops it.
+
+        False where that cannot be now.
+        """
+        if self.agent is None or self.busy or self.opening:
+            return False
+        self._run("beside", self._beside(phase, told))
+        return True
+
+    async def _beside(self, phase: str, told: AsyncIterator[Event]) -> None:
+        presenter = self.presenter
+        self.chat.work(phase)
+        try:
+            async for event in told:
+                presenter.show(event)
+        except Exception as error:
+            log.exception("%s failed", phase)
+            self._explain(error)
+        finally:
+            self._worker, self._stopping = None, False
+            self.chat.idle()
+        self._send_waiting()
+
+    def _sent(self, agent: Agent, text: str, attached: str) -> AsyncIterator[Event]:
+        """A turn of a prompt. What was heard goes along, unless it only switches something."""
+        if directives.parse(text).text or attached:
+            attached = "\n\n".join(filter(None, (attached, *self._heard)))
+            self._heard.clear()
+        return agent.send(text, attached=attached) if attached else agent.send(text)
+
     def _other_model(self) -> str:
         """The model that is asked where the one in use cannot answer, "" for none."""
         ranked = sorted((row.fallback, row.name) for row in self.services.models() if row.fallback)
@@ -291,9 +346,14 @@ class Bridge:
         self.presenter.show(events.ErrorRaised("unknown", message, True, hint))
 
     async def _shell(self, command: str) -> None:
-        services = self.services
+        services, told = self.services, not command.startswith("!")
+        command = command.removeprefix("!").strip()
         try:
-            await shell.run(command, services.workspace, services.clock, self.presenter.show)
+            heard = await shell.run(
+                command, services.workspace, services.clock, self.presenter.show, told=told
+            )
+            if told:
+                self._heard.append(shell.attachment(command, heard))
         finally:
             self._worker = None
             self.chat.idle()

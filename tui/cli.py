@@ -113,6 +113,10 @@ def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
     first = early.open_prompt(words)
     try:
+        if not words:  # plain `holdfast`: the parser would only delay the first real frame
+            from tui.startup import open_screen  # noqa: PLC0415
+
+            return open_screen(None, first)
         from tui.arguments import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)

@@ -10,6 +10,7 @@ from textual.app import App
 
 from tui.bridge import Bridge
 from tui.errors import ConfigError
+from tui.leaving import Leaving
 from tui.services import SessionChoice
 from tui.user_commands import OwnCommands
 
@@ -24,3 +25,7 @@ class Desk:
     open_session: Callable[[SessionChoice], Any]
     use_theme: Callable[[str], tuple[ConfigError, ...]]
     own: OwnCommands = field(default_factory=OwnCommands)
+    leaving: Leaving = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaving", Leaving(self.app, self.bridge))

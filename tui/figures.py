@@ -36,6 +36,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def moment(then: datetime, now: datetime) -> str:
+    """When, in the person's time zone: 14:15, with the day where it is another."""
+    there, here = then.astimezone(), now.astimezone()
+    return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
+
+
 def age(then: datetime, now: datetime) -> str:
     """How long ago, for a list: now, 5 min, 3 h, 2 d, then the date."""
     seconds = (now - then).total_seconds()

@@ -47,6 +47,7 @@ class Wiring:
             choice=self._choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
+            verbose=options.verbose,
         )
 
     def _choice(self) -> SessionChoice | None:
@@ -209,7 +210,7 @@ class Wiring:
         """For the first frame of the next run."""
         with suppress(ConfigError):  # which the app says
             theme = themes.load(name, self.launch.folders.config / "themes").theme
-            look.remember({"theme": name} | themes.first_colours(theme))
+            look.remember(themes.look_of(theme))
 
     def _remember_always(self, rule: Rule) -> None:
         settings_edit.remember_always(self.launch.folders, str(rule))

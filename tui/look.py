@@ -1,4 +1,4 @@
-"""The look of the last run: its theme's name and a few colours, for the next first frame.
+"""The look of the last run: its theme's name and colours, for the first frames of the next.
 
 A small file in the cache folder. Wrong, missing or damaged, it costs nothing. It is read before
 the first frame, which pathlib would bring 7 ms later.
@@ -15,7 +15,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COLOURS = ("background", "panel", "foreground", "primary", "muted", "rule")
+COLOURS = (
+    "background",
+    "surface",
+    "panel",
+    "foreground",
+    "muted",
+    "rule",
+    "primary",
+    "secondary",
+    "accent",
+    "success",
+    "warning",
+    "error",
+)
+"""The roles of a theme, as `tui.themes` has them."""
 
 
 def file() -> str:
@@ -31,7 +45,7 @@ def file() -> str:
 
 
 def remembered() -> dict[str, str]:
-    """`theme` and COLOURS of the last run, {} when there is nothing sound."""
+    """`theme`, `dark` (yes or no) and COLOURS of the last run, {} when there is nothing sound."""
     try:
         with open(file(), encoding="utf-8") as kept:
             found = dict(line.split(" ", 1) for line in kept.read(2000).splitlines())
@@ -39,7 +53,7 @@ def remembered() -> dict[str, str]:
             rgb(found[name])
     except (OSError, ValueError, KeyError):
         return {}
-    return found if "theme" in found else {}
+    return found if "theme" in found and found.get("dark") in {"yes", "no"} else {}
 
 
 def remember(look: Mapping[str, str]) -> None:

@@ -65,6 +65,7 @@ class Way:
                     wanted = await self._tried(choice)
                     if wanted == choice:
                         await self._resuming.opened(choice)
+                        await self._ask_elevated()
                         return
                 choice = wanted or SessionChoice()
                 if wanted is None and self._bridge.agent:
@@ -116,6 +117,22 @@ class Way:
             await self._bridge.services.decide_trust(trusted)
         except HoldfastError as error:
             self._say(error.message, "warning", hint=error.hint)
+
+    async def _ask_elevated(self) -> None:
+        """A session that was elevated is so again only where the person says so (K47)."""
+        if self._bridge.agent is None or not self._bridge.agent.was_elevated:
+            return
+        from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415 - on demand
+
+        question = Question(
+            "Elevate again?",
+            "This session was elevated when it was left: nothing was asked, and the file tools"
+            " could leave the folder. It is not elevated now.",
+            yes="Elevate it",
+            no="Ask me as usual",
+        )
+        if await self._app.push_screen_wait(Confirmation(question)):
+            self._bridge.submit("/elevated on")
 
     async def _welcome(self, why: CredentialsError) -> bool:
         """Ask how to reach a model. False when the person wants none."""

@@ -21,7 +21,15 @@ from tui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.widgets.transcript import debug_item, fill, repair_items, title_of
+from tui.widgets.event_log import EventLog
+from tui.widgets.transcript import (
+    attached_item,
+    debug_item,
+    files_item,
+    fill,
+    repair_items,
+    title_of,
+)
 
 KEPT_CHARS = 1_000_000
 """Of what a running tool prints, the last characters that are kept to be shown again."""
@@ -29,10 +37,11 @@ KEPT_CHARS = 1_000_000
 
 class Presenter:
     """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
-    `shown` the call whose output stands in the pane."""
+    `shown` the call whose output stands in the pane, `log` all events for the debug view."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
         self._chat = chat
+        self.log = log or EventLog(chat.clock)
         self.usage = Usage()
         self.last_answer = ""
         self._provisional: list[Item] = []
@@ -68,14 +77,17 @@ class Presenter:
     def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""
         chat = self._chat
+        self.log.add(event)
         match event:
             case events.SessionStarted(path=path, model=model):
                 self._header(model=model, think=False, verbose=False, elevated=False)
                 self._status(keeping=path is not None)
-            case events.UserMessage(text):
+            case events.UserMessage(text, attached):
                 self._end_stream()
                 self._prompted = True
-                chat.add(UserItem(text))
+                chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
+                if attached:
+                    chat.add(attached_item(attached))
             case events.DirectivesChanged(think, verbose, elevated):
                 self._header(think=think, verbose=verbose, elevated=elevated)
             case events.RequestSent(model=model):
@@ -105,9 +117,8 @@ class Presenter:
             case events.PermissionAnswered(id_, name, answer, by):
                 chat.work(f"running {name}")
                 refused = answer in {"no", "deny"}
-                mark = "ELEVATED" if by == "elevated" else ""
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
-                self._set_tool(id_, state=state, summary=mark, started=now)
+                self._set_tool(id_, state=state, elevated=by == "elevated", started=now)
             case events.ToolOutputChunk(id_, text):
                 self._hear(id_, text)
             case events.ToolFinished():
@@ -123,7 +134,7 @@ class Presenter:
                 request_view.show(chat, event, voided)
                 if isinstance(event, events.ModelSwitched):
                     self.name_model(event.new)
-            case events.CompactionStarted() | events.CompactionFinished():
+            case events.Compacting() | events.CompactionStarted() | events.CompactionFinished():
                 request_view.compact(chat, event)
             case events.Alive():
                 chat.hear()
@@ -145,6 +156,8 @@ class Presenter:
                 chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
             case events.Notice(text) | events.ToolsChanged(text=text):
                 chat.add(NoticeItem(text))
+            case events.ContextFiles(files):
+                chat.add(files_item(files))
             case events.Debug(text):
                 chat.add(debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):

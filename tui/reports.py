@@ -25,17 +25,27 @@ def status(desk: Desk) -> None:
 
 
 def usage(desk: Desk) -> None:
-    usage, state = desk.bridge.presenter.usage, desk.bridge.chat.status.state
-    lines = [
-        f"read     {tokens(usage.prompt_tokens)} tokens",
-        f"  fresh  {tokens(usage.input_tokens)}",
-        f"  cached {tokens(usage.cache_read_input_tokens)}",
-        f"  stored {tokens(usage.cache_creation_input_tokens)}",
-        f"written  {tokens(usage.output_tokens)} tokens",
-        f"cost     {money(state.cost_usd)}"
-        + ("" if state.cost_usd is not None else "  no price is configured for this model"),
+    """What the session has cost by price class, and beside it what the last prompt has."""
+    agent = desk.bridge.agent
+    if agent is None:
+        desk.bridge.chat.notice.say("No session is open yet.")
+        return
+    found = agent.spending()
+    both = (found.prompt, found.session)
+    uses = [spent.usage for spent in both]
+    rows = [
+        ("", ["last prompt", "session"]),
+        ("requests", [str(spent.requests) for spent in both]),
+        ("input", [tokens(use.input_tokens) for use in uses]),
+        ("cache write", [tokens(use.cache_creation_input_tokens) for use in uses]),
+        ("cache read", [tokens(use.cache_read_input_tokens) for use in uses]),
+        ("output", [tokens(use.output_tokens) for use in uses]),
+        ("cost", [money(spent.usd if spent.requests else None) for spent in both]),
     ]
-    _report(desk, "Usage since the program started", lines)
+    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
+    if found.session.usd is None:
+        lines.append("A model without a configured price answered, so the cost is not known.")
+    _report(desk, "Usage in tokens", lines)
 
 
 def _report(desk: Desk, title: str, lines: list[str]) -> None:

@@ -9,8 +9,8 @@ from tui.agent import events
 from tui.figures import plural, tokens
 from tui.screens.chat import ChatScreen
 from tui.widgets.conversation.items import AttemptItem, NoticeItem
-from tui.widgets.error_words import words
 from tui.widgets.plain import one_line
+from tui.widgets.transcript import parked_item, recovery_item
 
 RequestEvent: TypeAlias = (
     events.RetryScheduled
@@ -47,15 +47,15 @@ def show(chat: ChatScreen, event: RequestEvent, voided: str) -> None:
             moment = datetime.fromisoformat(until)
             chat.work("parked")
             chat.retry.park(moment, error_class)
-            at = chat.retry.moment(moment)
-            text = f"{words(error_class)} until {at}: parked, goes on by itself"
-            chat.add(NoticeItem(text, "warning", _joined(one_line(reason), voided)))
+            told = parked_item(error_class, moment, chat.clock.now(), one_line(reason), voided)
+            last = chat.conversation.newest
+            if not (isinstance(last, NoticeItem) and last.text == told.text):  # told by the record
+                chat.add(told)
         case events.ModelSwitched():
             chat.add(_switched(chat, event, voided))
         case events.RecoveryStep(step, text, before, after):
             chat.retry.recover(_FULL, f"{_STEPS[step]}, sent again …")
-            size = f"{tokens(before)} → {tokens(after)} tokens"
-            chat.add(NoticeItem(f"{_FULL}: {text} · {size}", "warning", voided))
+            chat.add(recovery_item(text, before, after, voided))
         case events.LoopStopped(name, input_, times):
             text = f"{name} was called {times} times in a row with the same result: stopped."
             hint = "Say what it should do instead."
@@ -63,14 +63,20 @@ def show(chat: ChatScreen, event: RequestEvent, voided: str) -> None:
             chat.add(NoticeItem(f"{text} {hint}", "warning", given))
 
 
-def compact(chat: ChatScreen, event: events.CompactionStarted | events.CompactionFinished) -> None:
+def compact(
+    chat: ChatScreen,
+    event: events.Compacting | events.CompactionStarted | events.CompactionFinished,
+) -> None:
     """Show that a summary is being made, and that it is no longer."""
     match event:
-        case events.CompactionStarted(reason, size, messages):
-            why = _FULL if reason == "overflow" else "context"
+        case events.Compacting(number, of, size):
             chat.work("compacting")
-            what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
-            chat.retry.recover(why, f"compacting {what} …")
+            chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
+        case events.CompactionStarted(reason, size, messages):
+            chat.work("compacting")
+            if reason != "overflow":  # which was announced
+                what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
+                chat.retry.recover("context", f"compacting {what} …")
         case events.CompactionFinished():
             chat.retry.done()
 

@@ -17,6 +17,7 @@ from textual.app import App
 from tui.agent import events
 from tui.agent.leftovers import Leftovers, Orphan, left_open, new_findings
 from tui.bridge import Bridge
+from tui.clock import Clock
 from tui.context.interrupted import Interrupted
 from tui.errors import SessionInUseError
 from tui.screens.choices import Picked
@@ -26,6 +27,7 @@ from tui.services import Agent, SessionChoice
 from tui.session import copies
 from tui.session.reader import read
 from tui.session.records import new_session_id
+from tui.smooth import smooth
 from tui.tools.process import end_group
 from tui.widgets.figures import plural
 from tui.widgets.resume_card import Left, ResumeCard
@@ -71,6 +73,17 @@ async def forked(bridge: Bridge) -> SessionChoice:
     return SessionChoice(await asyncio.to_thread(make, session.header, list(session.records)))
 
 
+def written_copy(path: Path, copy: Path, id_: str, clock: Clock) -> None:
+    """Write a repaired copy of a session, with an id, beside its original bytes. Blocks."""
+    from tui.context.history import history  # noqa: PLC0415 - on demand
+    from tui.context.repair import repair  # noqa: PLC0415 - on demand
+
+    loaded = read(path)
+    messages, _ = repair(history(loaded.branch).messages, tail="open")
+    header = copies.header_of(loaded, clock=clock)
+    copies.write_repaired(loaded, replace(header, id=id_), messages, copy)
+
+
 @dataclass(slots=True)
 class Resuming:
     """The questions on the way to a session. One for the whole run of the screen."""
@@ -106,7 +119,9 @@ class Resuming:
         session, path = agent.session, choice.path
         if path is None:
             return choice
-        found = (*session.findings, *agent.view().findings)
+        with smooth():
+            seen = await asyncio.to_thread(agent.view)  # of a long session it takes a while
+        found = (*session.findings, *seen.findings)
         found = beyond_interruption(new_findings(session.records, found))
         if not found or choice.read_only:
             return choice
@@ -120,19 +135,10 @@ class Resuming:
             case "read_only":
                 return replace(choice, read_only=True)
             case "copy":
-                await asyncio.to_thread(self._write_copy, path, copy, id_)
+                await asyncio.to_thread(written_copy, path, copy, id_, clock)
                 return SessionChoice(copy)
             case _:
                 return None
-
-    def _write_copy(self, path: Path, copy: Path, id_: str) -> None:
-        from tui.context.history import history  # noqa: PLC0415 - on demand
-        from tui.context.repair import repair  # noqa: PLC0415 - on demand
-
-        loaded = read(path)
-        messages, _ = repair(history(loaded.branch).messages, tail="open")
-        header = copies.header_of(loaded, clock=self.bridge.services.clock)
-        copies.write_repaired(loaded, replace(header, id=id_), messages, copy)
 
     async def in_use(self, choice: SessionChoice, error: SessionInUseError) -> SessionChoice | None:
         """Another program has the session: take it over, only read it, or go on with a copy."""

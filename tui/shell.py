@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tui.agent import events
 from tui.agent.events import Event
 from tui.clock import Clock
+from tui.context.untrusted import wrap
 from tui.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -29,22 +30,26 @@ PAUSE_S = 0.005
 _numbers = itertools.count(1)
 
 
-async def run(command: str, cwd: Path, clock: Clock, show: Callable[[Event], None]) -> None:
+async def run(
+    command: str, cwd: Path, clock: Clock, show: Callable[[Event], None], *, told: bool = False
+) -> str:
     """Run a command in a folder and show what it prints. Cancelling stops it; nothing raises.
 
-    A command that prints faster than can be shown waits.
+    Returns the end of its output and how it ended. `told` is whether the model will see that. A
+    command that prints faster than can be shown waits.
     """
     from tui.tools.process import Process, outcome  # noqa: PLC0415 - not for the first frame
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    end = ""
+    end, length = "", 0
 
     def hear(data: bytes, *, final: bool = False) -> None:
-        nonlocal end
+        nonlocal end, length
         if text := decoder.decode(data, final=final):
             show(events.ToolOutputChunk(id_, text))
             end = (end + text[-KEPT_CHARS:])[-KEPT_CHARS:]
+            length += len(text)
 
     show(events.ToolStarted(id_, "shell", {"command": command}, command))
     code, words, slices = 1, "stopped", Slices()
@@ -65,14 +70,24 @@ async def run(command: str, cwd: Path, clock: Clock, show: Callable[[Event], Non
     finally:
         hear(slices.rest(), final=True)
         seconds = clock.monotonic() - started
-        summary = f"{words} · not shown to the model"
+        seen = "goes along with your next prompt" if told else "not shown to the model"
+        summary = f"{words} · {seen}"
         show(events.ToolFinished(id_, "shell", code != 0, seconds, None, summary, end))
+    left = length - len(end)
+    cut = f"… {left:,} characters before this are left out …\n" if left > 0 else ""
+    return f"{cut}{end.rstrip()}\n({words})"
+
+
+def attachment(command: str, heard: str) -> str:
+    """What the model is told of a command that the person ran: marked as data (R25)."""
+    return f"I ran `{command}` myself. Its output:\n{wrap(heard, f'shell: {command}')}"
 
 
 async def _end(process: Process, slices: Slices) -> None:
     await process.wait(None)
     await process.drain()
-    slices.end()
+    slices.end()  # or the thread might wait for room, and closing for the thread
+    process.close()
 
 
 class Slices:

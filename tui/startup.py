@@ -19,10 +19,11 @@ _TERMINAL_GONE = 129
 """The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
 
 
-def open_screen(options: Options, first: EarlyPrompt | None) -> int:
+def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
 
-    What was typed at the `first` frame is taken over when the real one stands.
+    `options` are None for plain `holdfast`, which asks for nothing. What was typed at the `first`
+    frame is taken over when the real one stands.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -41,13 +42,16 @@ def open_screen(options: Options, first: EarlyPrompt | None) -> int:
         def load() -> Opening:
             nonlocal wiring
             from tui import launch  # noqa: PLC0415
+            from tui.arguments import Options  # noqa: PLC0415
             from tui.fullscreen import Wiring  # noqa: PLC0415
 
-            wiring = Wiring(options, stack.enter_context(launch.scratch_of(options)))
+            asked = options or Options()
+            wiring = Wiring(asked, stack.enter_context(launch.scratch_of(asked)))
             return wiring.opening()
 
         look = first.look if first else {}
-        theme = options.theme or look.get("theme", DEFAULT_DARK)
+        named = options.theme if options else None
+        theme = named or look.get("theme", DEFAULT_DARK)
         over = HandOver(first)
         app = HoldfastApp(load, theme=theme, first=over)
         app.run()

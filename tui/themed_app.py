@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from textual.app import App
+from textual.theme import Theme
 
 from tui import themes
 from tui.errors import ConfigError
@@ -22,16 +24,26 @@ class ThemedApp(App[None]):
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
         """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
         loaded = themes.load(name, folders().config / "themes")
-        self.register_theme(loaded.theme)
-        if now:
-            self.theme = name
-        else:
-            self.set_reactive(App.theme, name)
-            self.stylesheet.set_variables(self.get_css_variables())
+        self._put_on(loaded.theme, now=now)
         return loaded.problems
 
-    def guess_theme(self, name: str) -> None:
-        """Begin with a theme that may not exist any more, before anything is drawn."""
+    def _put_on(self, theme: Theme, *, now: bool) -> None:
+        before = self.available_themes.get(theme.name)
+        self.register_theme(theme)
+        if not now:
+            self.set_reactive(App.theme, theme.name)
+            self.stylesheet.set_variables(self.get_css_variables())
+        elif self.theme != theme.name:
+            self.theme = theme.name
+        elif theme != before:  # its file has changed
+            self.mutate_reactive(App.theme)
+
+    def guess_theme(self, name: str, look: Mapping[str, str] | None = None) -> None:
+        """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
+        remembers it, its file need not be read yet."""
+        if look and look.get("theme") == name:
+            self._put_on(themes.remembered(look), now=False)
+            return
         try:
             self.use_theme(name, now=False)
         except ConfigError:

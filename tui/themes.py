@@ -8,7 +8,8 @@ problem is reported, never fatal. The program's own files live in `themes/` of a
 
 from __future__ import annotations
 
-import tomllib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +39,7 @@ ROLES = (
 """What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
 
 _SIZE_LIMIT = 64_000
+_HEX = re.compile("#[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ def load(name: str, user: Path) -> Loaded:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - not for the first frame
+
     try:
         if path.stat().st_size > _SIZE_LIMIT:
             raise ConfigError(path, "", "this file is too large for a theme.")
@@ -130,17 +134,35 @@ def _problem(role: str, value: object) -> str:
     return ""
 
 
-def first_colours(theme: Theme) -> dict[str, str]:
-    """The colours that the first frame needs, as `tui.look` names them."""
+def look_of(theme: Theme) -> dict[str, str]:
+    """What `remembered` makes the theme of again, as `tui.look` keeps it."""
     variables = theme.variables
-    return {
-        "background": theme.background or "",
-        "panel": theme.panel or "",
-        "foreground": theme.foreground or "",
-        "primary": theme.primary,
+    colours = {
+        "background": theme.background,
+        "surface": theme.surface,
+        "panel": theme.panel,
+        "foreground": theme.foreground,
         "muted": variables["text-muted"],
         "rule": variables["rule"],
+        "primary": theme.primary,
+        "secondary": theme.secondary,
+        "accent": theme.accent,
+        "success": theme.success,
+        "warning": theme.warning,
+        "error": theme.error,
     }
+    sound = {
+        role: colour if _HEX.fullmatch(colour) else Color.parse(colour).hex
+        for role, colour in colours.items()
+        if colour
+    }
+    return {"theme": theme.name, "dark": "yes" if theme.dark else "no", **sound}
+
+
+def remembered(look: Mapping[str, str]) -> Theme:
+    """The theme of a look that `tui.look` found sound; no file is read."""
+    colours = {role: look[role] for role in ROLES}
+    return _theme(look["theme"], colours, dark=look["dark"] == "yes")
 
 
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:

@@ -13,6 +13,7 @@ from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.telling import told
+from tui.calibration import Calibration, Sample, save
 from tui.config import Config, Price, Retry
 from tui.errors import ProviderError
 from tui.messages import text_block
@@ -117,6 +118,23 @@ async def test_what_the_other_model_costs_is_reckoned_by_its_price(tmp_path: Pat
     agent = agent_of(tmp_path, provider, config=Config(prices=prices))
     await events_of(agent, "hi")
     assert agent.spent.usd == 100 * 1000 / 1_000_000
+
+
+def test_fits_reckons_with_what_is_known_of_the_other_model(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    denser = Calibration()
+    for _ in range(20):
+        denser.learn(Sample(text=1000, quarter=1000), 2000)
+    save(cache, OTHER, denser.encoded())
+    session = Session.in_memory(tmp_path, clock=FakeClock())
+    session.append("user", content=[text_block("some words of a conversation " * 2000)])
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session, cache=cache)
+    same, other, unknown = (
+        agent.fits(ModelInfo(name, 100_000, 4096, "server"))
+        for name in ("test-model", OTHER, "never-asked")
+    )
+    assert same.tokens == unknown.tokens == agent.ledger.tokens
+    assert 1.5 * same.tokens < other.tokens < 2.5 * same.tokens
 
 
 async def test_fits_tells_before_a_switch(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ from tui.batch.events import (
 )
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NoIsolation
-from tui.batch.runner import Runner, Setup
+from tui.batch.runner import Runner
+from tui.batch.setup import Setup
 from tui.batch.state import RunFolder, RunState
 from tui.batch.stops import Stops
 from tui.config import Batch, Config, Price

@@ -113,7 +113,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
             times.append(time.perf_counter() - started)
             memory.append(_rss_mb(screen.process.pid))
             _rest(screen, 0.3)
-            screen.type("\x15")
+            _clear(screen)
     seconds = statistics.median(times)
     printing = time.perf_counter()
     print_alone = [sys.executable, str(home / "print.py")]
@@ -147,8 +147,14 @@ def _latencies(
         waits.append(time.perf_counter() - typed)
         _rest(screen, pause)
         if len(waits) % len(_KEYS) == 0:
-            screen.type("\x15")
+            _clear(screen)
     return waits
+
+
+def _clear(screen: Terminal) -> None:
+    """Empty the prompt; what is typed with the same stroke would overtake the key that does it."""
+    screen.type("\x15")
+    _rest(screen, _PAUSE_S)
 
 
 def _rest(screen: Terminal, seconds: float) -> None:

@@ -212,3 +212,14 @@ def test_version_help_and_completion(holdfast: Program) -> None:
     assert holdfast("--version").stdout.startswith("holdfast ")
     assert "--practice" in holdfast("--help").stdout
     assert "holdfast" in holdfast("completion", "bash").stdout
+
+
+def test_what_was_cut_of_the_prompts_files_is_said_on_stderr(holdfast: Program, work: Path) -> None:
+    (work / "AGENTS.md").write_text("Be brief.\n")
+    assert holdfast("--practice", "-p", "hello").stderr == ""
+    (work / "AGENTS.md").write_text("x" * 31_000)
+    done = holdfast("--practice", "-p", "hello")
+    assert done.stderr.splitlines() == ["AGENTS.md in the prompt: 31,000 → 20,000 chars, cut"]
+    lines = holdfast.lines("--practice", "-p", "hello")
+    (files,) = (line["files"] for line in lines if line["type"] == "context_files")
+    assert files == [{"name": "AGENTS.md", "origin": "project", "raw": 31_000, "kept": 20_000}]

@@ -39,7 +39,7 @@ async def running(
     """The app, ready: a session is open, or another screen covers the chat."""
     app = app_of(world, **options)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: bool(world.agents) or len(app.screen_stack) > 1)
+        await until(pilot, lambda: session_open(app) or len(app.screen_stack) > 1)
         yield app, pilot
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.screens.driving import answer, items, running, say, turn, until
@@ -13,7 +11,6 @@ from tui.commands import COMMANDS
 from tui.screens.help import HelpScreen, HelpTable
 from tui.widgets.conversation.items import (
     NoticeItem,
-    ToolItem,
 )
 from tui.widgets.keys import HELP
 
@@ -29,7 +26,7 @@ async def test_an_unknown_command_keeps_what_was_typed() -> None:
         assert app.chat.notice.text == ""
 
 
-@pytest.mark.parametrize("text", ["/usr/bin/x is broken", " /modle x", "/", "//"])
+@pytest.mark.parametrize("text", ["/usr/bin/x is broken", " /modle x", "//"])
 async def test_what_is_no_command_is_sent(text: str) -> None:
     world = World()
     async with running(world) as (_, pilot):
@@ -43,17 +40,6 @@ async def test_directives_go_to_the_agent_as_typed(text: str) -> None:
     async with running(world) as (_, pilot):
         await say(pilot, text)
         await until(pilot, lambda: world.agent.sent == [text])
-
-
-async def test_f12_switches_verbose_on_and_off() -> None:
-    world = World()
-    world.scripts.append([events.DirectivesChanged(think=False, verbose=True, elevated=False)])
-    async with running(world) as (app, pilot):
-        await pilot.press("f12")
-        await until(pilot, lambda: app.chat.header.state.verbose)
-        await until(pilot, lambda: not app.bridge.busy)
-        await pilot.press("f12")
-        await until(pilot, lambda: world.agent.sent == ["/verbose on", "/verbose off"])
 
 
 async def test_model_switches_by_name() -> None:
@@ -97,22 +83,6 @@ async def test_reports_stand_in_the_conversation(text: str) -> None:
         assert not report.folded
 
 
-async def test_the_shell_runs_what_follows_an_exclamation_mark(tmp_path: Any) -> None:
-    world = World(tmp_path)
-    async with running(world) as (app, pilot):
-        await say(pilot, "!printf 'one two'")
-        await until(pilot, lambda: bool(items(app, ToolItem)))
-        (item,) = items(app, ToolItem)
-        for _ in range(100):
-            if item.state != "running":
-                break
-            await pilot.pause(0.02)
-        assert item.state == "ok"
-        assert app.chat.output.text == "one two"
-        assert "not shown to the model" in item.summary
-        assert world.agent.sent == []
-
-
 async def test_help_is_made_from_the_tables() -> None:
     async with running(World()) as (app, pilot):
         await pilot.press("f1")
@@ -124,3 +94,14 @@ async def test_help_is_made_from_the_tables() -> None:
             assert all(key.shown in text for key in table)
         await pilot.press("escape")
         assert app.screen is app.chat
+
+
+async def test_the_start_card_names_the_files_in_the_prompt() -> None:
+    world = World()
+    whole = {"name": "AGENTS.md", "origin": "project", "raw": 3210, "kept": 3210}
+    cut = {"name": "MEMORY.md", "origin": "memory", "raw": 31_000, "kept": 20_000}
+    world.first = [events.ContextFiles((whole, cut))]
+    async with running(world) as (app, _):
+        (card,) = [item for item in items(app, NoticeItem) if "In the prompt" in item.text]
+        assert "MEMORY.md  31,000 → 20,000 chars, cut" in card.detail
+        assert not card.folded

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static, TextArea
 
 from tests.batch.test_git import log, make_repo
 from tests.screens.driving import NARROW, WIDE, until
-from tests.support.clock import FakeClock
+from tests.support.clock import FakeClock, ManualClock
 from tests.support.fake_agent import World
 from tui import batch_command
 from tui.arguments import parse
@@ -114,14 +114,15 @@ async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
 
 
 async def test_pause_skip_and_go_on(repo: Path) -> None:
-    script = turns("one", delay_s=0.3) + turns("two", "three")
-    async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 0)
+    script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: app.live.running == 0 and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
         await pilot.press("down", "s")
         await until(pilot, lambda: 1 in app.live.skipped)
         assert "2 » say two" in rows(app)[2]
+        clock.advance(60)
         await until(pilot, lambda: app.screen_of_tasks.ended == "paused")
         assert statuses(app) == ["completed", "pending", "pending"]
         (repo.parent / "script.toml").write_text(turns("two", "three"))

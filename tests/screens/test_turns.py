@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from tests.screens.driving import answer, app_of, items, running, say, session_o
 from tests.support.fake_agent import MODEL, Burst, Hold, World
 from tui.agent import events
 from tui.bridge import BURST
-from tui.errors import ConfigError, ProviderError
+from tui.errors import HoldfastError, ProviderError
 from tui.messages import Usage
+from tui.services import Opening
 from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
     AssistantItem,
@@ -106,20 +108,24 @@ async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
 ) -> None:
     world = World(tmp_path)
     world.scripts.append(turn(*answer("Yes.")))
-    app = app_of(world)
+    opens, app = threading.Event(), app_of(world)
+    load = app._load  # pyright: ignore[reportPrivateUsage] - held until all is sent
+
+    def later() -> Opening:
+        opens.wait(20)
+        return load()
+
+    app._load = later  # pyright: ignore[reportPrivateUsage]
     async with app.run_test() as pilot:
-        app.chat.prompt.put("!echo one")
-        await pilot.press("enter")
-        app.chat.prompt.put("!echo two")
-        await pilot.press("enter")
-        app.chat.prompt.put("and now?")
-        await pilot.press("enter")
-        assert not session_open(app)
+        for text in ("!echo one", "!echo two", "and now?"):
+            app.chat.prompt.put(text)
+            await pilot.press("enter")
         assert app.chat.queued.texts == ("!echo one", "!echo two", "and now?")
+        opens.set()
         await until(pilot, lambda: session_open(app) and world.agent.sent == ["and now?"])
         assert [(item.label, item.preview) for item in items(app, ToolItem)] == [
-            ("echo one", "one\n"),
-            ("echo two", "two\n"),
+            ("echo one", "one"),
+            ("echo two", "two"),
         ]
         assert app.chat.queued.texts == ()
         assert app.chat.prompt.text == ""
@@ -127,7 +133,7 @@ async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
 
 async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.refusals.append(ConfigError("The settings cannot be read."))
+    world.refusals.append(HoldfastError("The folder is away."))
     app = app_of(world)
     async with app.run_test() as pilot:
         app.chat.prompt.put("!echo one")
@@ -135,7 +141,7 @@ async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Pat
         await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
         app.bridge.run_shell("echo two")
         await until(pilot, lambda: not app.bridge.busy)
-        assert [item.preview for item in items(app, ToolItem)] == ["one\n", "two\n"]
+        assert [item.preview for item in items(app, ToolItem)] == ["one", "two"]
         assert app.chat.queued.texts == ()
 
 

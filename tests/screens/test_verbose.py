@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+from typing import Any
+
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from tests.screens.driving import (
+    NARROW,
+    WIDE,
+    answer,
+    app_of,
+    running,
+    say,
+    session_open,
+    turn,
+    until,
+)
 from tests.support.clock import FakeClock
+from tests.support.fake_agent import MODEL, Ask, Hold, World
 from tui.agent import events
+from tui.app import HoldfastApp
+from tui.messages import Usage
+from tui.permissions.base import Call, Decision
 from tui.screens.verbose import VerboseScreen
 from tui.widgets.event_log import EventLog
 
@@ -100,3 +118,104 @@ async def test_without_an_event_it_says_what_will_be_here():
         assert view(pilot).query_one("#nothing").display
         await pilot.press("y", "enter", "space", "escape")
         assert not isinstance(pilot.app.screen, VerboseScreen)
+
+
+MEASURED = events.ContextMeasured(12_345, 12_000, 345, 200_000, {"messages": 9000})
+WORK = (
+    events.TextDelta("I look."),
+    events.AssistantMessage("I look.", "tool_use", Usage(12_000, 30), "req_0123"),
+    events.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
+    events.PermissionAsked("t1", "run_command", "`make` runs what the Makefile says."),
+    events.PermissionAnswered("t1", "run_command", "session", "person", "It was asked for."),
+    events.ToolFinished("t1", "run_command", False, 0.4, None, "", "ok"),
+    MEASURED,
+)
+
+
+async def test_f12_shows_every_event_on_top_of_any_screen_and_goes_again() -> None:
+    world = World()
+    world.scripts.append(turn(*WORK, *answer("Done.")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        await pilot.press("f2", "f12")
+        told = "\n".join(f"{entry.kind} {entry.line}" for entry in view(pilot).shown)
+        for fact in (
+            "session_started",
+            "req_0123",
+            "answer=session  by=person  reason=It was asked for.",
+            "tokens=12345",
+            "turn_finished",
+        ):
+            assert fact in told
+        assert world.agent.sent == ["go"]  # it is a view: nothing is switched
+        await pilot.press("f12")
+        assert not isinstance(app.screen, VerboseScreen)
+        assert len(app.screen_stack) == 2  # what was below is there still
+        await pilot.press("f12", "escape")
+        assert len(app.screen_stack) == 2
+
+
+async def test_f12_stands_over_a_question_and_leaves_it_open() -> None:
+    world = World()
+    call = Call("t1", "run_command", "run", "make", "make", (), "command", "make", "this")
+    world.scripts.append(turn(Ask(call, Decision("ask", "It runs.", "default", "standard"))))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        await pilot.press("f12")
+        assert isinstance(app.screen, VerboseScreen)
+        await pilot.press("1")
+        assert world.agent.answers == []
+        await pilot.press("f12")
+        assert not isinstance(app.screen, VerboseScreen)
+        assert len(app.screen_stack) == 2
+
+
+async def test_the_debug_view_holds_what_came_while_it_was_closed_in_every_session() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/new")
+        await until(pilot, lambda: len(world.agents) == 2 and session_open(app))
+        await pilot.press("f12")
+        kinds = [entry.kind for entry in view(pilot).shown]
+        assert kinds.count("session_started") == 2
+
+
+async def test_verbose_on_the_command_line_starts_with_the_debug_view() -> None:
+    async with running(World(), verbose=True) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, VerboseScreen))
+        await pilot.press("f12")
+        assert app.screen is app.chat
+
+
+def test_an_event_of_a_stream_costs_microseconds() -> None:
+    log, delta = EventLog(FakeClock()), events.TextDelta("word ")
+    best = min(_seconds(log, delta) for _ in range(5))
+    assert best / 10_000 < 20e-6  # 5 µs where nothing else runs
+
+
+def _seconds(log: EventLog, event: events.Event) -> float:
+    began = perf_counter()
+    for _ in range(10_000):
+        log.add(event)
+    return perf_counter() - began
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
+def test_picture(snap_compare: Any, size: tuple[int, int]) -> None:
+    world = World()
+    retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
+    again = events.RequestSent(3, 12_345, MODEL, 1)
+    world.scripts.append(turn(*WORK, again, retry, Hold()))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, HoldfastApp)
+        app = pilot.app
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.retry.display)
+        await pilot.press("f12")
+        await pilot.pause()
+
+    assert snap_compare(app_of(world), terminal_size=size, run_before=drive)

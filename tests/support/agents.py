@@ -44,6 +44,7 @@ def make_agent(
     tools: Mapping[str, Tool[Any]] | None = None,
     model: ModelInfo | None = None,
     clock: Clock | None = None,
+    gate: Gate | None = None,
     **parts: Any,
 ) -> Agent:
     """An agent in the folder `root`; `parts` are further fields of `Parts`."""
@@ -54,7 +55,7 @@ def make_agent(
             provider=provider,
             model=model or MODEL,
             tools=tools if tools is not None else builtin_tools(),
-            gate=Gate(Policy()),
+            gate=gate or Gate(Policy()),
             approver=approver or RulesOnly(),
             workspace=workspace,
             system=[text_block("You are a test.")],

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.support.clock import FakeClock
 from tui.agent import events
+from tui.agent.compaction import Preview
 from tui.agent.events import Event
 from tui.agent.preparing import Fit
+from tui.agent.spending import Spending, spending
+from tui.config import Permissions
 from tui.context import view
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
@@ -29,6 +32,7 @@ from tui.services import AppServices, SessionChoice
 from tui.session.drafts import NOTHING, LeftBehind
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record
+from tui.tools.mcp import Server
 
 MODEL = "claude-sonnet-5-5"
 
@@ -94,6 +98,11 @@ class FakeSession:
             self.title = str(data["title"])
         return made
 
+    async def rewind(self, target: str) -> Record:
+        place = next(n for n, one in enumerate(self.records) if one.id == target)
+        self.records = self.records[:place]
+        return self.append("rewind", target=target)
+
     def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float:
         self.drafts.append((prompt, tuple(queue), answer))
         return 0.0
@@ -114,6 +123,11 @@ class FakeAgent:
     mode: Mode = "ask"
     queue: tuple[str, ...] = ()
     sent: list[str] = field(default_factory=list[str])
+    attached: list[str] = field(default_factory=list[str])
+    planned: Preview | None = None
+    compacted: list[str] = field(default_factory=list[str])
+    memory_pending: bool = False
+    folders: tuple[Path, ...] = (Path("/home/me/proj"),)
     steered: list[str] = field(default_factory=list[str])
     answers: list[Answer] = field(default_factory=list[Answer])
     closed: bool = False
@@ -123,9 +137,17 @@ class FakeAgent:
     left: list[str] = field(default_factory=list[str])
     again: list[str] = field(default_factory=list[str])
     wishes: list[str] = field(default_factory=list[str])
+    servers: Sequence[Server] = ()
+    was_elevated: bool = False
     rungs: tuple[Rung, ...] = ()
     repaired: list[Rung] = field(default_factory=list[Rung])
     _task: asyncio.Task[None] | None = None
+
+    def spending(self) -> Spending:
+        return spending(self.session.records, {})
+
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> None:
+        (server.switched_off.discard if on else server.switched_off.add)(tool)
 
     async def start(self) -> list[Event]:
         path = str(self.session.path) if self.session.path else None
@@ -133,9 +155,10 @@ class FakeAgent:
         started = events.SessionStarted(self.session.id, path, self.model, "/home/me/proj", resumed)
         return [started, *self.first]
 
-    async def send(self, text: str) -> AsyncIterator[Event]:
+    async def send(self, text: str, *, attached: str = "") -> AsyncIterator[Event]:
         """The next script, framed by UserMessage and TurnFinished unless it holds its own end."""
         self.sent.append(text)
+        self.attached.append(attached)
         async for event in self._events(text):
             yield event
 
@@ -244,6 +267,26 @@ class FakeAgent:
         told = [{"target": id_, "pinned": on} | calls.get(id_, {}) for id_, on in pins.items()]
         return [events.ContextChanged(tuple(told))]
 
+    def plan_compaction(self, focus: str = "") -> Preview | None:
+        return replace(self.planned, focus=focus) if self.planned else None
+
+    async def compact(self, focus: str = "") -> AsyncIterator[Event]:
+        self.compacted.append(focus)
+        yield events.CompactionStarted("manual", 50_000, 12)
+        yield events.CompactionFinished(50_000, 8_000, 12, "what was said", "manual")
+
+    async def uncompact(self) -> Sequence[Event]:
+        return [events.Notice("No compaction is in force.")]
+
+    async def flush_memory(self) -> AsyncIterator[Event]:
+        self.memory_pending = False
+        yield events.Notice("Saved to memory.")
+
+    def add_dir(self, folder: Path) -> bool:
+        known = any(folder == one or one in folder.parents for one in self.folders)
+        self.folders = self.folders if known else (*self.folders, folder)
+        return not known
+
     async def close(self) -> None:
         self.cancel()
         self.closed = True
@@ -252,7 +295,9 @@ class FakeAgent:
 class World:
     """Everything around the screen, in memory. Change an attribute to change what it does."""
 
-    def __init__(self, workspace: Path = Path("/home/me/proj")) -> None:
+    def __init__(
+        self, workspace: Path = Path("/home/me/proj"), *, mcp: Sequence[Server] = ()
+    ) -> None:
         self.clock = FakeClock()
         self.workspace = workspace
         self.scripts: deque[Script] = deque()
@@ -268,7 +313,11 @@ class World:
         self.themes_saved: list[str] = []
         self.trust: list[bool] = []
         self.untrusted: tuple[str, ...] = ()
+        self.trusted = False
+        self.permissions = Permissions()
         self.models: tuple[ModelRow, ...] = ()
+        self.mcp: Sequence[Server] = mcp
+        self.was_elevated = False
         self.rungs: tuple[Rung, ...] = ()
 
     @property
@@ -325,7 +374,8 @@ class World:
             agent = FakeAgent(
                 approver, self.scripts, session=session or FakeSession(), first=self.first
             )
-            agent.rungs = self.rungs
+            agent.rungs, agent.servers = self.rungs, self.mcp
+            agent.was_elevated = choice.path is not None and self.was_elevated
             self.agents.append(agent)
             return agent
 
@@ -364,6 +414,8 @@ class World:
             decide_trust=decide_trust,
             models=lambda: self.models,
             untrusted=self.untrusted,
+            permissions=lambda: self.permissions,
+            trusted=lambda: self.trusted,
             version="1.2.3",
         )
 

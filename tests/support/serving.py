@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from threading import Thread
 
 from tests.support.server import LoopbackServer
-from tests.support.server_script import Json
+from tests.support.server_script import Json, Script
 
 
 @contextmanager
-def serving(script: Json) -> Generator[LoopbackServer]:
+def serving(script: Json | Script) -> Generator[LoopbackServer]:
     """A server that plays a script while the block runs. `requests` may be read from outside."""
     server, loop = LoopbackServer(script), asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="loopback server", daemon=True)

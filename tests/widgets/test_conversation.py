@@ -356,3 +356,31 @@ async def test_the_widget_itself_can_be_taken_away() -> None:
     async with app.run_test(size=SIZE):
         await app.talk.remove()
         assert not app.talk.is_attached
+
+
+async def test_text_is_selected_by_keys_and_its_source_is_copied() -> None:
+    app = Talk()
+    app.items = [
+        UserItem("please"),
+        AssistantItem("Some **bold** words\n\n- one\n- two"),
+        NoticeItem("x"),
+    ]
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+home", *["shift+down"] * 12)
+        chosen = app.talk.selected_text
+        assert "Some **bold** words\n\n- one\n- two" in chosen
+        await pilot.press("y")
+        assert app.clipboard == chosen
+        await pilot.press("escape")
+        assert app.talk.selected_text == ""
+        assert app.talk.cursor is None
+
+
+async def test_a_part_of_a_row_is_selected_by_keys() -> None:
+    app = Talk()
+    app.items = [AssistantItem("a plain answer")]
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press(*["shift+right"] * 7)
+        assert app.talk.selected_text == "a plain"
+        await pilot.press("shift+left")
+        assert app.talk.selected_text == "a plai"

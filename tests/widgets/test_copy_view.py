@@ -195,3 +195,13 @@ async def test_what_is_selected_is_what_stands_there() -> None:
         await pilot.hover(CopyView, offset=(5, 1))
         await pilot.mouse_up(CopyView, offset=(5, 1))
         assert app.screen.get_selected_text() == "line\nsecond"
+
+
+async def test_text_is_selected_by_keys_also_out_of_sight() -> None:
+    app = Shown(b"".join(b"line %d\n" % n for n in range(50)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot, app)
+        await pilot.press(*["shift+down"] * 12, *["shift+right"] * 4)
+        assert app.view.selected_text.split("\n") == [*(f"line {n}" for n in range(12)), "line"]
+        await pilot.press("escape")
+        assert app.view.selected_text == ""

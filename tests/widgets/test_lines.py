@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from tui.screens.choices import SessionRow
-from tui.screens.sessions import columns, matches, row_line
+from tui.screens.session_rows import heading, matching, row_parts
 from tui.widgets import figures
 from tui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
 from tui.widgets.diff import counts, diff_rows
@@ -47,8 +48,15 @@ def test_the_header_says_it_all_when_there_is_room() -> None:
 
 
 def test_the_status_shows_no_price_as_unknown() -> None:
-    assert "cost —" in status_line(StatusState(HINTS), 100).plain
-    assert "$0.42" in status_line(StatusState(HINTS, cost_usd=0.42), 100).plain
+    assert "cost —" in status_line(StatusState(HINTS, turns=1), 100).plain
+    assert "$0.42" in status_line(StatusState(HINTS, cost_usd=0.42, turns=1), 80).plain
+
+
+def test_the_status_keeps_a_narrow_line_for_what_is_known() -> None:
+    assert "cost" not in status_line(StatusState(HINTS, turns=1), 80).plain
+    fresh = status_line(StatusState(HINTS), 120).plain
+    assert "cost" not in fresh
+    assert "turns" not in fresh
 
 
 def test_the_status_says_when_nothing_is_saved() -> None:
@@ -65,7 +73,7 @@ def test_the_status_fits_any_width(width: int, turns: int, trouble: str) -> None
 
 
 def test_hints_give_way_from_the_end() -> None:
-    line = status_line(StatusState(HINTS), 55).plain
+    line = status_line(StatusState(HINTS, turns=1), 45).plain
     assert "enter send" in line
     assert "sessions" not in line
 
@@ -104,6 +112,14 @@ def test_the_meter_in_one_line() -> None:
     state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100})
     assert meter_line(state, 78).plain.startswith("context 82.1k / 200k  41 %  ███")
     assert meter_line(state, 12).cell_length <= 12
+    assert meter_line(state, 78).cell_length == 78
+
+
+def test_the_meters_one_row_forecasts_where_there_is_room() -> None:
+    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
+    assert meter_line(state, 78).plain.endswith("  80 % in ~9 turns")
+    assert "turns" not in meter_line(state, 58).plain
+    assert meter_line(state, 58).cell_length == 58
 
 
 def test_todos_show_the_one_in_hand() -> None:
@@ -178,22 +194,27 @@ def _row(title: str, state: str = "ok") -> SessionRow:
     return SessionRow("01abc", Path("/s"), title, NOW, 1230, 4_000_000, state)
 
 
-@given(WORDS, st.integers(30, 200))
-def test_session_rows_are_exactly_as_wide_as_asked(title: str, width: int) -> None:
-    if width >= 76:
-        assert row_line(_row(title), NOW, width).cell_length == width
-    else:
-        assert row_line(_row(title, "interrupted"), NOW, width).cell_length <= width
+def _line(row: SessionRow, width: int, *, folders: bool) -> str:
+    return "".join(text for text, _ in row_parts(row, NOW, width, folders=folders))
 
 
-def test_session_columns_stand_over_their_figures() -> None:
-    row, heading = row_line(_row("a title"), NOW, 100).plain, columns(100)
+@given(WORDS, st.sampled_from(["ok", "interrupted"]), st.integers(30, 200), st.booleans())
+def test_session_rows_are_exactly_as_wide_as_asked(
+    title: str, state: str, width: int, folders: bool
+) -> None:
+    assert cell_len(_line(_row(title, state), width, folders=folders)) == width
+    assert len(heading(width, folders=folders)) == width
+
+
+@pytest.mark.parametrize("folders", [False, True])
+def test_session_columns_stand_over_their_figures(folders: bool) -> None:
+    row, names = _line(_row("a title"), 120, folders=folders), heading(120, folders=folders)
     for word, value in (("age", "now"), ("messages", "1,230"), ("size", "3.8 MB")):
-        assert heading.index(word) + len(word) == row.index(value) + len(value)
+        assert names.rindex(word) + len(word) == row.index(value) + len(value)
 
 
 def test_every_word_of_a_filter_must_occur() -> None:
-    row = _row("Fix the flaky test", "interrupted")
-    assert matches(row, "flaky FIX")
-    assert matches(row, "interrupted")
-    assert not matches(row, "flaky banner")
+    rows = [_row("Fix the flaky test", "interrupted")]
+    assert matching(rows, "flaky FIX") == rows
+    assert matching(rows, "interrupted") == rows
+    assert matching(rows, "flaky banner") == []

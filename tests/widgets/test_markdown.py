@@ -113,7 +113,7 @@ def test_what_a_document_looks_like() -> None:
         "Steps:", "1. one", "2. two", "   ◦ inner", "", "     more", "3. three", "",
         "☐ open", "☑ done", "",
         "▎ quoted text", "",
-        " py", " def f():", "     return 1", "", "",
+        " py", " def f():", "     return 1", "",
         "─" * 30, "",
         "last", "line",
     ]  # fmt: skip
@@ -176,15 +176,16 @@ def test_a_link_defined_at_the_end_reaches_back() -> None:
 
 
 def test_code_is_coloured_by_its_language_and_tabs_are_kept_for_copying() -> None:
-    top, code, comment, bottom = render("```python\n\tif x:\n# c\n```", STYLES, 40)
-    assert (top.text, bottom.text) == (" python", " ")
+    top, code, comment = render("```python\n\tif x:\n# c\n```", STYLES, 40)
+    assert top.text == " python"
     assert [s.style for s in code.segments if s.text == "if"] == [STYLES["keyword"]]
     assert comment.segments[-1].style == STYLES["comment"]
     assert code.source == "\tif x:"
 
 
 def test_an_unknown_language_is_plain() -> None:
-    assert shown("```no-such-language\nx = 1\n```") == " no-such-language\n x = 1\n"
+    assert shown("```no-such-language\nx = 1\n```") == " no-such-language\n x = 1"
+    assert shown("```\nx = 1\n```\n\nthen") == " x = 1\n\nthen"
 
 
 def test_what_is_half_written_is_not_shown_as_characters() -> None:

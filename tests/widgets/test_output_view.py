@@ -236,3 +236,48 @@ async def test_a_diff_is_coloured_and_shown_from_its_beginning() -> None:
         ]
         assert looks[0] == looks[1] == looks[2]
         assert len({*looks[2:]}) == 4
+
+
+async def test_text_is_selected_by_keys_and_the_sequences_are_not() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "one \x1b[31mred\x1b[0m\ntwo\n漢字 three\n")
+        await pilot.pause()
+        await pilot.press("shift+down", "shift+down", "shift+right")
+        assert app.view.selected_text == "one red\ntwo\n漢"
+        await pilot.press("shift+left", "shift+left")
+        assert app.view.selected_text == "one red\ntwo"
+        await pilot.press("shift+up")
+        assert app.view.selected_text == "one"
+        await pilot.press("escape")
+        assert app.view.selected_text == ""
+
+
+async def test_a_selection_by_keys_goes_on_out_of_sight() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "".join(f"{n}\n" for n in range(50)))
+        await pilot.pause()
+        await pilot.press(*["shift+up"] * 12)
+        chosen = app.view.selected_text.split("\n")
+        assert app.rows()[0] == "37"
+        assert chosen == ["", *(str(n) for n in range(38, 50))]
+        await pilot.press("home")
+        assert app.view.selected_text.split("\n") == chosen
+        await pilot.press("end", *["shift+up"] * 60)
+        assert app.rows()[0] == "0"
+        assert app.view.selected_text.split("\n") == [str(n) for n in range(50)]
+
+
+async def test_keys_go_on_from_what_the_mouse_selected() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "first line\nsecond line\n")
+        await pilot.pause()
+        await pilot.mouse_down(OutputView, offset=(2, 0))
+        await pilot.hover(OutputView, offset=(5, 0))
+        await pilot.mouse_up(OutputView, offset=(5, 0))
+        before = app.view.selected_text
+        await pilot.press("shift+right", "shift+right")
+        assert len(app.view.selected_text) == len(before) + 2
+        assert app.view.selected_text.startswith(before)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from tui.agent import events
@@ -22,6 +23,7 @@ from tui.agent.limits import Spent
 from tui.agent.parking import parked_in
 from tui.agent.parts import Parts
 from tui.agent.preparing import Fit
+from tui.agent.spending import Spending, spending
 from tui.context import recall
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
@@ -63,9 +65,18 @@ class Agent:
         return self._inside.switches.now
 
     @property
+    def was_elevated(self) -> bool:
+        """Whether the session was elevated when it was left, and is not now (K47)."""
+        return self._inside.switches.was_elevated and not self.directives.elevated
+
+    @property
     def spent(self) -> Spent:
         """What the turns of this agent have cost."""
         return self._turns.spent
+
+    def spending(self) -> Spending:
+        """What the whole session has cost, earlier runs included, and its last prompt."""
+        return spending(self.session.records, self._parts.config.prices)
 
     @property
     def queue(self) -> tuple[str, ...]:
@@ -79,6 +90,20 @@ class Agent:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         self._inside.settings.mode = mode
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the file tools work: the workspace first."""
+        workspace = self._inside.settings.workspace
+        return (workspace.root, *workspace.extra)
+
+    def add_dir(self, folder: Path) -> bool:
+        """Let the tools work in a real folder too, from the next call on. False if they may."""
+        workspace = self._inside.settings.workspace
+        if replace(workspace, widened=False).contains(folder):
+            return False
+        self._inside.settings.workspace = replace(workspace, extra=(*workspace.extra, folder))
+        return True
 
     @property
     def busy(self) -> bool:
@@ -100,7 +125,7 @@ class Agent:
         ]
         if files := [asdict(one) for one in self._parts.injected]:
             found.append(events.ContextFiles(tuple(files)))
-        seen = self._preparing.look()
+        seen = await asyncio.to_thread(self._preparing.look)  # keys are answered meanwhile
         self._inside.pruning.begin(seen)
         if findings := new_findings(session.records, (*session.findings, *seen.findings)):
             told = [finding.to_json() for finding in findings]
@@ -112,7 +137,7 @@ class Agent:
             await self._inside.recorder.sync()
         if self.directives != Directives():
             found.append(events.DirectivesChanged(**self.directives.to_json()))
-        if self._inside.switches.was_elevated and not self.directives.elevated:
+        if self.was_elevated:
             found.append(
                 events.Notice("This session was elevated. Send /elevated to switch it on again.")
             )

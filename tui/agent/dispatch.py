@@ -159,7 +159,7 @@ class Dispatcher:
         elif decision.answer == "deny":
             self._record_permission(call, "deny", decision.by, decision.reason)
             return _refused(decision.reason, by_person=False)
-        elif tool.effect in {"write", "run"}:
+        elif tool.effect in {"write", "run"} or decision.by == "elevated":
             self._record_permission(call, "allow", decision.by, decision.reason)
         else:
             self._debug_decision(tool.name, "allow", decision.by, decision.reason)

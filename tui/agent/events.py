@@ -30,6 +30,7 @@ from tui.agent.context_events import (
 )
 from tui.agent.request_events import (
     Alive,
+    Compacting,
     LoopStopped,
     ModelSwitched,
     Parked,
@@ -51,8 +52,11 @@ class SessionStarted:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
+    """`text` is all that the model gets, `attached` its end that nobody typed."""
+
     type: ClassVar[str] = "user_message"
     text: str
+    attached: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class AssistantMessage:
     text: str
     stop_reason: str
     usage: Usage
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +246,7 @@ Event: TypeAlias = (
     | Parked
     | ModelSwitched
     | RecoveryStep
+    | Compacting
     | LoopStopped
     | Alive
     | ContextMeasured

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
 from tui.agent.preparing import Preparing
@@ -51,8 +51,7 @@ class Joining:
             return
         for record in reversed(self.recorder.session.records):
             if record.type == "mcp":
-                off = record.data.get("off")
-                self._switch_off(off if isinstance(off, dict) else {})
+                self._switch_off(record.data.get("off"))
                 break
         self.servers.start()
 
@@ -80,10 +79,12 @@ class Joining:
         if self.servers is not None:
             await self.servers.close()
 
-    def _switch_off(self, off: dict[Any, Any]) -> None:
+    def _switch_off(self, off: object) -> None:
+        named = cast("dict[str, object]", off) if isinstance(off, dict) else {}
         for server in self.servers.all if self.servers else ():
-            names = off.get(server.name)
-            server.switched_off.update(map(str, names) if isinstance(names, list) else ())
+            names = named.get(server.name)
+            if isinstance(names, list):
+                server.switched_off.update(map(str, cast("list[object]", names)))
 
     async def _wait(self, servers: Servers) -> None:
         starting = tuple(one.name for one in servers.all if one.state == "starting")

@@ -91,7 +91,9 @@ class Turn:
             stop_reason=answer.stop_reason,
             request_id=answer.request_id,
         )
-        said = events.AssistantMessage(text_of(content), answer.stop_reason, answer.usage)
+        said = events.AssistantMessage(
+            text_of(content), answer.stop_reason, answer.usage, answer.request_id
+        )
         try:
             await self.recorder.show(said, *self.measured())
         except asyncio.CancelledError:

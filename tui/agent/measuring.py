@@ -12,6 +12,7 @@ from typing import Any
 from tui import calibration
 from tui.agent.events import ContextMeasured, Event, Notice
 from tui.context import request
+from tui.context.history import same_model
 from tui.context.ledger import Ledger
 from tui.context.view import View
 from tui.errors import StorageError
@@ -54,6 +55,16 @@ class Measuring:
         known = calibration.load(cache, model.id) if cache else calibration.Calibration()
         self._kept = known.answers
         self.ledger.use(model.id, known)
+
+    def tokens_for(self, model: str) -> int:
+        """The tokens of the next request to a model, by what earlier sessions learned of it.
+
+        Where they learned nothing, those of the model that is asked now.
+        """
+        if self._cache is None or same_model(model, self.ledger.model):
+            return self.ledger.tokens
+        known = calibration.load(self._cache, model)
+        return self.ledger.under(known) if known.answers else self.ledger.tokens
 
     def carry(self, think: str) -> None:
         """Count what every request carries now: the layers, `think` if any, and the tools."""

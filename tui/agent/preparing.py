@@ -120,7 +120,7 @@ class Preparing:
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
-        tokens = self.ledger.tokens
+        tokens = self._measuring.tokens_for(model.id)
         return Fit(tokens, model.window, tokens + 2 * request.MARGIN_TOKENS <= model.window)
 
     def know_window(self, tokens: int) -> None:
@@ -134,7 +134,7 @@ class Preparing:
             system=self._parts.system,
             messages=seen.messages,
             tools=self._tools,
-            prompt_tokens=self.ledger.tokens,
+            prompt_tokens=self._measuring.tokens_for(model.id),
             think=self._think,
             anchors=seen.anchors,
             prompt_follows=prompt_follows,

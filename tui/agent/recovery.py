@@ -20,7 +20,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
 from tui.agent.repairing import Repairing
-from tui.agent.request_events import RecoveryStep, Step
+from tui.agent.request_events import Compacting, RecoveryStep, Step
 from tui.context.history import same_model
 from tui.context.overlay import MEDIA, Overlay
 from tui.context.request import MARGIN_TOKENS
@@ -180,6 +180,8 @@ class Recovery:
         if self.compactor is None or self._compactions >= COMPACTIONS:
             return False
         self._compactions += 1
+        held = self.preparing.ledger.tokens
+        self.recorder.publish(Compacting(self._compactions, COMPACTIONS, held))
         if await self.compactor.compact("overflow"):
             return True
         self._compactions = COMPACTIONS

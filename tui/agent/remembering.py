@@ -23,6 +23,7 @@ from tui.context.history import History
 from tui.context.overlay import SPEAKING, content_of
 from tui.context.view import View
 from tui.errors import HoldfastError
+from tui.messages import Usage
 from tui.private import private_folder
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
@@ -33,6 +34,7 @@ SAVING: Final = "📝 Saving context..."
 """R27's text, to the letter."""
 
 _ANSWER_TOKENS = 2000
+_PARTS = 4
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class Memory:
             return False
         self.publish(events.Notice(SAVING))
         try:
-            notes = await self._notes(self._fresh(upto))
+            notes, usage = await self._notes(self._fresh(upto))
             added = 0
             if notes:
                 today = self.clock.now().astimezone().date()
@@ -80,7 +82,8 @@ class Memory:
             log.exception("the memory was not saved")
             return False
         last = self._fresh(upto)[-1].id
-        self.recorder.append("memory", path=str(path), notes=notes, added=added, covers=last)
+        said = {"path": str(path), "notes": notes, "added": added, "covers": last}
+        self.recorder.append("memory", **said, model=self.model().id, usage=usage.to_json())
         await self.recorder.show(events.MemorySaved(str(path), added))
         return bool(added)
 
@@ -106,8 +109,11 @@ class Memory:
     def _records(self) -> Sequence[Record]:
         return self.recorder.session.records
 
-    async def _notes(self, fresh: Sequence[Record]) -> list[str]:
-        """The notes of the model, from as much of the newest as one request may carry."""
+    async def _notes(self, fresh: Sequence[Record]) -> tuple[list[str], Usage]:
+        """The notes of the model on all that is new: a request for each part that one can carry.
+
+        Of very much, the newest parts.
+        """
         stands = self.look().stands
         told = History(self.model().id)
         for record in fresh:
@@ -115,12 +121,14 @@ class Memory:
             told.add(record, None if stand is None or stand.state == GONE.state else stand)
         pieces = summarise.transcript(told.messages)
         parts = summarise.parts(pieces, int(self.model().window * summarise.SHARE))
-        if not parts:
-            return []
-        question = Question(self.model(), memory.question(parts[-1]), _ANSWER_TOKENS)
-        answer = await ask(self.provider, question, publish=self.publish)
-        self.spend(Spent.on(answer.usage, self.price()))
-        return memory.notes_in(answer.text)
+        notes, used = list[str](), Usage()
+        for part in parts[-_PARTS:]:
+            question = Question(self.model(), memory.question(part), _ANSWER_TOKENS)
+            answer = await ask(self.provider, question, publish=self.publish)
+            self.spend(Spent.on(answer.usage, self.price()))
+            notes += memory.notes_in(answer.text)
+            used += answer.usage
+        return notes, used
 
 
 def _write(path: Path, notes: Sequence[str], today: date) -> int:

@@ -74,6 +74,16 @@ class RecoveryStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacting:
+    """What is too large for a request is about to be summarised; `number` of at most `of` times."""
+
+    type: ClassVar[str] = "compacting"
+    number: int
+    of: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoopStopped:
     """The model made the same call and got the same result `times` times in a row."""
 

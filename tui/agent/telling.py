@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.context import start_card
 
 
 def told(event: Event) -> Sequence[str]:
@@ -15,6 +16,8 @@ def told(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
+        case events.ContextFiles(files):
+            return start_card.cuts(files)
         case events.ToolsAwaited(servers):
             return (f"Waiting for the MCP servers: {', '.join(servers)}.",)
         case events.ToolsChanged(text=text):

@@ -169,8 +169,10 @@ class Turns:
             facts.append(events.Notice(words.acknowledgement(parsed.changes)))
         text = "\n\n".join(part for part in (parsed.text, attached) if part.strip())
         if text:
-            self.recorder.append("user", content=[text_block(text)], text=text)
-            facts.append(events.UserMessage(text))
+            shown = parsed.text or text
+            self.recorder.append("user", content=[text_block(text)], text=shown)
+            rest = text.removeprefix(shown).lstrip("\n")
+            facts.append(events.UserMessage(text, rest))
         await self.recorder.show(*facts)
         return bool(text)
 

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
+
+from msgspec.structs import replace
 
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.batch.state import PARTIAL_CHARS
+from tui.batch.state import PARTIAL_CHARS, TaskState
 from tui.errors import StorageError
 from tui.messages import Usage
 
@@ -121,3 +123,15 @@ def _write(file: TextIO, text: str) -> None:
         file.flush()
     except OSError:
         pass  # the session's record has it all; only the copy for reading along ends here
+
+
+def counted(task: TaskState, made: Attempt, *, keep_class: bool) -> TaskState:
+    """The task with what an attempt, or a question beside it, used; its class where it failed."""
+    known = task.cost_usd is not None and made.cost_usd is not None
+    changes: dict[str, Any] = {
+        "usage": (Usage.from_json(task.usage) + made.usage).to_json(),
+        "cost_usd": (task.cost_usd or 0.0) + (made.cost_usd or 0.0) if known else None,
+    }
+    if not keep_class:
+        changes["error_class"] = None if made.outcome == "done" else made.error_class or "unknown"
+    return replace(task, **changes)

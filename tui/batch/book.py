@@ -50,8 +50,9 @@ class Book:
         *,
         clock: Clock,
         say: Callable[[str], None],
+        opened: Callable[[RunState], None],
     ) -> Book:
-        """Go on with the run that stands in the folder, or begin one.
+        """Go on with the run that stands in the folder, or begin one; `opened` is told of it.
 
         What a killed run left behind is put back, and its running task is interrupted (A43).
         Raises UsageError where the run cannot begin, StorageError where nothing can be saved.
@@ -62,9 +63,11 @@ class Book:
         if state is None:
             await asyncio.to_thread(isolation.check)
             book = cls(task_file, folder, begin(task_file, file, now=now), clock, say)
+            opened(book.state)
         else:
             state, hit = recovered(state, now=now)
             book = cls(task_file, folder, state, clock, say)
+            opened(state)
             for task in hit:
                 output = await asyncio.to_thread(book.logged, task)
                 book.state = book.state.with_task(replace(task, partial_context=output))

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tui.batch.git_call import git, listed
 from tui.batch.isolation import IsolationError
 from tui.errors import UsageError
-from tui.secrets import child_environment
 from tui.workspace import PRIVATE_DIR
 
 RUNNING: Final = "refs/worktree/holdfast/running"
@@ -44,12 +42,6 @@ _BUSY: Final = {
 }
 _NAMED: Final = 5
 """Changed files that a refusal names."""
-_LOCK_TRIES: Final = 20
-_LOCK_WAIT_S: Final = 0.25
-_PLACES: Final = re.compile(
-    r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
-)
-"""The variables that would lead git elsewhere than to the folder it is called in."""
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 
 
@@ -71,8 +63,8 @@ class GitIsolation:
     def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
         """The isolation of a folder; None where it is in no git work tree, or git is missing."""
         try:
-            top = _git(target, "rev-parse", "--show-toplevel").rstrip("\n")
-            git_dir = _git(target, "rev-parse", "--absolute-git-dir").rstrip("\n")
+            top = git(target, "rev-parse", "--show-toplevel").rstrip("\n")
+            git_dir = git(target, "rev-parse", "--absolute-git-dir").rstrip("\n")
         except IsolationError:
             return None
         root = Path(top)
@@ -165,8 +157,8 @@ class GitIsolation:
 
     def _restore(self, paths: Sequence[str]) -> None:
         """The paths as they were in the base, in the work tree and in the index."""
-        listed = self._run("ls-tree", "-r", "-z", self._base or self._empty_tree())
-        known = {entry.partition("\t")[2]: entry for entry in listed.split("\0") if entry}
+        printed = self._run("ls-tree", "-r", "-z", self._base or self._empty_tree())
+        known = {entry.partition("\t")[2]: entry for entry in printed.split("\0") if entry}
         new = [path for path in paths if path not in known]
         for path in new:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -178,23 +170,23 @@ class GitIsolation:
                     folder.rmdir()
                 except OSError:
                     break
-        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
+        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
         old = [path for path in paths if path in known]
-        entries = _listed(known[path] for path in old)
+        entries = listed(known[path] for path in old)
         self._run("update-index", "-z", "--index-info", stdin=entries)
-        self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=_listed(old))
+        self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=listed(old))
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
         found = self._changed()
         if head != self._base:
-            listed = self._run(*_BETWEEN, self._base or self._empty_tree(), head)
-            found |= {path for path in listed.split("\0") if path and self._counts(path)}
+            printed = self._run(*_BETWEEN, self._base or self._empty_tree(), head)
+            found |= {path for path in printed.split("\0") if path and self._counts(path)}
         return sorted(found)
 
     def _changed(self) -> set[str]:
         """Paths that differ from HEAD. A repository inside the repository is left alone."""
-        listed = self._run(
+        printed = self._run(
             "status",
             "--porcelain=v1",
             "-z",
@@ -202,7 +194,7 @@ class GitIsolation:
             "--untracked-files=all",
             "--ignore-submodules=all",
         )
-        paths = (entry[3:] for entry in listed.split("\0") if entry)
+        paths = (entry[3:] for entry in printed.split("\0") if entry)
         return {path for path in paths if not path.endswith("/") and self._counts(path)}
 
     def _counts(self, path: str) -> bool:
@@ -223,8 +215,8 @@ class GitIsolation:
         """The paths as they are now into an index; what is gone first, for what took its place."""
         here = [path for path in paths if _is_file(self.top / path)]
         gone = set(paths).difference(here)
-        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(gone), env=env)
-        self._run("update-index", "--add", "-z", "--stdin", stdin=_listed(here), env=env)
+        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
+        self._run("update-index", "--add", "-z", "--stdin", stdin=listed(here), env=env)
 
     def _is_one_commit(self, head: str) -> bool:
         """Whether the task committed all it did by itself, in one commit of nothing else."""
@@ -274,49 +266,12 @@ class GitIsolation:
         return self._run("commit-tree", *args, stdin=stdin, env=env).strip()
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        return _git(self.top, *args, stdin=stdin, env=env)
-
-
-def _git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-    """What git prints. File names keep odd bytes. Raises IsolationError with git's own words.
-
-    Another git at work in the repository is waited for. The person's hooks do not run: they are
-    for the person's own commits and checkouts.
-    """
-    clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
-    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
-    settings = ("-c", "user.useConfigOnly=false", "-c", f"core.hooksPath={os.devnull}")
-    settings += ("-c", "core.fsyncMethod=batch")  # one sync for many new files
-    said = ""
-    for _ in range(_LOCK_TRIES):
-        try:
-            done = subprocess.run(
-                ["git", *settings, *args],
-                cwd=where,
-                input=os.fsencode(stdin),
-                capture_output=True,
-                env=clean,
-                check=False,
-            )
-        except OSError as error:
-            raise IsolationError(f"git cannot be run: {error.strerror or error}.") from error
-        if not done.returncode:
-            return os.fsdecode(done.stdout)
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
-        if ".lock': File exists" not in said:
-            break
-        time.sleep(_LOCK_WAIT_S)
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
-    raise IsolationError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
+        return git(self.top, *args, stdin=stdin, env=env)
 
 
 def _is_file(path: Path) -> bool:
     """Whether something that git keeps stands there: a file or a link, even a dangling one."""
     return path.is_symlink() or path.is_file()
-
-
-def _listed(paths: Iterable[str]) -> str:
-    return "".join(f"{path}\0" for path in paths)
 
 
 def _ref_name(label: str) -> str:

@@ -16,8 +16,11 @@ from tui.provider.classes import classify_error
 
 @dataclass(slots=True)
 class GroupSession:
-    """Holds the agent of the running group, which `section` counts. `cumulative` is what its session has cost so far:
-    the tokens of each task's last request, added up (A31, A32)."""
+    """Holds the agent of the running group, which `section` counts.
+
+    `cumulative` is what its session has cost so far: the tokens of each task's last request,
+    added up (A31, A32).
+    """
 
     open_agent: Callable[[], Awaitable[Agent]]
     say: Callable[[str], None]
@@ -54,6 +57,7 @@ class GroupSession:
         try:
             return await attempt(self.agent, prompt, log=log, publish=publish)
         except HoldfastError as error:
+            self.say(f"  {error}")
             return Attempt("failed", classify_error(error), str(error))
 
     async def summarise(

@@ -21,6 +21,7 @@ from tui.batch.events import (
 from tui.batch.state import RunState, Status, TaskState, total_usage
 from tui.figures import duration, money, plural, tokens
 from tui.messages import Usage
+from tui.paths import shorten
 
 ROWS_MAX: Final = 60
 """A table of more tasks leaves out those that are completed."""
@@ -38,7 +39,7 @@ def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
     """The plain lines of `run --headless`, without the summary. `total` is the number of tasks."""
     match event:
         case RunStarted(task_file, tasks, done, boot, isolation):
-            yield f"holdfast run {task_file}: {plural(tasks, 'task')}, {done} done"
+            yield f"holdfast run {shorten(task_file)}: {plural(tasks, 'task')}, {done} done"
             if boot:
                 yield f"boot: {boot}"
             yield _ISOLATION.get(isolation, f"isolation: {isolation}")
@@ -50,7 +51,7 @@ def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
         case FromAgent(event=inner):
             yield from _agent_lines(inner)
         case Said(text):
-            yield text
+            yield "".join(c if c.isprintable() else " " for c in text).rstrip()
         case TaskFinished():
             yield from _finished(event)
         case Waiting() | RunFinished():
@@ -66,7 +67,7 @@ def _agent_lines(event: Event) -> Iterator[str]:
         case agent.PermissionAnswered(name=name, answer="no" | "deny", reason=reason):
             yield f"  {name} was not allowed: {one_line(reason, _LINE)}"
         case agent.RetryScheduled(attempt, most, delay_s, reason):
-            yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.0f} s."
+            yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.2g} s."
         case agent.Parked(until, reason):
             yield f"  waiting until {until}: {one_line(reason, _LINE)}"
         case agent.RecoveryStep(text=text):
@@ -91,11 +92,12 @@ def _finished(event: TaskFinished) -> Iterator[str]:
             change = f", commit {event.change[:10]}" if event.change else ""
             yield f"  completed: {figures}{change}"
         case "failed":
-            yield f"  failed: {figures}: {one_line(event.message, _LINE)}"
+            kind = f" ({event.error_class})" if event.error_class else ""
+            yield f"  failed{kind}: {figures}"  # why has been said
         case _:
             yield f"  interrupted: {figures}; it is run again next time"
     if event.change and event.status != "completed":
-        yield f"  its attempt is kept: {event.change}"
+        yield f"  its attempt is kept: {_look_at(event.change)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,8 @@ class Summary:
         if hidden:
             parts.append(f"Of {plural(len(self.state.tasks), 'task')}, the completed are left out.")
         parts.append(self.totals())
-        left = [f"  {task.index + 1}. {line}" for task in shown if (line := _why(task))]
-        if left:
-            parts.append("\n".join(["Left:", *left]))
+        if left := [f"  {task.index + 1}. {line}" for task in shown if (line := _why(task))]:
+            parts.append("\n".join(["Not done:", *left]))
         return "\n\n".join(parts) + "\n"
 
     def totals(self) -> str:
@@ -137,23 +138,27 @@ class Summary:
 
     def markdown(self) -> str:
         """For a pull request: totals, a table by group, and what is left with the reasons."""
+        tasks = self.state.tasks
         name = self.state.task_file.rsplit("/", 1)[-1]
         lines = [f"## {_md(name)}", "", _md(self.totals()), ""]
-        lines += ["| # | Task | State | Attempts | Tokens | Cost | Time | Change |"]
-        lines += ["|--:|------|-------|---------:|-------:|-----:|-----:|--------|"]
-        group = None
-        for task in self.state.tasks:
-            if task.group != group:
-                group = task.group
-                lines.append(f"| | **{_md(group)}** | | | | | | |")
+        lines += [f"Begun {begun} UTC.", ""] if (begun := _minute(self.state.started_at)) else []
+        heads = ["#", "Task", "State", "Attempts", "Tokens", "Cost", "Time", "Change"]
+        rules = ["--:", "---", "---", "--:", "--:", "--:", "--:", "---"]
+        kept = _columns([_row(task) for task in tasks])
+        lines += [_cells(heads, kept), _cells(rules, kept)]
+        section = None
+        for task in tasks:
+            if task.section != section:
+                section = task.section
+                lines.append(_cells(["", f"**{_md(task.group)}**", *[""] * 6], kept))
             number, state, title, *figures = _row(task)
-            change = f"`{(task.change or '')[:10] if _is_hash(task.change) else task.change}`"
-            figures[-1] = change if task.change else ""
-            lines.append(f"| {number} | {_md(title)} | {state} | {' | '.join(figures)} |")
-        left = [(task, line) for task in self.state.tasks if (line := _why(task))]
-        if left:
-            lines += ["", "### What is left", ""]
-            lines += [f"{task.index + 1}. {_md(line)}" for task, line in left]
+            lines.append(_cells([number, _md(title), state, *figures], kept))
+        if left := [(task, line) for task in tasks if (line := _why(task))]:
+            lines += ["", "### Not done", ""]
+            lines += [
+                f"- **{task.index + 1}. {_md(one_line(task.task, _LINE))}** {_md(line)}"
+                for task, line in left
+            ]
         return "\n".join(lines) + "\n"
 
 
@@ -181,42 +186,71 @@ def _row(task: TaskState) -> list[str]:
         one_line(task.task, _LINE),
         str(task.attempts) if begun else "",
         tokens(Usage.from_json(task.usage).total) if task.usage else "",
-        money(task.cost_usd) if task.usage else "",
+        money(task.cost_usd) if task.cost_usd else "",
         duration(task.seconds) if task.seconds else "",
         change[:10] if _is_hash(change) else "kept" if change else "",
     ]
 
 
 def _table(rows: Sequence[list[str]], width: int) -> str:
+    kept = _columns(rows)
     table = [list(_HEAD), *rows]
-    sizes = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
-    rest = sum(sizes) - sizes[2] + 2 * (len(sizes) - 1)
+    sizes = [
+        max(len(row[column]) for row in table) if column in kept else 0
+        for column in range(len(_HEAD))
+    ]
+    rest = sum(sizes) - sizes[2] + 2 * (len(kept) - 1)
     sizes[2] = min(sizes[2], max(_TITLE if width >= 100 else 16, width - rest))
     lines: list[str] = []
     for row in table:
         cells = [
             one_line(cell, size).ljust(size) if column in {1, 2, 7} else cell.rjust(size)
             for column, (cell, size) in enumerate(zip(row, sizes, strict=True))
+            if column in kept
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
+def _columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns that say something: costs and changes are not always known."""
+    return [
+        column
+        for column, name in enumerate(_HEAD)
+        if name not in {"cost", "change"} or any(row[column] for row in rows)
+    ]
+
+
+def _cells(row: Sequence[str], kept: Sequence[int]) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(row[column] for column in kept)} |"
+
+
 def _why(task: TaskState) -> str:
-    """Why a task is not done, and where to look; "" for one that is."""
-    kept = f" Its attempt is kept: {task.change}." if task.change else ""
-    log = f" Log: {task.log}." if task.log else ""
+    """Why a task that was begun is not done, and where to look; "" for all others."""
+    kept = f" Its attempt: {_look_at(task.change)}." if task.change else ""
+    log = f" Its log: {task.log}." if task.log else ""
     match task.status:
-        case "completed":
+        case "completed" | "pending":
             return ""
         case "failed":
             kind = f" ({task.error_class})" if task.error_class else ""
             reason = one_line(task.message or "no reason is known", 300).rstrip(".")
             return f"failed{kind}: {reason}.{kept}{log}"
-        case "pending":
-            return f"not begun: {one_line(task.task, _LINE)}"
-        case "interrupted" | "running":
+        case "interrupted":
             return f"interrupted; it is run again next time.{kept}{log}"
+        case "running":
+            return f"running.{log}"
+
+
+def _look_at(change: str) -> str:
+    """How a kept attempt is looked at."""
+    return f"git show {change}" if change.startswith("refs/") else f"jj show {change[:12]}"
+
+
+def _minute(time: str) -> str:
+    """An ISO time as date, hour and minute."""
+    return time[:16].replace("T", " ")
 
 
 def _is_hash(change: str | None) -> bool:

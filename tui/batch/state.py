@@ -151,6 +151,10 @@ class RunFolder:
         """Where one attempt of a task writes its output."""
         return self.path / "logs" / f"{index + 1:03}-{attempt}.log"
 
+    def summary_log_of(self, index: int) -> Path:
+        """Where the summary of the session that a task closed is written."""
+        return self.path / "logs" / f"{index + 1:03}-summary.log"
+
     def load(self) -> RunState | None:
         """The state of the last run; None without one. Raises UsageError for a damaged one."""
         try:

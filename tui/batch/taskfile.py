@@ -83,9 +83,7 @@ def parse(data: bytes) -> TaskFile:
         nonlocal current
         if current is not None and (text := " ".join(current.words)):
             section = seen.setdefault(current.heading, len(seen))
-            tasks.append(
-                Task(len(tasks), section, current.group, text, current.mark, current.line)
-            )
+            tasks.append(Task(len(tasks), section, current.group, text, current.mark, current.line))
         current = None
 
     for number, raw in enumerate(_decoded(data).split("\n")):

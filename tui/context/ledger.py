@@ -162,6 +162,11 @@ class Ledger:
         """Tokens of the next request, less the prompt."""
         return round(self._total())
 
+    def under(self, calibration: Calibration) -> int:
+        """The tokens of the next request as what is known of another model reckons them."""
+        own = sum(w.known + calibration.tokens(sample_of(w)) for w in self._sums.values())
+        return round(max(0.0, own + calibration.tokens(Sample(first=1.0))))
+
     def measure(self) -> Measure:
         """The figures for the screen."""
         total = self.tokens

@@ -18,7 +18,7 @@ from tui.clock import Clock
 from tui.screens.output_side import OutputSide
 from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
-from tui.screens.words import BUSY_HINTS, IDLE_HINTS, MODES, intro
+from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, OUTPUT, intro
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from tui.widgets.conversation.view import Conversation
     from tui.widgets.find_bar import FindBar
     from tui.widgets.output_view import OutputView
+    from tui.widgets.prompt_search import PromptSearch
     from tui.widgets.retry_banner import RetryBanner
+    from tui.widgets.suggesting.popup import Sources, Suggestions
     from tui.widgets.todos import TodoList
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
@@ -82,8 +84,10 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
         self._phase = Phase(clock, self.prompt_rule)
+        self._keys = IDLE_HINTS
         self._spin: Timer | None = None
         self._find: FindBar | None = None
+        self._search: PromptSearch | None = None
         self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
     def compose(self) -> ComposeResult:
@@ -130,6 +134,7 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
 
     def on_resize(self) -> None:
         self.panes.arrange()
+        self._show_keys()
 
     @property
     def busy(self) -> bool:
@@ -222,6 +227,14 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
             self.post_message(self.StopAsked())
         self.prompt.focus()
 
+    def action_next_pane(self) -> None:
+        """Tab: from the prompt to what is waited for, else to the next in the row."""
+        waits = self.query("RetryBanner.-counts")
+        if waits and self.focused is self.prompt:
+            waits.first().focus()
+        else:
+            self.focus_next()
+
     def action_scroll(self, place: Place) -> None:
         match place:
             case "page_up" | "page_down":
@@ -240,7 +253,41 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
             self._find = FindBar(id="find")
             await self.query_one("#left").mount(self._find, before="#meter-line")
         self.remove_class("-over")
+        self._show_keys()
         self._find.open(text)
+
+    async def suggest(self, sources: Sources) -> None:
+        """Let the prompt suggest what may come next. Called once, after `furnish`."""
+        from tui.widgets.suggesting.popup import Suggestions  # noqa: PLC0415
+
+        popup = Suggestions(sources, id="suggestions")
+        await self.mount(popup, before="#prompt-row")
+        self.prompt.suggestions = popup
+
+    def on_suggestions_picked(self, event: Suggestions.Picked) -> None:
+        event.stop()
+        self.prompt.focus()
+        self.prompt.pick()
+
+    async def action_search_history(self) -> None:
+        """Look for an earlier prompt; what is typed stays until one is taken."""
+        from tui.widgets.prompt_search import PromptSearch  # noqa: PLC0415 - only where asked for
+
+        if self._search is None:
+            self._search = PromptSearch(id="prompt-search")
+            await self.mount(self._search, before="#prompt-row")
+        if self.prompt.past.entries:
+            self._search.open(self.prompt.past.entries)
+        else:
+            self.notice.say("Nothing was sent from this folder yet.")
+
+    def on_prompt_search_taken(self, event: PromptSearch.Taken) -> None:
+        event.stop()
+        self.prompt.put_whole(event.text)
+
+    def on_prompt_search_closed(self, event: PromptSearch.Closed) -> None:
+        event.stop()
+        self.prompt.focus()
 
     def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
         event.stop()
@@ -261,6 +308,7 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
     @on(OutputSide.Sized)
     def _side_sized(self) -> None:
         self.panes.arrange()
+        self._show_keys()
 
     @on(Splitter.Dragged)
     def _dragged(self, event: Splitter.Dragged) -> None:
@@ -291,8 +339,16 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
         self.notice.clear()
 
     def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:
-        self.status.state = replace(self.status.state, hints=hints)
+        self._keys = hints
         self.prompt.placeholder = placeholder
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        """What the keys do; while the output covers the conversation, Esc comes back from it."""
+        keys = self._keys
+        if self.has_class("-narrow") and self.has_class("-over"):
+            keys = (BACK, *(hint for hint in keys if hint.key not in {BACK.key, OUTPUT.key}))
+        self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:
         self._phase.draw()

@@ -249,13 +249,15 @@ class OutputSide(StillColumn):
         self.post_message(self.Marked(what))
 
     def action_copy(self) -> None:
-        """Copy what is shown, as far as a clipboard takes it."""
+        """Copy what is selected, else what is shown, as far as a clipboard takes it."""
         from tui.widgets.copy_view import COPY_MAX  # noqa: PLC0415
         from tui.widgets.figures import plural, size  # noqa: PLC0415
 
-        text = self.copy.view.text() if self.whole else self.output.text
+        view = self.copy.view if self.whole else self.output
+        part = view.selected_text
+        text = part or (self.copy.view.text() if self.whole else self.output.text)
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
-        if self.whole and self.copy.view.file.size > COPY_MAX:
+        if self.whole and not part and self.copy.view.file.size > COPY_MAX:
             self.say(f"Copied the first {size(COPY_MAX)}; all is in {self._path}")
         else:
             self.say(f"Copied {plural(len(text), 'character')}.")

@@ -85,6 +85,20 @@ async def look_at_text(app: App[Any], text: bytes, program: Program) -> str:
         return f"There is no room for a temporary file: {error.strerror or error}."
 
 
+async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
+    """A text as the person left it in their editor; None, and what went wrong."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+            file = Path(folder) / "prompt.md"
+            file.write_text(text, encoding="utf-8", errors="replace")
+            problem = await look(app, file, "editor", exact=False)
+            if problem:
+                return None, problem
+            return file.read_text(encoding="utf-8", errors="replace"), ""
+    except OSError as error:
+        return None, f"The text could not be read back: {error.strerror or error}."
+
+
 @contextmanager
 def _unwritable(path: Path, *, wanted: bool) -> Generator[None]:
     """Nobody writes to the file by mistake: a receipt names its hash."""

@@ -42,6 +42,7 @@ class Panes:
         """Show or hide the side. In a narrow terminal it covers the conversation."""
         if self._screen.has_class("-narrow"):
             self._screen.toggle_class("-over")
+            self._side.post_message(OutputSide.Sized())
         else:
             self._keep(replace(self._layout, open=not self._layout.open))
 

@@ -74,8 +74,10 @@ def rule_lines(
         ("folders", ", ".join(folders)),
         ("ceiling", rules.ceiling),
     ]
-    for name in ("deny", "ask", "allow", "auto_grant"):
-        lines.append((name, ", ".join(map(str, getattr(rules, name))) or "none"))
+    lines += [
+        (name, ", ".join(map(str, getattr(rules, name))) or "none")
+        for name in ("deny", "ask", "allow", "auto_grant")
+    ]
     if elevated:
         lines.insert(0, ("ELEVATED", "nothing is asked; what is denied or blocked stays so"))
     return lines

@@ -1,7 +1,8 @@
 """The ways on from a request that the server will not take: what is wrong, and what may be done.
 
 It opens by itself, so nothing counts before a person can have seen it: what is typed in the first
-half second goes to the prompt, and so does every key that is no answer.
+half second goes to the prompt, and so does every key that is no answer. Whoever types on chooses
+nothing with it, neither by a digit nor by Enter.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from tui.clock import Clock
 from tui.widgets.plain import one_line, visible
 
 GRACE_S: Final = 0.5
+TYPING_S: Final = 2.0
+"""So long after a letter somebody is taken to be typing."""
 
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
@@ -74,6 +77,7 @@ class RecoveryScreen(ModalScreen[str | None]):
         self._clock = clock
         self._stray = stray
         self._armed_at = clock.monotonic() + GRACE_S
+        self._typing_until = 0.0
 
     def compose(self) -> ComposeResult:
         trouble = self.trouble
@@ -97,17 +101,27 @@ class RecoveryScreen(ModalScreen[str | None]):
     def on_key(self, event: events.Key) -> None:
         """A digit chooses. What was typed for the prompt gets there."""
         typed = event.character if event.is_printable else None
+        now = self._clock.monotonic()
+        typing = now < self._typing_until
         if not self.armed and (typed or event.key in {"enter", "escape"}):
-            self._armed_at = self._clock.monotonic() + GRACE_S
-        elif typed and typed.isdecimal() and 1 <= int(typed) <= len(self.trouble.ways):
-            self.dismiss(self.trouble.ways[int(typed) - 1].name)
-            typed = None
-        elif not typed:
+            self._armed_at = now + GRACE_S
+        elif not typed and not (typing and event.key == "enter"):
             return
         event.stop()
         event.prevent_default()
+        if typed and self.armed and not typing and self._answer(typed):
+            return
         if typed:
+            self._typing_until = now + TYPING_S
             self._stray(typed)
+
+    def _answer(self, typed: str) -> bool:
+        """Go the way of a digit. False where there is none."""
+        ways = self.trouble.ways
+        if not typed.isdecimal() or not 1 <= int(typed) <= len(ways):
+            return False
+        self.dismiss(ways[int(typed) - 1].name)
+        return True
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -136,11 +136,7 @@ class Shelf:
         from tui.session.export import export  # noqa: PLC0415 - only where it is asked for
 
         document = export(self._read(row), format_, title=row.title)
-        path = self.workspace / f"session-{row.id}.{format_}"
-        number = 1
-        while path.exists():
-            number += 1
-            path = path.with_name(f"session-{row.id}-{number}.{format_}")
+        path = place_for(self.workspace, row.id, format_)
         copies.write_new(path, document.text.encode("utf-8", "replace"))
         return path, document.secrets
 
@@ -175,6 +171,15 @@ class Shelf:
 
             return importers.load(row.path)
         return read(row.path)
+
+
+def place_for(folder: Path, id_: str, format_: Format) -> Path:
+    """Where a session's document goes: a name that is free."""
+    path, number = folder / f"session-{id_}.{format_}", 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"session-{id_}-{number}.{format_}")
+    return path
 
 
 def row_of(entry: catalog.Entry, found: catalog.Found) -> SessionRow:

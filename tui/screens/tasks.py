@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -16,14 +16,15 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
-from tui.batch.state import RunState, TaskState
+from tui.batch.state import TaskState
 from tui.clock import Clock
 from tui.errors import HoldfastError
 from tui.files import read_small
 from tui.screens.chat import ChatScreen
-from tui.screens.task_rows import Pace, group_row, task_row, title_line, totals_line
+from tui.screens.task_port import Run
+from tui.screens.task_queue import TaskQueue
+from tui.screens.task_rows import Pace, title_line, totals_line
 from tui.widgets.keys import TASK_KEYS, bindings
 from tui.widgets.rule import PaneRule
 from tui.widgets.status_line import Hint
@@ -35,53 +36,31 @@ if TYPE_CHECKING:
 _FILE_MAX = 10_000_000
 TICK_S = 0.25
 _HINTS = (
-    Hint("p", "pause", "screen.pause"),
-    Hint("s", "skip", "screen.skip"),
     Hint("r", "retry", "screen.redo"),
     Hint("e", "edit", "screen.edit"),
     Hint("enter", "open", "screen.open"),
     Hint("f4", "output", "screen.output"),
-    Hint("q", "leave", "screen.leave"),
 )
+_PAUSE, _GO_ON = Hint("p", "pause", "screen.pause"), Hint("p", "go on", "screen.pause")
+_SKIP, _STOP = Hint("s", "skip", "screen.skip"), Hint("ctrl+c", "stop", "screen.interrupt")
+_CHOOSE, _LEAVE = Hint("n", "run a file", "screen.choose"), Hint("q", "leave", "screen.leave")
 _NOTHING = (
     "No task file has been run in this folder yet.\n\n"
     "Write one in Markdown, a line for every task:\n\n"
     "    ## the groups share a session\n"
     "    - [ ] what shall be done first\n"
     "    - [ ] and then\n\n"
-    "Then, in the shell:  holdfast run TASKS.md\n\n"
+    "Then press n here, or in the shell:  holdfast run TASKS.md\n\n"
     "With git every task becomes one commit, and a failed one leaves no trace."
 )
 
 
-class Run(Protocol):
-    """What the screen asks of a run. `live`: it is being worked on in this program."""
-
-    @property
-    def live(self) -> bool: ...
-    @property
-    def state(self) -> RunState | None: ...
-    @property
-    def running(self) -> int | None: ...
-    @property
-    def skipped(self) -> frozenset[int]: ...
-    @property
-    def pausing(self) -> bool: ...
-    def pause(self) -> None:
-        """End the run after the running task; again, or where it has ended: go on."""
-        ...
-
-    def skip(self, index: int) -> None: ...
-    async def refresh(self) -> None:
-        """Look again how the run stands, where another program works on it."""
-        ...
-
-    async def redo(self, index: int) -> None: ...
-    async def edit(self, data: bytes) -> None: ...
-
-
 class TasksScreen(ChatScreen):
-    """Shows a run. `on_open` shows a task's session, `on_leave` is q and Esc."""
+    """Shows a run. `on_open` shows a task's session, `on_leave` is q and Esc, `on_stop` Ctrl+C.
+
+    `on_begin` begins to work on a task file, None on one to be chosen; without it that is not
+    offered.
+    """
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
@@ -94,14 +73,15 @@ class TasksScreen(ChatScreen):
         *,
         on_open: Callable[[TaskState], Awaitable[None]],
         on_leave: Callable[[], Awaitable[None]],
+        on_stop: Callable[[], None] | None = None,
+        on_begin: Callable[[Path | None], Awaitable[None]] | None = None,
         layout_file: Path | None = None,
     ) -> None:
         super().__init__(clock, layout_file=layout_file)
         self.run = run
         self._open_task = on_open
         self._go_away = on_leave
-        self._drawn: list[tuple[str, str]] = []
-        self._task_rows: dict[int, tuple[TaskState, bool, int]] = {}
+        self._stop, self._begin = on_stop, on_begin
         self._since: float | None = None
         self._until = 0.0
         self._attempt = 0
@@ -111,8 +91,7 @@ class TasksScreen(ChatScreen):
         yield self.header
         with Vertical(id="queue-box"):
             yield PaneRule("tasks", id="queue-rule")
-            listing = OptionList(id="queue", compact=True)
-            yield listing
+            yield TaskQueue()
             yield Static("", id="totals", markup=False)
         with StillRow(id="body"):
             with StillColumn(id="left"):
@@ -156,34 +135,24 @@ class TasksScreen(ChatScreen):
     def end(self, reason: str) -> None:
         """The run is over; "" where nothing is left."""
         self.ended, self._until = reason, 0.0
+        self.notice.clear()
         self.idle()
         self.redraw()
 
     def redraw(self) -> None:
         """Show how the tasks stand now; rows that did not change are left alone."""
         state = self.run.state
-        self.query_one("#queue-rule", PaneRule).title = Content.styled(
-            title_line(state), "$text-muted"
-        )
+        rule = self.query_one("#queue-rule", PaneRule)
+        rule.title = Content.styled(title_line(state), "$text-muted")
         self.set_class(state is None, "-nothing")
-        intro = self.query_one("#intro", Static)
+        self._hints((), "")
         if state is None:
             return
+        intro = self.query_one("#intro", Static)
         intro.update("Nothing has been said yet.\nEnter on a task shows its session.")
-        listing = self.query_one("#queue", OptionList)
-        width = max(30, self.size.width - 4)
-        names = [(task.group, task.task) for task in state.tasks]
-        if names != self._drawn:
-            self._draw_all(listing, state, width)
-            self._drawn = names
-        rows = min(listing.option_count, max(3, self.size.height * 35 // 100))
-        listing.styles.height = rows
-        for task in state.tasks:
-            wanted = (task, task.index in self.run.skipped, width)
-            if self._task_rows.get(task.index) != wanted:
-                self._task_rows[task.index] = wanted
-                row = task_row(task, width, skipped=wanted[1])
-                listing.replace_option_prompt(f"task-{task.index}", row)
+        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
+        most = max(3, self.size.height * 35 // 100)
+        self.queue.styles.height = min(self.queue.option_count, most)
         pace = Pace(
             live=self.run.live,
             seconds=0.0 if self._since is None else self.clock.monotonic() - self._since,
@@ -194,38 +163,36 @@ class TasksScreen(ChatScreen):
         )
         self.query_one("#totals", Static).update(totals_line(state, pace))
 
-    def _draw_all(self, listing: OptionList, state: RunState, width: int) -> None:
-        kept = listing.highlighted
-        listing.clear_options()
-        self._task_rows.clear()
-        group = None
-        options: list[Option] = []
-        for task in state.tasks:
-            if task.group != group:
-                group = task.group
-                options.append(Option(group_row(group), disabled=True))
-            options.append(Option(task_row(task, width), id=f"task-{task.index}"))
-        listing.add_options(options)
-        listing.highlighted = min(kept or 1, len(options) - 1)
-
-    def follow_task(self, index: int) -> None:
-        """Bring a task's row into view."""
-        listing = self.query_one("#queue", OptionList)
-        if self.run.state and index < len(self.run.state.tasks):
-            listing.highlighted = listing.get_option_index(f"task-{index}")
+    @property
+    def queue(self) -> TaskQueue:
+        return self.query_one(TaskQueue)
 
     @property
     def selected(self) -> TaskState | None:
         """The task under the cursor."""
-        listing, state = self.query_one("#queue", OptionList), self.run.state
-        if state is None or listing.highlighted is None:
-            return None
-        id_ = listing.get_option_at_index(listing.highlighted).id
-        return state.tasks[int(id_.removeprefix("task-"))] if id_ else None
+        state, index = self.run.state, self.queue.at_cursor
+        return None if state is None or index is None else state.tasks[index]
 
-    def action_pause(self) -> None:
-        self.run.pause()
-        self.redraw()
+    @work(exclusive=True, group="tasks")
+    async def action_pause(self) -> None:
+        state = self.run.state
+        if self._begin and state and not self.run.live:
+            await self._try(self._begin(Path(state.task_file)))
+        else:
+            self.run.pause()
+            self.redraw()
+
+    @work(exclusive=True, group="tasks")
+    async def action_choose(self) -> None:
+        if self._begin and not self.run.live:
+            await self._try(self._begin(None))
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C: what `on_stop` does; without one the screen is left."""
+        if self._stop:
+            self._stop()
+        else:
+            await self._go_away()
 
     def action_skip(self) -> None:
         task = self.selected
@@ -308,4 +275,10 @@ class TasksScreen(ChatScreen):
         event.prevent_default()
 
     def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
-        super()._hints(_HINTS, "")
+        """What can be done now; the rest would only say no."""
+        ours = (_GO_ON, *_HINTS, _LEAVE)
+        if self.run.live:
+            ours = (_GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
+        elif self._begin:
+            ours = (_CHOOSE, *ours) if self.run.state else (_CHOOSE, _LEAVE)
+        super()._hints(ours, "")

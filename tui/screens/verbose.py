@@ -34,7 +34,7 @@ class VerboseScreen(ModalScreen[None]):
     CSS_PATH = "verbose.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(VERBOSE_KEYS),
-        Binding("escape,f12", "close", "close", show=False),
+        Binding("escape", "close", "close", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#events"
 
@@ -145,5 +145,5 @@ class VerboseScreen(ModalScreen[None]):
         found = plural(len(self._shown), "event")
         first = " · ".join(filter(None, (found, state)))
         box.border_subtitle = Content(
-            f"{first} · / filter · space pause · enter open · y copy · esc"
+            f"{first} · / filter · space pause · enter open · y copy · esc, F12"
         )

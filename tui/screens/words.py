@@ -11,13 +11,15 @@ from tui.widgets.status_line import Hint
 if TYPE_CHECKING:
     from tui.permissions.base import Mode
 
+BACK = Hint("esc", "conversation", "screen.stop_or_close")
+OUTPUT = Hint("f4", "output", "app.command('output')")
 IDLE_HINTS = (
     Hint("enter", "send"),
     Hint("ctrl+p", "commands", "app.command_palette"),
     Hint("f1", "help", "app.command('help')"),
     Hint("f2", "context", "app.command('context')"),
     Hint("f3", "sessions", "app.command('sessions')"),
-    Hint("f4", "output", "app.command('output')"),
+    OUTPUT,
     Hint("shift+tab", "mode", "app.next_mode"),
 )
 BUSY_HINTS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import tui
 from tui.clock import Clock, timestamp
-from tui.errors import StorageError
+from tui.errors import SessionError, StorageError
 from tui.messages import Usage, blocks_of, text_of
 from tui.paths import Folders
 from tui.session.drafts import DraftWriter, LeftBehind
@@ -27,9 +27,9 @@ DIRECTIVES = ("think", "verbose", "elevated")
 class Session:
     """The record of one conversation, in memory and on disk. Used from one event loop.
 
-    `records` is the active branch and only grows. `metadata["directives"]` holds the directives
-    last recorded, as they stand in the file (K26). The file of a new session appears with its
-    first prompt, or draft of one: a session in which nothing was asked leaves no trace.
+    `records` is the active branch and only grows, but for `rewind`. `metadata["directives"]`
+    holds the directives last recorded, as they stand in the file (K26). The file of a new session
+    appears with its first prompt, or draft of one: where nothing was asked there is no trace.
 
     A session on disk has the lease of its file (`session.lease`), from its first line or from
     `open` to `close`. While it has not, `read_only` is true and nothing is written: what is
@@ -191,6 +191,27 @@ class Session:
         if fields is not None:
             self._write_draft(fields)
         return wait
+
+    async def rewind(self, target: str) -> Record:
+        """Branch inside the file, to go on from before the record `target` of this branch.
+
+        What came since stays in the file on its own branch; the session is to be opened again.
+        Raises SessionError where there is no such record, StorageError if it cannot be saved.
+        """
+        place = next((n for n, record in enumerate(self.records) if record.id == target), None)
+        if place is None:
+            raise SessionError(
+                f"There is no record {target} on this branch.", hint="/rewind lists the prompts."
+            )
+        await self.sync()
+        left = self.records[-1].id
+        titles = [record for record in self.records if record.type == "title"]
+        del self.records[place:]
+        made = self.append("rewind", target=target, left=left)
+        if titles and titles[-1] not in self.records:
+            self.append("title", **titles[-1].data)
+        await self.sync()
+        return made
 
     async def commit(self, type_: str, **data: Any) -> Record:
         """Add a record and wait until it is on the disk. Raises StorageError if it is not."""

@@ -23,6 +23,9 @@ KINDS: dict[str, tuple[str, str]] = {
 MARK = 0.8
 """The share of the window where the bar bears a mark, unless the configuration says otherwise."""
 
+_BAR_MIN = 24
+"""The cells that the bar keeps beside the words of the one row."""
+
 _SHORT = {"system": "sys", "tools": "tool", "memory": "mem", "messages": "msg", "results": "res"}
 
 
@@ -176,10 +179,13 @@ def meter_line(state: MeterState, width: int) -> Content:
     if not state.window:
         return Content.styled("context: nothing measured yet", "$text-muted").truncate(width)
     figure = Content.assemble(("context ", "$text-muted"), _figure(state))
-    room = min(40, width - figure.cell_length - 2)
-    return (
-        Content.assemble(figure, "  ", bar(state, room)) if room >= 10 else figure.truncate(width)
-    )
+    room = width - figure.cell_length - 2
+    if room < 10:
+        return figure.truncate(width)
+    said = forecast(state)
+    tail = f"  {said}" if said and room - len(said) - 2 >= _BAR_MIN else ""
+    row = bar(state, room - len(tail))
+    return Content.assemble(figure, "  ", row, (tail, "$text-muted"))
 
 
 class ContextMeter(Widget):

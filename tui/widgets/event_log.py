@@ -17,7 +17,9 @@ ENTRIES_MAX: Final = 5000
 TEXT_MAX: Final = 2000
 """Characters of one value that an entry keeps."""
 
-_DELTAS: Final = frozenset({"text_delta", "thinking_delta", "tool_input_delta", "tool_output"})
+_DELTAS: Final = frozenset(
+    {"text_delta", "thinking_delta", "tool_input_delta", "tool_output", "compaction_delta", "alive"}
+)
 _LOOKS: Final[Mapping[str, str]] = {
     "error": "error",
     "retry_scheduled": "warning",

@@ -36,6 +36,10 @@ PROMPT_KEYS = (
     Key("enter", "", "Enter", "send"),
     Key("shift+enter,ctrl+j", "newline", "Shift+Enter, Ctrl+J", "new line"),
     Key("up,down", "", "Up, Down", "earlier and later prompts"),
+    Key("ctrl+r", "screen.search_history", "Ctrl+R", "search in the earlier prompts"),
+    Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "write the prompt in your editor"),
+    Key("", "", "/, @", "commands and files; Tab or Enter takes a suggestion, Esc closes them"),
+    Key("", "", "!, !!", "a shell command; what !! prints is kept from the model"),
     Key("ctrl+d", "delete_or_quit", "Ctrl+D", "quit, when the prompt is empty"),
     Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; fg comes back"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo typing"),
@@ -49,18 +53,28 @@ PROMPT_KEYS = (
 PANE_KEYS = (
     Key("up,down", "", "Up, Down, k, j", "the item before and after; in the output a row"),
     Key("enter", "", "Enter, Space, o", "fold or unfold, and show a tool's output"),
-    Key("y", "", "y", "copy the item, or the output"),
+    Key("shift+up", "select(-1, 0)", "Shift+arrows", "select text; Esc lets it go"),
+    Key("shift+down", "select(1, 0)", "", ""),
+    Key("shift+left", "select(0, -1)", "", ""),
+    Key("shift+right", "select(0, 1)", "", ""),
+    Key("y", "", "y", "copy what is selected, else the item or the output"),
     Key("m", "", "m, p", "mask or pin a tool's result: what the model sees of it, see F2"),
     Key("home,end", "", "Home, End, g, G", "the beginning and the end"),
     Key("left,right", "", "Left, Right, h, l", "to the side, in the output"),
     Key("w", "", "w", "long lines of the output: wrapped, or to the side"),
     Key("n", "", "n, N", "what is looked for (Ctrl+F): the older and the newer place"),
+    Key("o", "", "o", "in the output: all of it, over the whole screen; again: as before"),
+    Key(
+        "slash", "", "/, then n, N", "in the output: search all of it, the next and the last place"
+    ),
+    Key("v", "", "v, e", "in the output: open it in your pager or your editor"),
     Key("less_than_sign", "screen.widen(-4)", "<, >", "move the line between the panes"),
     Key("greater_than_sign", "screen.widen(4)", "", ""),
 )
 
 CHAT_KEYS = (
     Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
+    Key("", "", "Esc Esc", "rewind to an earlier prompt, while nothing runs"),
     Key("shift+tab", "app.next_mode", "Shift+Tab", "mode: ask, accept edits, plan"),
     Key("f1", "app.command('help')", "F1", "this help"),
     Key("f2", "app.command('context')", "F2", "the context: what the model sees, mask, pin"),
@@ -68,14 +82,14 @@ CHAT_KEYS = (
     Key("f4", "app.command('output')", "F4", "the output pane"),
     Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
     Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "the tasks of this folder"),
-    Key("f12", "app.toggle_verbose", "F12", "verbose: every decision is shown"),
-    Key("tab", "app.focus_next", "Tab", "to the conversation, the output and back"),
+    Key("tab", "next_pane", "Tab", "to a wait, the conversation, the output and back"),
 )
 
 APP_KEYS = (
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop the agent, else clear the prompt, again quit"),
     Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
     Key("ctrl+p", "", "Ctrl+P", "all commands"),
+    Key("f12", "debug_view", "F12", "every event, with its time; again closes it", priority=True),
 )
 
 APPROVAL_KEYS = (
@@ -126,6 +140,13 @@ VERBOSE_KEYS = (
     Key("y", "copy", "y", "copy the event; all of them while a filter is on"),
 )
 
+MCP_KEYS = (
+    Key("enter", "", "Enter", "the tools of a server"),
+    Key("space", "switch", "Space", "keep a tool from the model, or offer it again"),
+    Key("r", "restart", "r", "restart a server"),
+    Key("o", "log", "o", "what a server wrote to its log"),
+)
+
 TASK_KEYS = (
     Key("p", "pause", "p", "pause after the running task, or go on"),
     Key("s", "skip", "s", "leave a task out of this run"),
@@ -133,7 +154,8 @@ TASK_KEYS = (
     Key("e", "edit", "e", "edit the tasks that have not begun"),
     Key("enter,o", "open", "Enter, o", "show a task's session"),
     Key("f4", "output", "F4", "the output pane"),
-    Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the running task and save"),
+    Key("n", "choose", "n", "choose a task file and run it (from the chat)"),
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save"),
     Key("q", "leave", "q, Esc", "leave; a run is asked to pause first"),
     Key("escape", "leave", "", ""),
     Key("tab", "app.focus_next", "", ""),
@@ -148,5 +170,7 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("In the context (F2)", CONTEXT_KEYS),
     ("In the tasks (Ctrl+T)", TASK_KEYS),
     ("In the sessions (F3)", SESSION_KEYS),
+    ("In the debug view (F12)", VERBOSE_KEYS),
+    ("Among the MCP servers (/mcp)", MCP_KEYS),
 )
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""

@@ -204,10 +204,6 @@ class OutputView(LineView):
         scrolling.reset_x(self)
         self._settle()
 
-    def action_rows(self, step: int) -> None:
-        """A row up or down."""
-        self._scroll(self._viewport.y + step)
-
     def action_columns(self, step: int) -> None:
         """Eight columns to the side."""
         self.scroll_to(x=self.scroll_x + 8 * step, animate=False)

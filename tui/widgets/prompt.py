@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
@@ -12,6 +13,9 @@ from tui.widgets.figures import plural, size
 from tui.widgets.keys import PROMPT_KEYS, bindings
 from tui.widgets.prompt_history import PromptHistory
 
+if TYPE_CHECKING:
+    from tui.widgets.suggesting.popup import Suggestions
+
 MAX_ROWS = 8
 
 FOLD_CHARS = 2000
@@ -19,10 +23,14 @@ FOLD_LINES = 20
 """A paste beyond either is shown as one word, and sent whole."""
 
 
+_CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
+
+
 class Prompt(TextArea):
     """A text area that sends on Enter. Grows to eight rows.
 
-    `value` is what would be sent: pastes that were folded are whole in it.
+    `value` is what would be sent: pastes that were folded are whole in it. `suggestions` follow
+    what is typed, once there are any; only while they are open do they get keys.
     """
 
     BINDINGS = bindings(PROMPT_KEYS)  # pyright: ignore[reportAssignmentType]
@@ -70,6 +78,7 @@ class Prompt(TextArea):
         self._pastes: dict[str, str] = {}
         self._pasted = 0
         self._set = ""
+        self.suggestions: Suggestions | None = None
 
     @property
     def value(self) -> str:
@@ -83,6 +92,13 @@ class Prompt(TextArea):
         self._set = text
         self.load_text(text)
         self.move_cursor(self.document.end)
+        if self.suggestions is not None:
+            self.suggestions.close()
+
+    def put_whole(self, text: str) -> None:
+        """As `put`, for a text that may be long: it is folded then."""
+        self._pastes.clear()
+        self.put(self._fold(text))
 
     def put_back(self, text: str) -> None:
         """Bring a text back that was sent in vain, before whatever was typed since."""
@@ -94,6 +110,10 @@ class Prompt(TextArea):
         clean = self._fold(text.replace("\r\n", "\n").replace("\r", "\n"))
         if result := self._replace_via_keyboard(clean, *self.selection):
             self.move_cursor(result.end_location)
+            self._set = self.text
+            self.post_message(self.Edited())
+        if self.suggestions is not None:
+            self.suggestions.close()
 
     def accept(self, text: str | None = None) -> None:
         """`text` (else all there is) has been taken: remember it and begin anew.
@@ -107,7 +127,10 @@ class Prompt(TextArea):
         self.put(value[len(taken) :] if value.startswith(taken) else "")
 
     async def on_key(self, event: events.Key) -> None:
-        if event.key == "enter":
+        if self._suggested(event.key):
+            event.stop()
+            event.prevent_default()
+        elif event.key == "enter":
             event.stop()
             event.prevent_default()
             if self.text.strip():
@@ -127,6 +150,58 @@ class Prompt(TextArea):
         if self.text != self._set:
             self._set = self.text
             self.post_message(self.Edited())
+            self._follow()
+
+    def on_blur(self) -> None:
+        if self.suggestions is not None:
+            self.suggestions.close()
+
+    def pick(self, *, send: bool = False) -> None:
+        """Put the chosen suggestion into the text; with `send`, send what is complete with it."""
+        popup = self.suggestions
+        if popup is None or (chosen := popup.chosen) is None:
+            return
+        whole = popup.kind == "argument" or (popup.kind == "command" and not chosen.needs)
+        text, cursor = popup.apply(self.text, self._cursor)
+        if send and whole and cursor >= len(text.rstrip()):
+            self.put(text.rstrip())
+            self.post_message(self.Submitted(self, self.value))
+            return
+        self.put(text)
+        before = text[:cursor]
+        self.move_cursor((before.count("\n"), cursor - before.rfind("\n") - 1))
+        self.post_message(self.Edited())
+        self._follow()
+
+    def _suggested(self, key: str) -> bool:
+        """Whether a key was for the suggestions."""
+        popup = self.suggestions
+        if popup is None or not popup.opened or key not in _CHOOSING:
+            return False
+        self._follow()  # a letter may have come since
+        if not popup.opened:
+            return False
+        if key == "escape":
+            popup.dismiss()
+        elif not popup.fresh:
+            return key == "tab"
+        elif key in {"up", "down"}:
+            popup.move(1 if key == "down" else -1)
+        elif key == "enter" and popup.kind == "argument" and not popup.meant:
+            return False
+        else:
+            self.pick(send=key == "enter")
+        return True
+
+    def _follow(self) -> None:
+        if self.suggestions is not None:
+            self.suggestions.follow(self.text, self._cursor)
+
+    @property
+    def _cursor(self) -> int:
+        """How many characters stand before the cursor."""
+        row, column = self.cursor_location
+        return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
@@ -151,8 +226,7 @@ class Prompt(TextArea):
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
-            self._pastes.clear()
-            self.put(self._fold(text))
+            self.put_whole(text)
 
     def _fold(self, text: str) -> str:
         """What is shown of a text: a word for it when it is long."""

@@ -19,6 +19,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.clock import Clock
+from tui.figures import moment
 from tui.widgets.error_words import words
 from tui.widgets.keys import BANNER_KEYS, bindings
 from tui.widgets.plain import one_line
@@ -100,7 +101,7 @@ class RetryBanner(Widget, can_focus=True):
         """Show that the turn goes on by itself at a moment of the wall clock."""
         tail = "you can close the program"
         self._show(
-            _Wait("⏸", words(error_class), reason="goes on by itself", tail=tail, until=until)
+            _Wait("‖", words(error_class), reason="goes on by itself", tail=tail, until=until)
         )
 
     def recover(self, what: str, step: str) -> None:
@@ -110,7 +111,7 @@ class RetryBanner(Widget, can_focus=True):
     def done(self) -> None:
         """It goes on, or nobody waits any more. The focus goes back to the prompt."""
         self._wait = None
-        self.remove_class("-waiting")
+        self.remove_class("-waiting", "-counts")
         if self._timer:
             self._timer.pause()
         if self.has_focus:
@@ -131,8 +132,7 @@ class RetryBanner(Widget, can_focus=True):
 
     def moment(self, until: datetime) -> str:
         """A moment of the wall clock as a person reads it, in their time zone."""
-        there, here = until.astimezone(), self._clock.now().astimezone()
-        return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
+        return moment(until, self._clock.now())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key without a meaning is no key of the banner: it goes to the prompt."""
@@ -162,6 +162,7 @@ class RetryBanner(Widget, can_focus=True):
     def _show(self, wait: _Wait) -> None:
         self._wait = wait
         self.add_class("-waiting")
+        self.set_class(wait.counts, "-counts")
         self.tick()
         if self._timer:
             self._timer.reset()

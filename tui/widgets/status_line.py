@@ -14,6 +14,8 @@ from tui.widgets.figures import money, plural
 from tui.widgets.plain import one_line
 from tui.widgets.still import Still
 
+WIDE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:
@@ -43,12 +45,19 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = Content.styled("○ kept in memory only", "$text-muted")
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
-    cost = money(state.cost_usd) if state.cost_usd is not None else "cost —"
-    figures = Content.styled(f"{cost}   {plural(state.turns, 'turn')}   ", "$text-muted")
+    said = f"{_cost(state, width)}{plural(state.turns, 'turn')}   " if state.turns else ""
+    figures = Content.styled(said, "$text-muted")
     right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
     left = _hints(state.hints, width - right.cell_length - 5)
     fill = max(0, width - 2 - left.cell_length - right.cell_length)
     return Content.assemble(" ", left, " " * fill, right, " ")
+
+
+def _cost(state: StatusState, width: int) -> str:
+    """What it has cost; that no price is known is said only where there is room."""
+    if state.cost_usd is not None:
+        return f"{money(state.cost_usd)}   "
+    return "cost —   " if width >= WIDE else ""
 
 
 def _hints(hints: Sequence[Hint], room: int) -> Content:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Any, cast
 
+from tui.context import start_card
+from tui.figures import moment, tokens
 from tui.messages import Block, text_of
 from tui.session.records import Record
 from tui.widgets.conversation.items import (
@@ -18,6 +21,7 @@ from tui.widgets.conversation.items import (
     UserItem,
 )
 from tui.widgets.error_words import words
+from tui.widgets.figures import plural
 
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
@@ -58,7 +62,7 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
             if data.get("answer") in {"no", "deny"}:
                 item.state = "denied"
             elif data.get("by") == "elevated":
-                item.summary = "ELEVATED"
+                item.elevated = True
         case "tool_result" if item := calls.get(str(data.get("call_id"))):
             fill(
                 item,
@@ -81,11 +85,11 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
         case "note":
             return [NoticeItem(str(data.get("text", "")))]
         case _:
-            return _trouble_items(record.type, data)
+            return _trouble_items(record.type, data, record.time)
     return []
 
 
-def _trouble_items(kind: str, data: Mapping[str, Any]) -> list[Item]:
+def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
     """What became of a request that did not go well."""
     match kind:
         case "retry":
@@ -93,9 +97,11 @@ def _trouble_items(kind: str, data: Mapping[str, Any]) -> list[Item]:
         case "failover":
             return [_switch_item(data)]
         case "parked":
-            what = f"{words(str(data.get('error_class') or 'unknown'))}: parked"
-            until = f" until {data['until']}" if data.get("until") else ""
-            return [NoticeItem(what + until, "warning", str(data.get("reason") or ""))]
+            kind, reason = str(data.get("error_class") or "unknown"), str(data.get("reason") or "")
+            return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
+        case "recovery":
+            before, after = data.get("tokens_before"), data.get("tokens_after")
+            return [recovery_item(str(data.get("action") or ""), before, after)]
         case _:
             return []
 
@@ -137,12 +143,11 @@ def fill(
     diff: str,
     summary: str,
 ) -> None:
-    """Put a finished call's result on its card. A mark that the card bears stays in front."""
+    """Put a finished call's result on its card."""
     if item.state != "denied":
         item.state = "interrupted" if summary == "interrupted" else "error" if is_error else "ok"
     item.seconds, item.receipt, item.diff = seconds, receipt, diff
-    said = "" if item.state == "interrupted" else summary
-    item.summary = " · ".join(filter(None, (item.summary, said)))
+    item.summary = "" if item.state == "interrupted" else summary
     lines = text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
@@ -199,6 +204,40 @@ def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
     lines = [" · ".join(filter(None, (f.get("where"), f.get("action")))) for f in findings]
     count = "one place" if len(lines) == 1 else f"{len(lines)} places"
     return NoticeItem(f"This session was repaired in {count}.", "warning", "\n".join(lines))
+
+
+def attached_item(text: str) -> NoticeItem:
+    """What went along with a prompt, folded."""
+    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
+
+
+def files_item(files: Sequence[Mapping[str, Any]]) -> NoticeItem:
+    """The files in the prompt; opened where one was cut."""
+    title, detail = start_card.card(files)
+    return NoticeItem(title, detail=detail, folded=not start_card.cuts(files))
+
+
+def parked_item(
+    error_class: str, until: datetime | None, now: datetime | None, *details: str
+) -> NoticeItem:
+    """A turn that waits for a server's limit."""
+    when = f" until {moment(until, now)}" if until and now else ""
+    text = f"{words(error_class)}{when}: parked, goes on by itself"
+    return NoticeItem(text, "warning", "\n".join(filter(None, details)))
+
+
+def recovery_item(action: str, before: object, after: object, detail: str = "") -> NoticeItem:
+    """A request that was too large, and what made it smaller."""
+    sizes = [tokens(size) for size in (before, after) if isinstance(size, int)]
+    size = f" · {' → '.join(sizes)} tokens" if sizes else ""
+    return NoticeItem(f"context full: {action}{size}", "warning", detail)
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def debug_item(text: str) -> NoticeItem:

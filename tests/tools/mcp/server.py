@@ -56,6 +56,19 @@ def fail() -> str:
 
 
 @server.tool()
+async def grow(ctx: Context) -> str:
+    """Offers one more tool from now on, and tells of it."""
+
+    def grown() -> str:
+        """Came later."""
+        return "yes"
+
+    server.add_tool(grown)
+    await ctx.notify_tools_changed()
+    return "grown"
+
+
+@server.tool()
 def die() -> str:
     """Ends the server in the middle of a call."""
     print("dying now", file=sys.stderr, flush=True)

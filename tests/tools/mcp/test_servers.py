@@ -47,7 +47,8 @@ async def test_a_server_lists_answers_fails_and_dies(
         (odd,) = servers.all
         assert (odd.state, odd.detail) == ("ready", "odd things 1.2")
         assert list(servers.tools()) == [
-            f"mcp__odd__{name}" for name in ("echo", "many", "environment", "slow", "fail", "die")
+            f"mcp__odd__{name}"
+            for name in ("die", "echo", "environment", "fail", "grow", "many", "slow")
         ]
         schema = servers.tools()["mcp__odd__echo"].schema()
         assert schema["description"] == "Say it again."

@@ -85,7 +85,11 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     space = "  " if words or seconds else " "
     summary: Span | None = (space + clip(item.summary, 40), detail) if item.summary else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
-    words_of_marks = ("masked" * item.masked, "◆ pinned" * item.pinned)
+    words_of_marks = (
+        "ELEVATED" * item.elevated,
+        "masked" * item.masked,
+        "◆ pinned" * item.pinned,
+    )
     said = " ".join(filter(None, words_of_marks))
     marks: Span | None = (f"  {said}", styles["c-badge"]) if said else None
     for parts in (
@@ -106,7 +110,8 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     can = has_inside(item)
     mark = "·" if not can else "▸" if item.folded else "▾"
     room = max(4, width - MARGIN - 1)
-    right = _right(item, styles, max(room * 3 // 5, room - 40), frame)
+    wanted = 3 + cell_len(item.name) + 2 + cell_len(item.label) + 2
+    right = _right(item, styles, max(room // 2, room - wanted), frame)
     right_cells = sum(cell_len(text) for text, _ in right)
     left_room = room - right_cells - (2 if right else 0)
     name = clip(item.name, max(1, left_room))

@@ -43,7 +43,7 @@ class ToolItem:
     """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
 
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
-    takes it away.
+    takes it away; `elevated`: nobody was asked (K47).
 
     While it runs, `started` is when it began, on the clock that `Conversation.tick` is told.
     """
@@ -64,6 +64,7 @@ class ToolItem:
     folded: bool = True
     masked: bool = False
     pinned: bool = False
+    elevated: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -18,6 +18,7 @@ from tui.widgets.line_view import LineView, Picture
 from tui.widgets.markdown.text import Line
 
 SPIN_S = 1 / 8
+_SAMPLE = 500
 
 
 class ItemsView(LineView):
@@ -50,6 +51,11 @@ class ItemsView(LineView):
         """All items, in order."""
         return self._items
 
+    @property
+    def newest(self) -> Item | None:
+        """The last item."""
+        return self._items[-1] if self._items else None
+
     def append(self, item: Item) -> None:
         """Add an item at the end."""
         self.extend((item,))
@@ -57,16 +63,25 @@ class ItemsView(LineView):
     def extend(self, items: Sequence[Item]) -> None:
         """Add many items; only those in sight are drawn."""
         start = len(self._items)
-        width = draw.inner(self._width or 80)
         for item in items if self._tools_open else ():
             if isinstance(item, ToolItem):
                 item.folded = False
         self._items += items
-        self._index.update((item, start + step) for step, item in enumerate(items))
-        self._viewport.extend([draw.estimate(item, width) for item in items])
+        self._index.update(zip(items, range(start, len(self._items)), strict=True))
+        self._viewport.extend(self._estimates(items))
         if not self._viewport.following:
             self._set_behind(self._behind + len(items))
         self._touch()
+
+    def _estimates(self, items: Sequence[Item]) -> list[int]:
+        """About how high the items are; of many, all but the last as high as a sample on average,
+        for they come into sight late, and keys wait meanwhile."""
+        width = draw.inner(self._width or 80)
+        known = items[-_SAMPLE:]
+        before = len(items) - len(known)
+        sample = [draw.estimate(item, width) for item in items[: before : before // _SAMPLE + 1]]
+        usual = max(1, round(sum(sample) / len(sample))) if sample else 1
+        return [usual] * before + [draw.estimate(item, width) for item in known]
 
     def changed(self, item: Item) -> None:
         """Draw an item anew: something about it is different."""

@@ -33,7 +33,7 @@ class _Hit(NamedTuple):
 
 
 class Conversation(ItemsView):
-    """The items of a conversation. The mouse selects text, the cursor items."""
+    """The items of a conversation. The mouse and Shift select text, the cursor items."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor(-1)", "Previous", show=False),
@@ -285,9 +285,11 @@ class Conversation(ItemsView):
         self._touch()
 
     def action_copy_item(self) -> None:
-        """Copy the source of the item under the cursor."""
-        if self._cursor is not None:
+        """Copy what is selected, else the source of the item under the cursor."""
+        text = self.selected_text
+        if not text and self._cursor is not None:
             text = draw.source(self._items[self._cursor])
+        if text:
             self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
     def action_cursor(self, step: int) -> None:

@@ -11,16 +11,17 @@ from time import monotonic
 from typing import ClassVar
 
 from rich.style import Style
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
 from tui.widgets.keys import PANE_KEYS, bindings
-from tui.widgets.line_view import scrolling, strips
+from tui.widgets.line_view import caret, scrolling, strips
 from tui.widgets.line_view.bar import Bar
 from tui.widgets.line_view.viewport import Viewport
 from tui.widgets.markdown.text import Line
@@ -91,6 +92,7 @@ class LineView(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home,g", "edge(-1)", "First", show=False),
         Binding("end,G", "edge(1)", "Last", show=False),
+        Binding("escape", "unselect", "Select nothing", show=False),
         *bindings(PANE_KEYS),
     ]
 
@@ -105,6 +107,7 @@ class LineView(ScrollView, can_focus=True):
         self._shown: list[Line] = []
         self._frame_timer: Timer | None = None
         self._frame_after = 0.0
+        self._caret = caret.Caret()
 
     @property
     def following(self) -> bool:
@@ -280,7 +283,37 @@ class LineView(ScrollView, can_focus=True):
             return strips.make(line, width, base)
         return strips.make(line, x + width, base).crop(x, x + width)
 
+    # Selecting
+
+    @property
+    def selected_text(self) -> str:
+        """What is selected of it, as it is copied; "" for nothing."""
+        selection = self.text_selection
+        found = self.get_selection(selection) if selection is not None else None
+        return found[0] if found else ""
+
+    def _in_sight(self) -> list[tuple[Offset, Line]]:
+        rows = self._viewport.rows
+        return [(Offset(0, key(*at)), self._picture(at[0]).lines[at[1]]) for at in rows]
+
     # Actions
+
+    def action_select(self, rows: int, columns: int) -> None:
+        """Move the end of the selection; begin one where there is none."""
+        step = rows, columns
+        now = caret.move(self._caret, self.text_selection, step, self._in_sight, self.action_rows)
+        if now is not None:
+            self.screen.selections = {self: now}
+
+    def action_unselect(self) -> None:
+        """Let go what is selected; without that, Esc means something else."""
+        if self.text_selection is None:
+            raise SkipAction
+        self.screen.clear_selection()
+
+    def action_rows(self, step: int) -> None:
+        """A row up or down."""
+        self._scroll(self._viewport.y + step)
 
     def action_page(self, step: int) -> None:
         """A screen up or down, with a row in common."""

@@ -151,12 +151,9 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
     return drawn
 
 
-def draw_top(language: str, width: int, styles: Styles) -> Line:
-    """The row above the code: its language."""
-    name = clip(language.strip().split(maxsplit=1)[0], width - 2) if language.strip() else ""
-    return decoration([(f" {name}", styles["label"])], fill=styles["fence"])
-
-
-def draw_bottom(styles: Styles) -> Line:
-    """The row below the code."""
-    return decoration([(" ", styles["fence"])], fill=styles["fence"])
+def draw_top(language: str, width: int, styles: Styles) -> list[Line]:
+    """The row above the code, its language; none where that is not said."""
+    if not language.strip():
+        return []
+    name = clip(language.strip().split(maxsplit=1)[0], width - 2)
+    return [decoration([(f" {name}", styles["label"])], fill=styles["fence"])]

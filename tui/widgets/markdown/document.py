@@ -277,7 +277,7 @@ class Document:
         opening, row = unit.tokens[0], rows[unit.start]
         if self._gap(unit, rows):
             self.lines.append(BLANK)
-        self.lines.append(code.draw_top(opening.info, self._width, self._styles))
+        self.lines += code.draw_top(opening.info, self._width, self._styles)
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None
@@ -308,7 +308,6 @@ class Document:
         assert fence is not None
         if fence.rows:
             self._settle_piece(fence)
-        self.lines.append(code.draw_bottom(self._styles))
         self.settled = len(self.lines)
         self._fence = None
         self._blank = False
@@ -344,7 +343,7 @@ class Document:
         partial = fence.strip(partial)
         if partial.strip(f" {fence.markup[0]}"):
             drawn += code.draw_rows([partial], fence.info, self._width, self._styles)
-        return [*drawn, code.draw_bottom(self._styles)]
+        return drawn
 
 
 def render(text: str, styles: Styles, width: int, *, cap: int = CAP) -> list[Line]:

@@ -69,10 +69,9 @@ def _verbatim(content: str, pen: Pen, style: Style) -> list[Line]:
 
 def _fence(token: Token, pen: Pen) -> list[Line]:
     rows = token.content.removesuffix("\n").split("\n") if token.content else []
-    drawn = [code.draw_top(token.info, pen.width, pen.styles)]
+    drawn = code.draw_top(token.info, pen.width, pen.styles)
     for piece in code.pieces(rows):
         drawn += code.draw_rows(piece, token.info, pen.width, pen.styles)
-    drawn.append(code.draw_bottom(pen.styles))
     return drawn
 
 

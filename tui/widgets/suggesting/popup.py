@@ -23,10 +23,16 @@ ROWS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One suggestion: what would be inserted, and a few words about it."""
+    """One suggestion: what would be inserted, and a few words about it.
+
+    `words` are what is looked in, the value where they are empty; `needs`: a command that
+    does nothing without an argument.
+    """
 
     value: str
     detail: str = ""
+    words: str = ""
+    needs: bool = False
 
 
 class Sources(Protocol):
@@ -71,6 +77,8 @@ class Suggestions(Widget):
         self._asked: Asked | None = None
         self._dismissed: Asked | None = None
         self._stop = threading.Event()
+        self._answered: Asked | None = None
+        self._moved = False
 
     @property
     def opened(self) -> bool:
@@ -80,6 +88,27 @@ class Suggestions(Widget):
     def kind(self) -> str:
         """What is being completed: command, argument or file; "" while closed."""
         return self._asked.kind if self._asked and self.opened else ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the rows are those of what is typed now."""
+        return self.opened and self._answered == self._asked
+
+    @property
+    def meant(self) -> bool:
+        """Whether the person asked for a row: by typing a part of it, or by moving to it."""
+        return self._moved or bool(self._asked and self._asked.query)
+
+    @property
+    def chosen(self) -> Choice | None:
+        """The row under the cursor."""
+        return self.choices[self.cursor] if self.choices else None
+
+    def close(self) -> None:
+        """Nothing is being typed any more; the next letter opens it again."""
+        self._stop.set()
+        self._asked = self._answered = None
+        self.choices = ()
 
     def follow(self, text: str, cursor: int) -> None:
         """Look at what is typed now. What was asked for before is not looked for any more."""
@@ -93,12 +122,17 @@ class Suggestions(Widget):
             self._dismissed = self._dismissed if wanted else None
             return
         self._dismissed = None
+        self._moved = False
         self._stop = stop = threading.Event()
+        if wanted.kind == "command":  # at once, so that Enter never meets old rows
+            self._show(wanted, self._ranked(wanted.query, self._sources.commands()))
+            return
         self.run_worker(self._look(wanted, stop), exclusive=True, group="suggestions")
 
     def move(self, step: int) -> None:
         """The row before or after, round and round."""
         if self.choices:
+            self._moved = True
             self.cursor = (self.cursor + step) % len(self.choices)
 
     def apply(self, text: str, cursor: int) -> tuple[str, int]:
@@ -116,6 +150,7 @@ class Suggestions(Widget):
         index = self._first() + event.y
         if index < len(self.choices):
             event.stop()
+            self._moved = True
             self.cursor = index
             self.post_message(self.Picked(self))
 
@@ -147,20 +182,25 @@ class Suggestions(Widget):
     async def _look(self, wanted: Asked, stop: threading.Event) -> None:
         found = await self._found(wanted, stop)
         if not stop.is_set():
-            done = len(found) == 1 and found[0].value == wanted.query
-            self.choices = () if done else tuple(found)
+            self._show(wanted, found)
+
+    def _show(self, wanted: Asked, found: Sequence[Choice]) -> None:
+        self._answered = wanted
+        done = len(found) == 1 and found[0].value == wanted.query
+        self.choices = () if done else tuple(found)
+        self.cursor = 0
 
     async def _found(self, wanted: Asked, stop: threading.Event) -> Sequence[Choice]:
         if wanted.kind == "file":
             paths = await self._sources.files()
             best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
             return [Choice(path) for path in best]
-        if wanted.kind == "command":
-            offered = self._sources.commands()
-        else:
-            offered = await self._sources.arguments(wanted.command)
-        by_value = {choice.value: choice for choice in offered}
-        return [by_value[value] for value in rank(wanted.query, list(by_value))]
+        return self._ranked(wanted.query, await self._sources.arguments(wanted.command))
+
+    @staticmethod
+    def _ranked(query: str, offered: Sequence[Choice]) -> list[Choice]:
+        by_words = {choice.words or choice.value: choice for choice in offered}
+        return [by_words[words] for words in rank(query, list(by_words))]
 
 
 def _same_word(wanted: Asked, dismissed: Asked | None) -> bool:

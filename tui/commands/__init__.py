@@ -41,8 +41,7 @@ async def route(desk: Desk, text: str) -> bool:
     say = desk.bridge.chat.notice.say
     desk.bridge.chat.notice.clear()
     if text.startswith("!") and text.lstrip("!").strip():
-        hidden = text.startswith("!!")
-        desk.bridge.run_shell(text[1 + hidden :].strip(), told=not hidden)
+        desk.bridge.run_shell(text[1:].strip())
         return True
     named = split(text)
     if named is None:

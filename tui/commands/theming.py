@@ -18,7 +18,9 @@ async def _keep(desk: Desk, name: str) -> None:
     problems = desk.use_theme(name)
     await desk.bridge.services.save_theme(name)
     if problems:
-        desk.bridge.chat.notice.say(str(problems[0]), "warning", hint="The built-in colour is used.")
+        desk.bridge.chat.notice.say(
+            str(problems[0]), "warning", hint="The built-in colour is used."
+        )
 
 
 async def _choose(desk: Desk) -> None:
@@ -45,7 +47,9 @@ async def _choose(desk: Desk) -> None:
         for name in names
     ]
     at = names.index(before) if before in names else 0
-    screen = PickScreen("theme", rows, cursor=at, on_move=show, subtitle="enter keeps · esc goes back")
+    screen = PickScreen(
+        "theme", rows, cursor=at, on_move=show, subtitle="enter keeps · esc goes back"
+    )
     chosen = await desk.app.push_screen_wait(screen)
     if chosen is None:
         desk.use_theme(before)

@@ -111,7 +111,7 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
     path, services = agent.session.path, bridge.services
     done: list[Restored] = []
     if files:
-        done = await asyncio.to_thread(_restore, point.changed, services.workspace)
+        done = await asyncio.to_thread(restored, point.changed, services.workspace)
     await agent.session.rewind(point.record.id)
     mode, model, prompt = agent.mode, agent.model, bridge.chat.prompt
     prompt.past.add(prompt.value)
@@ -132,7 +132,7 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
     prompt.focus()
 
 
-def _restore(found: Sequence[Change], root: Path) -> list[Restored]:
+def restored(found: Sequence[Change], root: Path) -> list[Restored]:
     """Bring the files of the workspace back. Others are left alone."""
     real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
     done: list[Restored] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
 
 from tui.desk import Desk
 from tui.paths import shorten
@@ -12,14 +11,15 @@ from tui.services import Agent, SessionChoice
 from tui.session.records import Finding
 from tui.widgets.figures import plural
 
-if TYPE_CHECKING:
-    from tui.screens.shelf import Format
-
 _FORMATS = ("md", "html", "jsonl")
 
 
 def new(desk: Desk, _: str) -> None:
-    desk.open_session(SessionChoice())
+    async def begin() -> None:
+        desk.open_session(SessionChoice())
+
+    if not desk.leaving.save_first(begin):
+        desk.open_session(SessionChoice())
 
 
 async def resume(desk: Desk, wanted: str) -> None:
@@ -94,9 +94,8 @@ async def export(desk: Desk, format_: str) -> None:
 
     session, root = agent.session, desk.bridge.services.workspace
     loaded = Loaded(session.path or root, session.header, tuple(session.records), ())
-    kind = cast("Format", wanted)
-    made = await asyncio.to_thread(document_of, loaded, kind, title=session.title)
-    path = place_for(root, session.id, kind)
+    made = await asyncio.to_thread(document_of, loaded, wanted, title=session.title)
+    path = place_for(root, session.id, wanted)
     await asyncio.to_thread(write_new, path, made.text.encode("utf-8", "replace"))
     removed = f"{plural(made.secrets, 'secret')} removed." if made.secrets else ""
     say(f"Written: {shorten(path)}.", "success", hint=removed)

@@ -1,0 +1,265 @@
+"""Tools of a real MCP server on the way through a real agent: they join, are gated and guarded."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.clock import ManualClock
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.assemble import Launch
+from tui.agent.assemble import make_agent as assembled
+from tui.agent.events import Event
+from tui.clock import SystemClock
+from tui.config import Config, Guard, McpServer
+from tui.messages import Block
+from tui.paths import folders
+from tui.permissions.base import Mode
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+from tui.session.session import Session
+from tui.tools.mcp import Servers
+from tui.workspace import Workspace
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+OURS = McpServer(command=(sys.executable, "-m", "tests.tools.mcp.server"))
+SILENT = McpServer(command=(sys.executable, "-c", "import time; time.sleep(60)"))
+MISSING = McpServer(command=("no-such-program-here",))
+
+
+@asynccontextmanager
+async def agent_with(
+    tmp_path: Path, provider: ScriptedProvider, configured: dict[str, McpServer], **parts: Any
+) -> AsyncGenerator[Agent]:
+    """An agent that has begun, and that is closed at the end."""
+    servers = Servers(configured, cwd=ROOT, log_folder=tmp_path / "log")
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    agent = make_agent(work, provider, servers=servers, **parts)
+    await agent.start()
+    try:
+        yield agent
+    finally:
+        await asyncio.wait_for(agent.close(), 20)
+
+
+async def turn(agent: Agent, text: str) -> list[Event]:
+    return await asyncio.wait_for(events_of(agent, text), 40)
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not done():  # noqa: ASYNC110 - it happens in a program of its own
+            await asyncio.sleep(0.005)
+
+
+def offered(provider: ScriptedProvider, request: int = -1) -> list[str]:
+    names = [tool["name"] for tool in provider.requests[request].tools]
+    return [name for name in names if name.startswith("mcp__")]
+
+
+def result(agent: Agent) -> dict[str, Any]:
+    return [r.data for r in agent.session.records if r.type == "tool_result"][-1]
+
+
+def notices(told: list[Event]) -> list[str]:
+    return [e.text for e in told if isinstance(e, events.Notice | events.ToolsChanged)]
+
+
+async def test_the_first_request_waits_for_the_tools_and_carries_them(tmp_path: Path):
+    provider = ScriptedProvider([call("mcp__odd__echo", text="grüß")], say("done"))
+    async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
+        told = await turn(agent, "say it")
+        assert events.ToolsAwaited(("odd",)) in told
+        assert "mcp__odd__echo" in offered(provider, 0)
+        assert provider.requests[0].tools[0]["name"] != "mcp__odd__echo"  # ours come first
+        assert provider.requests[0].tools == provider.requests[1].tools
+        assert notices(told) == []
+        weighed = {item.id: item.tokens for item in agent.ledger.items()}
+        assert weighed["tool:mcp__odd__echo"] > 10
+        assert "Say it again." in agent.fixed_texts()["tool:mcp__odd__echo"]
+        (server,) = agent.servers
+        assert server.state == "ready"
+        kinds = [r.type for r in agent.session.records if r.data.get("call_id")]
+        assert kinds == ["permission", "intent", "tool_result"]
+        assert result(agent)["content"] == [{"type": "text", "text": "grüß"}]
+    assert server.state == "off"
+
+
+async def test_an_elevated_call_of_a_server_is_marked(tmp_path: Path):
+    provider = ScriptedProvider([call("mcp__odd__echo", text="x")], say("done"))
+    async with agent_with(tmp_path, provider, {"odd": OURS}) as agent:
+        told = await turn(agent, "/elevated go")
+        answered = [e for e in told if isinstance(e, events.PermissionAnswered)]
+        assert [(a.answer, a.by) for a in answered] == [("allow", "elevated")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "ran"),
+    [
+        (Policy(), "ask", False),
+        (Policy.of(allow=["mcp__odd__*"]), "ask", True),
+        (Policy.of(allow=["mcp__odd__*"], deny=["mcp__odd__echo(*secret*)"]), "ask", False),
+        (Policy.of(allow=["mcp__odd__*"]), "plan", False),
+    ],
+)
+async def test_rules_and_modes_hold_for_the_tools_of_a_server(
+    tmp_path: Path, policy: Policy, mode: Mode, ran: bool
+):
+    provider = ScriptedProvider([call("mcp__odd__echo", text="a secret")], say("done"))
+    gate = Gate(policy)
+    async with agent_with(tmp_path, provider, {"odd": OURS}, gate=gate) as agent:
+        agent.mode = mode
+        await turn(agent, "go")
+        assert result(agent)["is_error"] is not ran
+        assert ("intent" in {r.type for r in agent.session.records}) is ran
+
+
+async def test_L2_O9_O10_O11_forty_texts_and_images_go_through_the_guards(tmp_path: Path):
+    config = Config(guard=Guard(default_bytes=4000))
+    provider = ScriptedProvider([call("mcp__odd__many", count=40, chars=500)], say("done"))
+    options = {"approver": Yes(), "config": config}
+    async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
+        told = await turn(agent, "many")
+        found = result(agent)
+        receipt = found["receipt"]
+        kept = Path(receipt["path"]).read_text(encoding="utf-8")
+        assert receipt["stages"] == ["spill"]
+        assert kept.count("x" * 500) == 40
+        assert "--- block 40 ---" in kept
+        content: list[Block] = found["content"]
+        assert [block["type"] for block in content].count("image") == 4
+        texts = "".join(str(block["text"]) for block in content if block["type"] == "text")
+        assert len(texts.encode()) < 4000
+        assert receipt["path"] in texts
+        (finished,) = [e for e in told if isinstance(e, events.ToolFinished)]
+        assert len(finished.images) == 4
+        assert all("data" not in image for image in finished.images)
+        sent = provider.requests[1].messages[-1]["content"][0]
+        assert [block["type"] for block in sent["content"]].count("image") == 4
+
+
+async def test_a_server_that_dies_in_a_call_costs_that_call_only(tmp_path: Path):
+    provider = ScriptedProvider(
+        [call("mcp__odd__die", id_="toolu_1")],
+        [call("mcp__odd__echo", id_="toolu_2", text="here again")],
+        say("done"),
+    )
+    async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
+        told = await turn(agent, "die")
+        assert told[-1] == events.TurnFinished("done", told[-1].usage, told[-1].cost_usd)  # type: ignore[union-attr]
+        results = [r.data for r in agent.session.records if r.type == "tool_result"]
+        assert results[0]["is_error"]
+        assert "die of the MCP server odd failed" in results[0]["content"][0]["text"]
+        assert results[1]["content"] == [{"type": "text", "text": "here again"}]
+        tools = [request.tools for request in provider.requests]
+        assert tools[0] == tools[1] == tools[2]  # the cached prefix stays
+
+
+async def test_a_server_that_fails_is_told_once_and_costs_its_tools_only(tmp_path: Path):
+    provider = ScriptedProvider(say("one"), say("two"))
+    configured = {"missing": MISSING, "odd": OURS}
+    async with agent_with(tmp_path, provider, configured) as agent:
+        told = notices(await turn(agent, "go"))
+        assert len(told) == 1
+        assert told[0].startswith("The MCP server missing failed: ")
+        assert "no-such-program-here" in told[0]
+        assert offered(provider)
+        assert notices(await turn(agent, "again")) == []
+
+
+async def test_no_request_waits_longer_than_ten_seconds_for_a_silent_server(tmp_path: Path):
+    clock = ManualClock()
+    provider = ScriptedProvider(say("one"), say("two"))
+    async with agent_with(tmp_path, provider, {"silent": SILENT}, clock=clock) as agent:
+        running = asyncio.create_task(turn(agent, "go"))
+        await until(lambda: 10.0 in clock.slept)
+        assert provider.requests == []
+        clock.advance(10)
+        told = notices(await running)
+        assert told == [
+            "The MCP server silent is still starting. Its tools join when it is up.",
+        ]
+        assert provider.requests[0].messages
+        running = asyncio.create_task(turn(agent, "again"))
+        assert notices(await running) == []
+        assert clock.slept.count(10.0) == 1
+
+
+async def test_Esc_ends_the_wait_for_servers(tmp_path: Path):
+    clock = ManualClock()
+    async with agent_with(tmp_path, ScriptedProvider(), {"silent": SILENT}, clock=clock) as agent:
+        running = asyncio.create_task(turn(agent, "go"))
+        await until(lambda: 10.0 in clock.slept)
+        agent.cancel()
+        last = (await running)[-1]
+        assert isinstance(last, events.TurnFinished)
+        assert last.outcome == "interrupted"
+
+
+async def test_a_change_is_told_and_named_as_the_reason_for_a_new_prefix(tmp_path: Path):
+    provider = ScriptedProvider(say("one"), say("two"), say("three"))
+    async with agent_with(tmp_path, provider, {"odd": OURS}) as agent:
+        await turn(agent, "/verbose go")
+        (server,) = agent.servers
+        agent.switch_tool(server, "echo", on=False)
+        told = await turn(agent, "again")
+        assert "mcp__odd__echo" not in offered(provider)
+        assert "mcp__odd__many" in offered(provider)
+        assert notices(told) == ["MCP server odd: 1 tool left."]
+        debug = [e.text for e in told if isinstance(e, events.Debug)]
+        assert "[DEBUG] Tools: MCP server odd: 1 tool left" in debug
+        assert (
+            "[DEBUG] Cache: written anew from there on: the tools changed: "
+            "MCP server odd: 1 tool left"
+        ) in debug
+        agent.switch_tool(server, "echo", on=True)
+        assert notices(await turn(agent, "and again")) == ["MCP server odd: 1 tool joined."]
+        assert provider.requests[0].tools == provider.requests[2].tools
+
+
+async def test_what_was_switched_off_stays_off_when_the_session_goes_on(tmp_path: Path):
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("mcp", off={"odd": ["echo", "die"], "gone": 3})
+    provider = ScriptedProvider(say("one"))
+    async with agent_with(tmp_path, provider, {"odd": OURS}, session=session) as agent:
+        await turn(agent, "go")
+        assert agent.servers[0].switched_off == {"echo", "die"}
+        assert "mcp__odd__many" in offered(provider)
+        assert not {"mcp__odd__echo", "mcp__odd__die"} & set(offered(provider))
+
+
+async def test_a_server_that_grows_tells_of_it(tmp_path: Path):
+    provider = ScriptedProvider([call("mcp__odd__grow")], say("grown"), say("done"))
+    async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
+        await turn(agent, "grow")
+        (server,) = agent.servers
+        await until(lambda: any(tool.own_name == "grown" for tool in server.tools))
+        told = notices(await turn(agent, "and now"))
+        assert "mcp__odd__grown" in offered(provider)
+        assert told in ([], ["MCP server odd: 1 tool joined."])  # it may have come before
+
+
+@pytest.mark.parametrize("practice", [True, False])
+def test_nothing_is_imported_or_kept_without_servers(tmp_path: Path, practice: bool):
+    def launch(**configured: McpServer) -> Launch:
+        return Launch(Workspace.at(tmp_path), Config(mcp=configured), folders(), practice=practice)
+
+    def made(launch: Launch) -> Agent:
+        return assembled(launch, Session.in_memory(tmp_path, clock=SystemClock()), RulesOnly())
+
+    assert made(launch()).servers == ()
+    both = launch(odd=OURS, remote=McpServer(url="http://127.0.0.1:9/mcp"))
+    names = [server.name for server in made(both).servers]
+    assert names == (["odd"] if practice else ["odd", "remote"])  # practice has no network

@@ -1,0 +1,104 @@
+"""Usage by price class, of the session and of its last prompt; limits that stop a run cleanly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
+from tui.agent.limits import Limits, Spent
+from tui.agent.spending import Spending, spending
+from tui.clock import SystemClock
+from tui.config import Compaction, Config, Price
+from tui.context.check import check
+from tui.messages import Usage, text_block
+from tui.session.session import Session
+
+PRICE = Price(input=3.0, output=15.0, cache_write=3.75, cache_read=0.3)
+USE = {
+    "input_tokens": 10,
+    "output_tokens": 20,
+    "cache_creation_input_tokens": 300,
+    "cache_read_input_tokens": 4000,
+}
+
+
+def answered(session: Session, model: str = "test-model", **usage: int) -> None:
+    content = [text_block("yes")]
+    session.append("assistant", content=content, model=model, usage=USE | usage)
+
+
+def test_classes_add_up_by_session_and_last_prompt(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    assert spending(session.records, {}) == Spending()
+    for number in range(3):
+        session.append("user", content=[text_block(f"q{number}")], text=f"q{number}")
+        answered(session)
+        answered(session, output_tokens=5)
+    session.append("compaction", summary="s", model="test-model", usage={"input_tokens": 7})
+    found = spending(session.records, {"test-model": PRICE})
+    assert found.session.usage == Usage(67, 75, 1800, 24_000)
+    assert found.prompt.usage == Usage(27, 25, 600, 8000)
+    assert found.session.requests == 7
+    assert found.session.usd == pytest.approx((67 * 3 + 75 * 15 + 1800 * 3.75 + 24_000 * 0.3) / 1e6)
+
+
+def test_no_price_is_invented(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[text_block("q")], text="q")
+    answered(session)
+    answered(session, model="another")
+    assert spending(session.records, {"test-model": PRICE}).session.usd is None
+    assert spending(session.records, {}).prompt.usd is None
+
+
+async def test_a_resumed_session_knows_what_it_has_cost(own_folders: Path, tmp_path: Path) -> None:
+    from tui.paths import folders  # noqa: PLC0415 - behind the fixture
+
+    assert own_folders
+    session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
+    config = Config(prices={"test-model": PRICE}, compaction=Compaction(memory_flush=True))
+    provider = ScriptedProvider(say("one"), say("two"), say("- a note"))
+    agent = make_agent(tmp_path, provider, session=session, config=config)
+    await events_of(agent, "first")
+    await events_of(agent, "second")
+    [event async for event in agent.flush_memory()]
+    before = agent.spending()
+    assert before.session.usage == Usage(input_tokens=300, output_tokens=30)
+    await agent.close()
+    assert session.path
+    again = Session.open(session.path, clock=SystemClock())
+    resumed = make_agent(tmp_path, ScriptedProvider(say("three")), session=again, config=config)
+    assert resumed.spending() == before
+    assert resumed.spent == Spent(), "the limits of a run count that run"
+    await events_of(resumed, "third")
+    assert resumed.spending().session.usage == Usage(input_tokens=400, output_tokens=40)
+    assert resumed.spending().prompt.usage == Usage(input_tokens=100, output_tokens=10)
+    await resumed.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        (Limits(max_turns=2), "limit of 2 requests"),
+        (Limits(max_tokens=150), "limit of 150 tokens"),
+        (Limits(max_cost=0.0008), "limit of $0.00"),
+    ],
+    ids=["turns", "tokens", "cost"],
+)
+async def test_a_limit_stops_a_turn_cleanly(tmp_path: Path, limits: Limits, says: str) -> None:
+    calls: list[Any] = [[call("todo_write", id_=f"t{n}", todos=[])] for n in range(6)]
+    config = Config(prices={"test-model": PRICE})
+    agent = make_agent(tmp_path, ScriptedProvider(*calls), limits=limits, config=config)
+    seen = await events_of(agent, "go")
+    end = seen[-1]
+    assert isinstance(end, events.TurnFinished)
+    assert end.outcome == "limit"
+    assert any(says in e.text for e in seen if isinstance(e, events.Notice)), seen
+    assert end.usage == Usage(input_tokens=200, output_tokens=20)
+    assert agent.spent.requests == 2
+    assert check(agent.next_request().messages) == [], "no call is left without a result"

@@ -1,0 +1,95 @@
+"""The keys and commands that the program promises exist, do something, and are in the help."""
+
+from __future__ import annotations
+
+import pytest
+from textual.binding import Binding
+
+from tests.screens.driving import running, until
+from tests.support.fake_agent import World
+from tui.app import HoldfastApp
+from tui.commands import COMMANDS, find
+from tui.screens.chat import ChatScreen
+from tui.screens.help import HelpScreen, HelpTable
+from tui.widgets.approval import ApprovalModal
+from tui.widgets.prompt import Prompt
+
+COMMANDS_PROMISED = (
+    "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /compact"
+    " /uncompact /context /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
+    " /verbose /elevated /plan /todos /permissions /add-dir /theme /config /diff /init /tasks"
+    " /repair /doctor /drill /quit(/exit)"
+)
+SHOWN = (
+    "Enter", "Shift+Enter, Ctrl+J", "Esc", "Esc Esc", "Ctrl+C", "Ctrl+D", "Ctrl+Z", "Shift+Tab",
+    "Ctrl+P", "Ctrl+O", "Ctrl+R", "Ctrl+G", "Ctrl+T", "F1", "F2", "F3", "F4", "F12", "PgUp, PgDn",
+    "Up, Down", "/, @", "!, !!",
+)  # fmt: skip
+BOUND = (
+    "shift+enter ctrl+j ctrl+d ctrl+z ctrl+r ctrl+g pageup pagedown escape shift+tab ctrl+o ctrl+t"
+    " f1 f2 f3 f4 f12 ctrl+c ctrl+p"
+)
+TWINS = {"f1": "help", "f2": "context", "f3": "sessions", "f4": "output", "f12": "verbose"}
+
+
+def promised() -> list[tuple[str, str]]:
+    """Each name with the command that it stands for."""
+    found: list[tuple[str, str]] = []
+    for word in COMMANDS_PROMISED.split():
+        name, _, alias = word.removesuffix(")").partition("(")
+        found.append((name[1:], name[1:]))
+        found += [(alias[1:], name[1:])] if alias else []
+    return found
+
+
+@pytest.mark.parametrize(("name", "of"), promised())
+def test_every_command_exists_and_leads_somewhere(name: str, of: str) -> None:
+    command = find(name)
+    assert command is not None
+    assert command.name == of
+    assert callable(command.run) or name in {"think", "verbose", "elevated"}
+    assert command.help
+
+
+def test_no_name_means_two_things() -> None:
+    names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
+    assert len(names) == len(set(names))
+
+
+def bound(*owners: type[object]) -> set[str]:
+    """The keys that are bound by classes and those that they are made from."""
+    return {
+        key
+        for owner in owners
+        for one in owner.mro()
+        for binding in getattr(one, "BINDINGS", ())
+        if isinstance(binding, Binding)
+        for key in binding.key.split(",")
+    }
+
+
+@pytest.mark.parametrize("key", BOUND.split())
+def test_every_key_is_bound(key: str) -> None:
+    known = bound(Prompt, ChatScreen, HoldfastApp) | {HoldfastApp.COMMAND_PALETTE_BINDING}
+    assert key in known
+
+
+def test_an_approval_is_answered_by_a_digit() -> None:
+    assert {"1", "2", "3", "4"} <= bound(ApprovalModal)
+
+
+@pytest.mark.parametrize("name", TWINS.values())
+def test_every_function_key_has_a_twin(name: str) -> None:
+    assert find(name)
+
+
+async def test_all_of_it_is_in_the_help() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        text = str(app.screen.query_one(HelpTable).render())
+        missing = [name for name, _ in promised() if f"/{name}" not in text]
+        missing += [key for key in SHOWN if not any(
+            line.startswith(key) for line in text.splitlines()
+        )]  # fmt: skip
+        assert missing == []

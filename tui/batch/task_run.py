@@ -1,0 +1,299 @@
+"""One task, attempted until it is done, given up or interrupted.
+
+Every transition is saved before it is announced. A failure is answered by its class:
+
+    rate_limit, network   wait, then go on in the same session: the work so far stands
+    timeout               the same, once
+    context_overflow      a fresh session with a summary of the work, once
+    auth                  the task fails, as every other would: the run stops
+    unknown               a small model says whether another attempt, begun afresh, is worth it
+
+A task that ends as failed or interrupted leaves the files as they were; its attempt is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec.structs import replace
+
+from tui.agent.events import Event
+from tui.batch import prompts
+from tui.batch.attempt import Attempt, counted
+from tui.batch.backoff import switch_line, wait_line, wait_s
+from tui.batch.book import Book
+from tui.batch.events import FromAgent, TaskFinished, TaskStarted, Waiting
+from tui.batch.failure import answer_to, class_of
+from tui.batch.isolation import IsolationError
+from tui.batch.setup import Course
+from tui.batch.state import TaskState, partial
+from tui.batch.stops import cost_reached
+from tui.clock import timestamp
+from tui.errors import HoldfastError
+from tui.provider.classes import TaskClass
+
+
+class TaskRun:
+    """Works on one task of a book. `task` is how it stands."""
+
+    def __init__(self, course: Course, book: Book, task: TaskState) -> None:
+        self._course, self._setup, self._book = course, course.setup, book
+        self._group = course.group
+        self._began = course.setup.clock.monotonic()
+        self._seen: set[TaskClass] = set()
+        self.task = task
+
+    async def run(self) -> None:
+        """Attempt it until it comes to rest."""
+        prompt = await self._begin()
+        while True:
+            await self._begin_attempt()
+            made = await self._send(prompt)
+            self._note(made)
+            if made.outcome == "done":
+                return await self._completed(made)
+            if made.outcome == "limit":
+                self._heed_cost()
+            if self._must_end():
+                return await self._interrupted(made)
+            again = await self._next_prompt(prompt, made)
+            if again is None and not self._stopped:
+                return await self._failed(made.message)
+            if again is None or not await self._wait(made) or self._must_end():
+                return await self._interrupted(made)
+            prompt = again
+
+    # Attempts
+
+    async def _begin(self) -> str:
+        """Leave the session of another group, or of an interrupted attempt. Returns the prompt."""
+        task, course = self.task, self._course
+        stopped_before = task.status == "interrupted"
+        if self._group.section != task.section or stopped_before:
+            await self._group.leave()
+            course.summary = None  # it was of another group's work (A37)
+        note = (task.partial_context or "") if stopped_before else ""
+        prompt = prompts.first(task.task, partial=note, summary=course.summary)
+        course.summary = None
+        self.task = replace(task, attempts=0, usage={}, cost_usd=0.0, error_class=None, change=None)
+        await asyncio.to_thread(self._setup.isolation.begin)
+        return prompt
+
+    async def _begin_attempt(self) -> None:
+        """Save that an attempt runs, on the group's session."""
+        task, model = self.task, self._course.models.current
+        agent = await self._group.enter(task.section)
+        if agent.model != model:
+            agent.use_model(self._setup.model_info(model))
+        number = task.attempts + 1
+        path = self._book.folder.log_of(task.index, number)
+        agent.session.append("task", index=task.index, group=task.group, text=task.task)
+        self.task = await self._book.save(
+            replace(
+                task,
+                status="running",
+                attempts=number,
+                session_id=agent.session.id,
+                log=str(path.relative_to(self._setup.target)),
+            )
+        )
+        self._setup.publish(
+            TaskStarted(task.index, task.group, task.task, number, agent.session.id)
+        )
+        for event in self._group.news():
+            self._publish(event)
+
+    async def _send(self, prompt: str) -> Attempt:
+        if self._stopped:
+            return Attempt("interrupted")
+        path = self._setup.target / (self.task.log or "")
+        return await self._group.attempt(prompt, log=path, publish=self._publish)
+
+    def _note(self, made: Attempt, *, keep_class: bool = False) -> None:
+        """Count what an attempt, or a question beside it, used; the next save carries it."""
+        self.task = self._book.note(counted(self.task, made, keep_class=keep_class))
+
+    def _heed_cost(self) -> None:
+        """An attempt reached a limit: where that is the run's limit of cost, the run ends."""
+        most = self._setup.stops.cost_usd
+        if most is not None and (self._book.spent_usd or 0.0) >= 0.99 * most:
+            self._course.fatal = cost_reached(most)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._course.stopping.is_set()
+
+    def _must_end(self) -> bool:
+        """Whether a task that is not done must end here: it is taken up again in the next run."""
+        course = self._course
+        return self._stopped or bool(course.fatal or course.bound(self._book.spent_usd))
+
+    # After a failed attempt
+
+    async def _next_prompt(self, prompt: str, made: Attempt) -> str | None:
+        """What the next attempt is told, "" to go on without a word; None when there is none.
+
+        `prompt` is what this one was told.
+        """
+        kind, reason = class_of(made), made.message or f"the turn ended as {made.outcome}"
+        last = self.task.attempts >= self._setup.batch.attempts
+        answer = answer_to(kind, met_before=kind in self._seen, last=last)
+        self._seen.add(kind)
+        match answer:
+            case "give_up":
+                return None
+            case "stop_run":
+                self._course.fatal_class = made.error_class or kind
+                self._course.fatal = f"{self._course.fatal_class}: every other task would fail too"
+                return None
+            case "analyse":
+                return await self._begun_afresh(made, reason)
+            case "summarise":
+                self._course.say("  fresh session with a summary of the work so far")
+                summary = await self._summarise()
+                note = f"{summary}\n\nNOTE: {prompts.OVERFLOWED}"
+                return prompts.first(self.task.task, summary=note)
+            case "go_on":
+                self._swap(made.error_class or kind)
+                return "" if made.prompted else prompt
+
+    async def _begun_afresh(self, made: Attempt, reason: str) -> str | None:
+        """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
+        question = prompts.question(self.task.task, reason, made.output)
+        asking = asyncio.ensure_future(self._setup.ask(question))
+        await self._course.or_stopped(asking)
+        try:
+            told = await asking
+        except HoldfastError as error:
+            self._course.say(f"  The failure could not be analysed: {error.message}")
+            return None
+        except asyncio.CancelledError:
+            if self._stopped:
+                return None
+            raise
+        self._note(told, keep_class=True)
+        found = prompts.read_analysis(told.answer)
+        if not found.retry:
+            self._course.say(f"  no retry: {found.reason or 'another attempt would fail as well'}")
+            return None
+        self._course.say(f"  begun afresh: {found.reason or reason}")
+        await self._undo()
+        await self._group.leave()
+        if self._course.fatal:
+            return None
+        await asyncio.to_thread(self._setup.isolation.begin)
+        return prompts.HINT.format(
+            reason=found.reason or reason, hint=found.hint or "none", task=self.task.task
+        )
+
+    def _swap(self, error_class: str) -> None:
+        """The other model takes the next attempt, where that may help (A26 to A28)."""
+        now = self._course.models
+        after = now.after(error_class, last=False)
+        if after != now:
+            self._course.say(switch_line(now.current, after.current))
+            self._course.models = after
+
+    async def _wait(self, made: Attempt) -> bool:
+        """Wait before the next attempt. False if the run was stopped meanwhile (A24)."""
+        seconds = wait_s(self.task.attempts, made.error_class or "unknown", self._setup.rng)
+        self._course.say(wait_line(seconds))
+        self._setup.publish(Waiting(self.task.index, seconds, made.message))
+        waiting = asyncio.ensure_future(self._setup.clock.sleep(seconds))
+        await self._course.or_stopped(waiting)
+        return not self._stopped
+
+    # How it comes to rest
+
+    async def _completed(self, made: Attempt) -> None:
+        message = prompts.commit_message(self.task.task)
+        try:
+            change = await asyncio.to_thread(self._setup.isolation.keep, message)
+        except IsolationError as error:
+            self._course.fatal = str(error)
+            self._course.say(f"  {error}")
+            await self._rest(str(error), status="failed", error_class="unknown")
+            await self._group.leave()
+            return
+        self._course.failures = 0
+        self._course.models = self._course.models.restored()
+        await self._rest("", status="completed", change=change or None)
+        await self._compact(made.context)
+
+    async def _failed(self, message: str) -> None:
+        self._course.failures += 1
+        self._course.models = self._course.models.restored()
+        change = await self._undo()
+        await self._rest(message, status="failed", change=change)
+        await self._group.leave()
+
+    async def _interrupted(self, made: Attempt) -> None:
+        """The person stopped the run: what was there is kept for the next one (A39 to A42)."""
+        change = await self._undo()
+        await self._rest(
+            "interrupted",
+            status="interrupted",
+            interrupted_at=timestamp(self._setup.clock.now()),
+            partial_context=partial(made.output),
+            error_class=None,
+            change=change,
+        )
+        await self._group.leave()
+
+    async def _rest(self, message: str, **changes: Any) -> None:
+        """Save how the task came to rest, then announce it."""
+        seconds = self._setup.clock.monotonic() - self._began
+        task = replace(self.task, message=message or None, seconds=round(seconds, 3), **changes)
+        self.task = await self._book.rest(task)
+        await asyncio.to_thread(self._setup.isolation.finish)
+        self._setup.publish(
+            TaskFinished(
+                task.index,
+                task.status,
+                task.change,
+                task.attempts,
+                task.error_class,
+                message,
+                seconds,
+                task.usage,
+                task.cost_usd,
+            )
+        )
+
+    async def _undo(self) -> str | None:
+        """Put the files back. Returns where the attempt is kept."""
+        label = self._book.label(self.task)
+        try:
+            return await asyncio.to_thread(self._setup.isolation.undo, label) or None
+        except IsolationError as error:
+            self._course.fatal = str(error)
+            self._course.say(f"  {error}")
+            return None
+
+    async def _compact(self, context: int) -> None:
+        """Over the threshold, the group goes on in a fresh session with a summary (A33, A36)."""
+        group = self._group
+        group.cumulative += context
+        cumulative = self._setup.batch.compaction_basis == "cumulative"
+        used = group.cumulative if cumulative else context
+        window = group.agent.window if group.agent else 0
+        if used > self._setup.threshold * window and self._book.more_in_group(self.task):
+            share = used * 100 // window
+            self._course.say(
+                f"  compaction: context at {share}%, starting fresh session with summary"
+            )
+            self._course.summary = await self._summarise()
+
+    async def _summarise(self) -> str:
+        """A summary of the group's session, which is left. The task's status stays (A38)."""
+        if self._stopped:
+            return prompts.NO_SUMMARY
+        path = self._book.folder.summary_log_of(self.task.index)
+        summary, made = await self._group.summarise(log=path, publish=self._publish)
+        self._note(made, keep_class=True)
+        self.task = await self._book.save(self.task)
+        return summary
+
+    def _publish(self, event: Event) -> None:
+        self._setup.publish(FromAgent(self.task.index, event))

@@ -1,0 +1,95 @@
+"""`run --status`, `--dry-run` and `--reset`: nothing is worked on."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from tui import launch as launching
+from tui.arguments import Options
+from tui.batch.book import read_tasks
+from tui.batch.events import RunStarted
+from tui.batch.report import Summary, lines_of, one_line
+from tui.batch.state import RunFolder, RunState, begin
+from tui.batch_command.ending import EXIT_DONE
+from tui.batch_command.output import put, told, width
+from tui.batch_command.plan import Plan, real_task_file
+from tui.errors import UsageError
+from tui.paths import shorten
+
+
+def reset(options: Options) -> int:
+    """Forget state and logs (A4)."""
+    folder = RunFolder(launching.workspace_of(options))
+    if not folder.path.is_dir():
+        told("There is no run here.")
+        return EXIT_DONE
+    with folder.locked():
+        folder.reset()
+    told(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
+    return EXIT_DONE
+
+
+def status(options: Options) -> int:
+    """Show how far the run of a folder is."""
+    folder = RunFolder(launching.workspace_of(options))
+    state = folder.load()
+    if state is None:
+        if options.tasks is None:
+            raise UsageError(
+                f"There is no run in {shorten(folder.target)}.",
+                hint="holdfast run TASKS.md begins one.",
+            )
+        path = real_task_file(options.tasks)
+        state = begin(path, read_tasks(path), now="")
+    elif options.tasks is not None and str(real_task_file(options.tasks)) != state.task_file:
+        raise UsageError(f"The run here is of {state.task_file}.", hint="Name that file, or none.")
+    if options.json:
+        put(json.dumps(msgspec.to_builtins(state), ensure_ascii=True))
+    else:
+        put(f"{shorten(state.task_file)}: {_how(state, folder)}")
+        put("\n" + Summary(state).text(width=width()).rstrip("\n"))
+    return EXIT_DONE
+
+
+def _how(state: RunState, folder: RunFolder) -> str:
+    """Whether the run has begun, and whether somebody works on it."""
+    if not state.started_at:
+        return "not begun"
+    begun = f"begun {state.started_at[:16].replace('T', ' ')} UTC"
+    if folder.worked_on():
+        return f"{begun}, at work now"
+    if any(task.status == "running" for task in state.tasks):
+        return f"{begun}, killed; the next run takes up the task that was running"
+    return begun
+
+
+def dry_run(planned: Plan) -> int:
+    """Show what a run would do. Nothing is written, not even the folder of the state."""
+    folder = RunFolder(planned.target)
+    state = folder.load_for(planned.task_file, planned.file)
+    if state is None or not any(task.status == "running" for task in state.tasks):
+        planned.isolation.check()
+    if state is None:
+        state = begin(planned.task_file, planned.file, now="")
+    done = state.counts().get("completed", 0)
+    started = RunStarted(
+        str(planned.task_file),
+        len(state.tasks),
+        done,
+        planned.boot.shown,
+        planned.isolation.name,
+    )
+    for line in lines_of(started):
+        put(line)
+    swap = f", {planned.models.fallback} after a rate limit or timeout"
+    put(f"model: {planned.models.first}{swap if planned.models.fallback else ''}")
+    section = None
+    for task in state.tasks:
+        if task.section != section:
+            section = task.section
+            put(f"\n{one_line(task.group, 200)}")
+        todo = "run" if task.status in {"pending", "interrupted", "running"} else task.status
+        put(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
+    return EXIT_DONE

@@ -1,0 +1,89 @@
+"""What a run needs of the rest: its runner, the agents, the one model side of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from tui.agent.agent import Agent
+from tui.agent.assemble import known_model, make_agent, make_provider
+from tui.agent.limits import Limits
+from tui.batch import asking
+from tui.batch.attempt import Attempt
+from tui.batch.events import BatchEvent
+from tui.batch.runner import Runner
+from tui.batch.setup import Setup
+from tui.batch_command.plan import Plan
+from tui.clock import Clock
+from tui.permissions.base import Approver
+from tui.provider.base import ModelInfo, Provider
+from tui.session.session import Session
+
+
+class Workshop:
+    """Makes what a run needs of the rest: its runner, the agents, the one model side of all.
+
+    `approver` answers what the rules leave open. Close it at the end.
+    """
+
+    def __init__(
+        self,
+        planned: Plan,
+        publish: Callable[[BatchEvent], None],
+        *,
+        approver: Approver,
+        clock: Clock,
+    ) -> None:
+        self._plan, self._approver, self._clock = planned, approver, clock
+        self._provider: Provider = make_provider(planned.launch, clock)
+        self.runner = Runner(
+            Setup(
+                task_file=planned.task_file,
+                target=planned.target,
+                isolation=planned.isolation,
+                open_agent=self._open_agent,
+                ask=self._ask,
+                model_info=self._model_info,
+                models=planned.models,
+                clock=clock,
+                publish=publish,
+                batch=planned.launch.config.batch,
+                threshold=planned.launch.config.compaction.threshold,
+                stops=planned.stops,
+                boot=planned.boot.shown,
+            )
+        )
+
+    async def close(self) -> None:
+        await self._provider.aclose()
+
+    async def _open_agent(self, model: str) -> Agent:
+        agent = await asyncio.to_thread(self._new_agent)
+        if agent.model != model:
+            agent.use_model(self._model_info(model))
+        return agent
+
+    def _new_agent(self) -> Agent:
+        launch = self._plan.launch
+        most = self._plan.stops.cost_usd
+        if most is not None:
+            launch = replace(launch, limits=Limits(max_cost=max(0.0, most - self.runner.spent_usd)))
+        session = Session.create(self._plan.target, folders=launch.folders, clock=self._clock)
+        agent = make_agent(
+            launch,
+            session,
+            self._approver,
+            clock=self._clock,
+            provider=asking.Shared(self._provider),
+        )
+        self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
+        return agent
+
+    async def _ask(self, question: str) -> Attempt:
+        launch = self._plan.launch
+        model = launch.model if launch.practice else launch.config.small_model
+        return await asking.ask(self._provider, model, question, launch.config.prices.get(model))
+
+    def _model_info(self, name: str) -> ModelInfo:
+        return replace(known_model(self._plan.launch, name), id=name)

@@ -1,0 +1,33 @@
+"""What the tasks screen asks of a run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tui.batch.state import RunState
+
+
+class Run(Protocol):
+    """`live`: it is being worked on in this program."""
+
+    @property
+    def live(self) -> bool: ...
+    @property
+    def state(self) -> RunState | None: ...
+    @property
+    def running(self) -> int | None: ...
+    @property
+    def skipped(self) -> frozenset[int]: ...
+    @property
+    def pausing(self) -> bool: ...
+    def pause(self) -> None:
+        """End the run after the running task; again, or where it has ended: go on."""
+        ...
+
+    def skip(self, index: int) -> None: ...
+    async def refresh(self) -> None:
+        """Look again how the run stands, where another program works on it."""
+        ...
+
+    async def redo(self, index: int) -> None: ...
+    async def edit(self, data: bytes) -> None: ...
