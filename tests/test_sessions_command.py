@@ -106,6 +106,41 @@ def test_R10_repair_writes_a_copy_and_a_backup_and_leaves_the_original(
     assert run("check", path)[0] == 1
 
 
+def test_R10_a_repaired_copy_keeps_what_was_said_of_its_parts(run: Run, own_folders: Path) -> None:
+    session = Session.create(Path.cwd(), folders=folders(), clock=FakeClock())
+
+    async def write() -> None:
+        for words in ("same", "same"):
+            prompt = session.append("user", content=text(words), text=words)
+        call_ = session.append("assistant", content=[*text("I will."), CALL], model="m")
+        session.append("intent", call_id="a", tool="read_file", effect="read")
+        result = session.append("tool_result", call_id="a", name="x", content=text("kept"))
+        session.append("assistant", content=[CALL | {"id": "b"}], model="m")
+        session.append("intent", call_id="b", tool="read_file", effect="read")
+        for target in (call_.id, result.id):
+            session.append("pin", target=target, pinned=True)
+        session.append("overlay", target=result.id, view="masked", by="person", reason="")
+        session.append("overlay", target=prompt.id, view="masked", by="person", reason="")
+        session.append("user", content=text("on"), text="on")
+        await session.close()
+
+    asyncio.run(write())
+    code, out, _ = run("repair", session.path, "--json")
+    assert code == 0
+    copy = read(Path(json.loads(out)["written"])).branch
+    by_id = {record.id: record for record in copy}
+    intents = [copy[place + 1] for place, r in enumerate(copy) if r.type == "intent"]
+    assert [(r.type, r.data["call_id"]) for r in intents] == [
+        ("tool_result", "a"),
+        ("tool_result", "b"),
+    ]
+    pinned = [by_id[r.data["target"]] for r in copy if r.type == "pin"]
+    assert [r.type for r in pinned] == ["assistant", "tool_result"]
+    masked = [by_id[r.data["target"]] for r in copy if r.type == "overlay"]
+    assert masked[0] == pinned[1]
+    assert all(r.data.get("text") for r in copy if r.type == "user" and "on" in str(r.data))
+
+
 def test_repair_of_a_sound_session_writes_nothing(run: Run, path: Path, tmp_path: Path) -> None:
     told = json.loads(run("repair", path, "--json")[1])
     again = json.loads(run("repair", told["written"], "--json")[1])

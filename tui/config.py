@@ -152,3 +152,5 @@ class Config(_Section, frozen=True, kw_only=True):
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}
     redact: Literal["off", "record"] = "off"
+    notify: Literal["auto", "off"] = "auto"
+    motion: Literal["full", "reduced"] = "full"

@@ -84,7 +84,10 @@ class Wiring:
             permissions=lambda: self.launch.config.permissions,
             trusted=self.trusted,
             untrusted=tuple(str(path.relative_to(root)) for path in brought),
+            run_options=self.run_options,
             version=tui.__version__,
+            notify=self.launch.config.notify == "auto",
+            calm=self.launch.config.motion == "reduced",
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
@@ -94,6 +97,24 @@ class Wiring:
         self.launch = replace(self.launch, notices=())
         self.session = session
         return agent
+
+    def run_options(self, tasks: Path) -> Options:
+        """The options that work on a task file as this screen would."""
+        now = self.launch
+        return Options(
+            command="run",
+            tasks=tasks,
+            cwd=now.workspace.root,
+            model=self.options.model,
+            fallback_models=self.options.fallback_models,
+            practice=now.practice,
+            practice_script=now.script,
+            add_dirs=self.options.add_dirs,
+            allow=self.options.allow,
+            deny=self.options.deny,
+            trust=self.options.trust,
+            yolo=now.elevated,
+        )
 
     async def list_sessions(self) -> list[SessionRow]:
         return await asyncio.to_thread(self._rows)

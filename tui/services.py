@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tui.agent.compaction import Preview
     from tui.agent.preparing import Fit
     from tui.agent.spending import Spending
+    from tui.arguments import Options
     from tui.context.ladder import Rung
     from tui.context.ledger import Ledger
     from tui.context.overlay import Overlay
@@ -139,6 +140,8 @@ class AppServices:
     `models` are those that are known, whether or not the server has them.
     `untrusted` are the files that a folder brings along and nobody decided about yet; `trusted`
     says whether such files count. `permissions` are the rules of the configuration.
+    `run_options` are those of `holdfast run` with a task file.
+    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
     """
 
     clock: Clock
@@ -155,7 +158,10 @@ class AppServices:
     permissions: Callable[[], Permissions] = Permissions
     trusted: Callable[[], bool] = lambda: False
     untrusted: tuple[str, ...] = ()
+    run_options: Callable[[Path], Options] | None = None
     version: str = ""
+    notify: bool = True
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from textual.app import App
 from textual.theme import Theme
+from textual.worker import WorkerFailed
 
 from tui import themes
 from tui.errors import ConfigError
@@ -64,7 +65,10 @@ class ThemedApp(App[None]):
 
     def _fatal_error(self) -> None:
         """A mistake of the program itself: the details go to the log, not to the terminal."""
-        log.critical("the screen failed", exc_info=self._exception)
+        error = self._exception
+        if isinstance(error, WorkerFailed):  # it has no traceback of its own
+            error = error.error
+        log.critical("the screen failed", exc_info=error)
         self.panic(
             "holdfast: stopped by a mistake of its own. "
             "What was recorded is safe; the details are in the log file."

@@ -55,8 +55,11 @@ async def test_a_session_of_sixty_turns_by_price_class(
         print(outcome.line())
     best = found["pays"].cost
     assert best < 0.6 * found["every turn"].cost
-    if prices is None:  # the life that our breakpoints ask for: by an hour's, waiting loses a bit
-        assert best < found["no pruning"].cost
+    alone = found["no pruning"].cost
+    if prices is None:  # the life that our breakpoints ask for
+        assert best < 0.95 * alone
+    else:  # pruned after pauses that such a cache outlives, it costs a quarter more
+        assert alone < best < 1.3 * alone
     reads = found["pays"].usage.cache_read_input_tokens
     assert reads > 4 * found["pays"].usage.cache_creation_input_tokens
 
@@ -126,7 +129,8 @@ def test_D26_the_verdict_weighs_what_is_saved_against_what_is_written_again() ->
     assert not verdict(figures).pays
     assert not verdict(replace(figures, requests=6)).pays
     assert not verdict(replace(figures, paid=9000.0)).pays
-    assert verdict(replace(figures, requests=6, paid=5750.0)).pays
+    assert not verdict(replace(figures, requests=6, paid=11_499.0)).pays
+    assert verdict(replace(figures, requests=6, paid=11_500.0)).pays
     assert verdict(replace(figures, idle_s=300.0)).pays
     assert not verdict(replace(figures, idle_s=299.0)).pays
     assert expected(10, 40_000, 120_000.0) == 10

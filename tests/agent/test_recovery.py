@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import asyncio
 import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -131,7 +132,7 @@ async def test_O22_O24_a_request_is_sent_four_times_and_once_more_for_each_later
     assert len(provider.requests) == 7
 
 
-async def test_O23_oversized_results_are_cut_by_overlays_and_the_record_stays(
+async def test_O23_O32_oversized_results_are_cut_by_overlays_and_the_record_stays(
     tmp_path: Path,
 ) -> None:
     provider = script(too_long(), say("now it fits"))
@@ -316,6 +317,19 @@ async def test_R11_a_failing_compaction_check_is_logged_and_the_turn_goes_on(
     assert isinstance(seen[-1], events.TurnFinished)
     assert seen[-1].outcome == "done"
     assert "the turn goes on" in caplog.text
+
+
+async def test_R11_a_cancellation_in_the_check_is_passed_on(tmp_path: Path) -> None:
+    class Cancelled(Compactions):
+        def due(self) -> bool:
+            raise asyncio.CancelledError
+
+    provider = ScriptedProvider(say("never"))
+    agent = with_compactor(make_agent(tmp_path, provider), Cancelled())
+    seen = await events_of(agent, "go")
+    assert isinstance(seen[-1], events.TurnFinished)
+    assert seen[-1].outcome == "interrupted"
+    assert provider.requests == []
 
 
 async def test_compaction_that_helps_no_more_is_a_limit(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_how_a_task_ended_is_said():
     ]
     assert lines(*ended) == [
         "  completed: 1 min 01 s, 1 attempt, 1.0k tokens, commit 0123456789",
-        "  failed: 5 s, 2 attempts, 0 tokens: no answer",
-        "  its attempt is kept: refs/x",
+        "  failed (timeout): 5 s, 2 attempts, 0 tokens",
+        "  its attempt is kept: git show refs/x",
         "  interrupted: 0 s, 1 attempt, 0 tokens; it is run again next time",
     ]
 
@@ -104,11 +104,11 @@ def test_the_table_fits_and_names_what_is_left():
     assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75 · 1 min 06 s" in text
     assert "ended early: 2 tasks failed in a row" in text
     assert (
-        "2. failed (timeout): no answer in time. Its attempt is kept: refs/holdfast/1/task-2."
+        "2. failed (timeout): no answer in time. Its attempt: git show refs/holdfast/1/task-2."
         in text
     )
-    assert "Log: .holdfast/run/logs/002-2.log." in text
-    assert "3. not begun: tag it" in text
+    assert "Its log: .holdfast/run/logs/002-2.log." in text
+    assert text.count("tag it") == 1  # the table says that it is pending
 
 
 def test_a_long_table_leaves_out_what_is_completed():
@@ -121,9 +121,9 @@ def test_a_long_table_leaves_out_what_is_completed():
 
 def test_the_markdown_is_a_table_that_nothing_in_it_breaks():
     shown = Summary(state(DONE, FAILED, OPEN)).markdown()
-    assert "| 1 | make it | completed | 1 | 1.0k | $0.50 | 1 min 01 s | `0123456789` |" in shown
+    assert "| 1 | make it | completed | 1 | 1.0k | $0.50 | 1 min 01 s | 0123456789 |" in shown
     assert "fix \\| it" in shown
-    assert "### What is left" in shown
+    assert "### Not done\n\n- **2. fix \\| it** failed (timeout): no answer in time." in shown
     rows = [line for line in shown.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {9}
 

@@ -34,6 +34,8 @@ from tui.batch.events import (
 )
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NoIsolation
+from tui.batch.marks import begin_of
+from tui.batch.report import lines_of
 from tui.batch.runner import Runner
 from tui.batch.setup import Setup
 from tui.batch.state import RunFolder, RunState
@@ -181,6 +183,45 @@ async def test_A32_the_tasks_of_a_group_share_a_session_with_marks(tmp_path: Pat
     assert marks == [(0, "one"), (1, "two")]
 
 
+async def test_A32_two_groups_of_a_name_do_not_share_a_session(tmp_path: Path):
+    w = world(tmp_path, "## g\n- one\n## g\n- two\n", [say("a")], [say("b")])
+    state = await w.run()
+    assert state.tasks[0].session_id != state.tasks[1].session_id
+    assert [task.section for task in state.tasks] == [0, 1]
+
+
+async def test_A32_the_session_says_where_each_task_begins(tmp_path: Path):
+    w = world(tmp_path, "## g\n- one\n- two\n", [say("a"), fail("network"), say("b")])
+    await w.run()
+    records = w.agents[0].session.records
+    found = [next(r for r in records if r.id == begin_of(records, n)) for n in (0, 1)]
+    assert found[0].type == "user"
+    assert found[0].data["text"] == "one"
+    assert records.index(found[1]) > records.index(found[0])
+    assert begin_of(records, 2) == ""
+
+
+async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path):
+    w = world(tmp_path, "- one\n", [Hang("half")])
+    w.on_event = lambda event: None
+    running = asyncio.create_task(w.run())
+    await w.sessions[0].waiting.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    w.sessions.append(ScriptedProvider(say("done")))
+    w.runner, w.events = w.new_runner(), []
+    await w.run()
+    assert [event.type for event in w.events[:2]] == ["run_started", "notice"]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_what_a_model_says_cannot_reach_the_terminal_raw(tmp_path: Path):
+    answer = '{"retry": false, "reason": "no\\u001b[2J\\nway"}'
+    w = world(tmp_path, "- one\n", [fail("refusal")], answers=[answer])
+    await w.run()
+    lines = [line for event in w.events for line in lines_of(event)]
+    assert "  no retry: no [2J way" in lines
+
+
 async def test_K33_a_task_never_sets_a_directive(tmp_path: Path):
     w = world(tmp_path, "- /elevated delete it\n", [say("no")])
     await w.run()
@@ -228,7 +269,7 @@ async def test_A14_a_refused_key_stops_the_run_at_once(tmp_path: Path):
     assert statuses(state) == ["failed", "pending"]
     assert state.tasks[0].attempts == 1
     assert w.of(TaskFinished)[0].message == "no such key"
-    assert w.reason == "no such key"
+    assert w.reason == "auth: every other task would fail too"
     assert w.marks() == "- [!] one\n- [ ] two\n"
 
 

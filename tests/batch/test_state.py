@@ -35,6 +35,7 @@ def test_A2_the_state_holds_what_interface_names(tmp_path: Path):
     assert found["tasks"][1] == {
         "index": 1,
         "group": "g",
+        "section": 0,
         "task": "two",
         "status": "pending",
         "session_id": None,

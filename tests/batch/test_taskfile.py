@@ -88,6 +88,14 @@ def test_A2_the_hash_is_of_groups_and_texts_only():
     assert parse(b"## g\n- two\n- [ ] one\n").sha256 != base
 
 
+def test_A1_groups_of_the_same_name_are_counted_apart():
+    tasks = parse(b"- a\n## empty\n## g\n- b\n- c\n## g\n- d\n").tasks
+    assert [(task.section, task.group) for task in tasks] == [
+        (0, "ungrouped"), (1, "g"), (1, "g"), (2, "g"),
+    ]  # fmt: skip
+    assert parse(b"## g\n- a\n## g\n- b\n").sha256 != parse(b"## g\n- a\n- b\n").sha256
+
+
 def test_A6_the_boot_directive_stands_before_the_first_group():
     assert parse(FILE.encode()).boot == "docs/start.md"
     assert parse(b"<!--boot:a b.md-->\n<!-- boot: second.md -->\n").boot == "a b.md"

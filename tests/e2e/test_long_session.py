@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ class Working(Script):
         return {"tools": [{"name": "read_file", "input": {"path": path}, "id": f"t{number}"}]}
 
 
-def texts(messages: Sequence[Json]) -> str:
+def texts(messages: Iterable[Mapping[str, Any]]) -> str:
     """Everything that is said in messages, results included."""
     found: list[str] = []
     for message in messages:

@@ -59,12 +59,13 @@ def tasks(repo: Path, text: str) -> str:
     return "TASKS.md"
 
 
-def status(holdfast: Program) -> dict[str, Any]:
-    return json.loads(holdfast("run", "--status", "--json").stdout)
+def saved(repo: Path) -> list[dict[str, Any]]:
+    """The tasks as the state has them."""
+    return json.loads((repo / ".holdfast" / "run" / "state.json").read_bytes())["tasks"]
 
 
-def states(holdfast: Program) -> list[str]:
-    return [task["status"] for task in status(holdfast)["tasks"]]
+def states(repo: Path) -> list[str]:
+    return [task["status"] for task in saved(repo)]
 
 
 def kill_tree(process: subprocess.Popen[str]) -> None:
@@ -91,14 +92,15 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
     )
     file = tasks(repo, text)
 
-    # two 429s use up the retries of the request: the run waits and goes on; then Ctrl+C
+    # two 429s use up the retries of a request: the run waits, and Ctrl+C comes while it does
+    begun = f'{{name = "write_file", input = {{path = "{names[1]}", content = "half"}}}}'
     first = script(
         writes(names[0])
-        + writes(names[1], faults="{status = 429}, {status = 429}")
-        + sleeps(names[2])
+        + turn(text="Half of it.", tool=begun)
+        + turn(text="x", faults="{status = 429}, {status = 429}")
     )
     with holdfast.started("run", file, "--practice-script", first, *ASK) as process:
-        until(process, "tool_output", "begun")
+        until(process, "waiting")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         assert process.stdout
@@ -106,31 +108,29 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
         assert process.wait(20) == 130
     assert rest[-1]["type"] == "run_finished"
     assert rest[-1]["reason"] == "interrupted"
-    assert states(holdfast) == ["completed"] * 2 + ["interrupted"] + ["pending"] * 9
-    cut = status(holdfast)["tasks"][2]
-    assert "begun" in cut["partial_context"]
-    assert git(repo, "show", f"{cut['change']}:{names[2]}") == "half\n"
-    assert not (repo / names[2]).exists()
-    assert status(holdfast)["tasks"][1]["attempts"] == 2
+    assert states(repo) == ["completed", "interrupted"] + ["pending"] * 10
+    cut = saved(repo)[1]
+    assert "Half of it." in cut["partial_context"]
+    assert git(repo, "show", f"{cut['change']}:{names[1]}") == "half"
+    assert not (repo / names[1]).exists()
 
-    # a timeout is retried once; then kill -9 in the middle of a task
-    second = script(
-        writes(names[2])
-        + writes(names[3], faults="{stall_s = 0}, {stall_s = 0}")
-        + writes(names[4])
-        + sleeps(names[5])
-    )
+    # kill -9 in the middle of a command
+    second = script("".join(map(writes, names[1:3])) + sleeps(names[3]))
     with holdfast.started("run", file, "--practice-script", second, *ASK) as process:
         event = until(process, "user_message", "INTERRUPTED")
         assert event["text"].startswith("CONTEXT FROM INTERRUPTED ATTEMPT: ")
         until(process, "tool_output", "begun")
         kill_tree(process)
-    assert states(holdfast)[:6] == ["completed"] * 5 + ["running"]
-    assert (repo / names[5]).read_text() == "half\n"
+    assert states(repo)[:4] == ["completed"] * 3 + ["running"]
+    assert (repo / names[3]).read_text() == "half\n"
+    assert "killed; the next run takes up the task" in holdfast("run", "--status").stdout
 
+    # a 429 and a timeout inside a request are waited out there; two timeouts take an attempt;
     # an overflow begins a fresh session; a refused key ends the run
     third = script(
-        "".join(map(writes, names[5:8]))
+        writes(names[3], faults="{status = 429}")
+        + writes(names[4], faults="{stall_s = 0}, {stall_s = 0}")
+        + "".join(map(writes, names[5:8]))
         + turn(text="Eight files are made.", faults="{overflow = true}")
         + writes(names[8])
         + "".join(map(writes, names[9:11]))
@@ -141,10 +141,10 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
         "run", file, "--practice-script", third, "--headless", "--yolo",
         "--summary", str(summary), code=3,
     )  # fmt: skip
-    assert "Task 6 was running when the last run died." in done.stdout
-    assert states(holdfast) == ["completed"] * 11 + ["failed"]
-    last = status(holdfast)["tasks"][-1]
-    assert last["error_class"] == "auth"
+    assert "Task 4 was running when the last run died." in done.stdout
+    assert states(repo) == ["completed"] * 11 + ["failed"]
+    assert saved(repo)[-1]["error_class"] == "auth"
+    assert [task["attempts"] for task in saved(repo)] == [1, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1]
     assert log(repo) == [f"make {name}" for name in reversed(names[:11])] + ["first"]
     assert {name for name in files(repo) if name.startswith("file")} == set(names[:11])
     for name in names[:11]:
@@ -155,7 +155,7 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
     shown = summary.read_text()
     assert "12 tasks: 11 completed, 1 failed" in shown
     assert "| 12 | make file12 | failed |" in shown
-    assert "### What is left" in shown
+    assert "### Not done\n\n- **12. make file12** failed (auth): " in shown
 
 
 def test_A5_A9_A30_words_on_the_command_line(holdfast: Program, repo: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_reader_who_leaves_stops_the_run(holdfast: Program, repo: Path, script
         assert process.stdout
         process.stdout.close()
         assert process.wait(20) == 1
-    assert states(holdfast) == ["interrupted", "pending"]
+    assert states(repo) == ["interrupted", "pending"]
 
 
 @pytest.mark.parametrize("moment", ["task_started", "assistant_message", "task_finished"])
@@ -261,9 +261,33 @@ def test_A43_a_kill_at_any_transition_loses_nothing(
         until(process, moment)
         kill_tree(process)
     again = script(writes("one") + writes("two"))
-    if states(holdfast)[0] == "completed":
+    if states(repo)[0] == "completed":
         again = script(writes("two"))
     events = holdfast("run", file, "--practice-script", again, *ASK).events
     assert states_of(events) == ["completed", "completed"]
     assert log(repo) == ["make two", "make one", "first"]
     assert len(of_type(events, "run_finished")) == 1
+
+
+def test_A26_models_of_the_configuration_are_swapped_between_attempts_only(
+    holdfast: Program, repo: Path, home: Path, script: Script
+) -> None:
+    config = home / "config" / "config.toml"
+    config.write_text('fallback_models = ["other"]\n' + config.read_text())
+    file = tasks(repo, "- [ ] make one\n")
+    path = script(writes("one", faults="{stall_s = 0}, {stall_s = 0}"))
+    events = holdfast("run", file, "--practice-script", path, *ASK).events
+    assert not of_type(events, "model_switched")
+    notices = [event["text"] for event in of_type(events, "notice")]
+    assert "  failover: switching from practice to other" in notices
+    asked = [event["model"] for event in of_type(events, "request_sent")]
+    assert asked == ["practice", "practice", "other", "other"]  # the retry is inside the request
+
+
+def test_status_as_json_has_the_fields_of_the_interface(holdfast: Program, repo: Path) -> None:
+    holdfast("run", tasks(repo, "- read README.md\n"), "--practice")
+    shown = json.loads(holdfast("run", "--status", "--json").stdout)
+    assert {"task_file", "sha256", "started_at", "tasks"} <= shown.keys()
+    fields = "index group task status session_id change log attempts interrupted_at"
+    more = "partial_context error_class usage cost_usd"
+    assert {*fields.split(), *more.split()} <= shown["tasks"][0].keys()

@@ -17,7 +17,7 @@ from tui.widgets.prompt import Prompt
 COMMANDS_PROMISED = (
     "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /compact"
     " /uncompact /context /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
-    " /verbose /elevated /plan /todos /permissions /add-dir /theme /config /diff /init /tasks"
+    " /verbose /elevated /plan /todos /permissions /add-dir /mcp /theme /config /diff /init /tasks"
     " /repair /doctor /drill /quit(/exit)"
 )
 SHOWN = (

@@ -121,3 +121,31 @@ async def test_tool_text_is_never_markup() -> None:
         assert evil in app.chat.output_rule.title.plain
         assert evil in app.chat.todos.render().plain
         assert app.chat.output.text == evil
+
+
+@pytest.mark.parametrize(("width", "shown"), [(60, False), (99, False), (100, True), (110, True)])
+async def test_the_side_is_there_from_100_columns_on(width: int, shown: bool) -> None:
+    async with running(World(), (width, 30)) as (app, pilot):
+        side = app.chat.query_one("#side")
+        assert side.display == shown
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: not side.display)
+        await pilot.resize_terminal(width, 30)
+        await until(pilot, lambda: side.display == shown)
+
+
+async def test_the_keys_say_how_to_come_back_from_the_output_over_the_conversation() -> None:
+    async with running(World(), NARROW) as (app, pilot):
+
+        def keys() -> list[str]:
+            return [f"{hint.key} {hint.text}" for hint in app.chat.status.state.hints]
+
+        before = keys()
+        await pilot.press("f4")
+        await until(pilot, lambda: keys()[0] == "esc conversation")
+        assert "f4 output" not in keys()
+        await pilot.press("escape")
+        await until(pilot, lambda: keys() == before)
+        await pilot.press("f4")
+        await pilot.resize_terminal(120, 40)  # there is room for both now
+        await until(pilot, lambda: keys() == before)

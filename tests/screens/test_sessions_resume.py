@@ -26,6 +26,7 @@ from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born
 from tui.widgets.choice import Choice
+from tui.widgets.confirmation import Confirmation
 from tui.widgets.resume_card import ResumeCard
 from tui.widgets.ways import WaysModal
 
@@ -224,3 +225,19 @@ async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) ->
 def test_what_is_known_is_said_in_words() -> None:
     never = Interrupted("t", "r", "run_command", "make", "run", "never_started")
     assert known(never) == "never started"
+
+
+@pytest.mark.parametrize(("key", "sent"), [("y", ["/elevated on"]), ("n", []), ("escape", [])])
+async def test_K47_a_session_that_was_elevated_asks_before_it_is_again(
+    key: str, sent: list[str]
+) -> None:
+    world = World()
+    world.was_elevated = True
+    world.add_row("clean up", hours=1)
+    world.old[world.rows[0].path] = FakeSession()
+    async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        assert world.agent.sent == []
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is app.chat)
+        await until(pilot, lambda: world.agent.sent == sent)

@@ -15,7 +15,7 @@ from tests.batch.test_git import log, make_repo
 from tests.screens.driving import NARROW, WIDE, until
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.fake_agent import World
-from tui import batch_command
+from tui.batch_command.plan import plan
 from tui.arguments import parse
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
@@ -56,30 +56,30 @@ async def working(
     path = repo.parent / "script.toml"
     path.write_text(script)
     words = ["run", "TASKS.md", "--practice-script", str(path)]
-    app = TasksApp(batch_command.plan(parse(words)), clock=clock)
+    app = TasksApp(plan(parse(words)), clock=clock)
     async with app.run_test(size=size) as pilot:
         try:
             yield app, pilot
         finally:
-            if app.live.runner:
-                app.live.runner.stop()
-            await until(pilot, lambda: not app.live.live)
+            if app.run_on.live.runner:
+                app.run_on.live.runner.stop()
+            await until(pilot, lambda: not app.run_on.live.live)
 
 
 def statuses(app: TasksApp) -> list[str]:
-    return [task.status for task in app.live.state.tasks]
+    return [task.status for task in app.run_on.live.state.tasks]
 
 
 def shown(app: TasksApp, selector: str) -> str:
-    return str(app.screen_of_tasks.query_one(selector, Static).render())
+    return str(app.run_on.screen.query_one(selector, Static).render())
 
 
 def items(app: TasksApp, kind: type[Any]) -> list[Any]:
-    return [i for i in app.screen_of_tasks.conversation.items if isinstance(i, kind)]
+    return [i for i in app.run_on.screen.conversation.items if isinstance(i, kind)]
 
 
 def rows(app: TasksApp) -> list[str]:
-    listing = app.screen_of_tasks.query_one("#queue", OptionList)
+    listing = app.run_on.screen.queue
     every = (listing.get_option_at_index(n).prompt for n in range(listing.option_count))
     return [" ".join(str(row).split()) for row in every]
 
@@ -89,16 +89,16 @@ async def test_a_run_is_shown_from_its_beginning_to_its_end(
     repo: Path, size: tuple[int, int]
 ) -> None:
     async with working(repo, turns("one!", "two!", "three!"), size=size) as (app, pilot):
-        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+        await until(pilot, lambda: app.run_on.screen.ended == "")
         assert rows(app)[0] == "g"
         assert rows(app)[1].startswith("1 ✓ say one")
         assert shown(app, "#totals").startswith("3/3 done")
         assert "finished" in shown(app, "#totals")
         assert [item.text for item in items(app, AssistantItem)] == ["three!"]  # a group of its own
-        assert app.screen_of_tasks.query_one("#totals").region.height == 1
-        assert app.screen_of_tasks.query_one("#status").region.bottom == size[1]
+        assert app.run_on.screen.query_one("#totals").region.height == 1
+        assert app.run_on.screen.query_one("#status").region.bottom == size[1]
         await pilot.press("q")
-    assert app.code == 0
+    assert app.run_on.code == 0
 
 
 async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
@@ -108,39 +108,39 @@ async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
         clock.elapsed += 1  # keys that come too soon do not count
         await pilot.press("1")
-        await until(pilot, lambda: app.screen_of_tasks.ended is not None)
+        await until(pilot, lambda: app.run_on.screen.ended is not None)
     assert log(repo) == ["say one", "first"]
-    assert app.code == 0
+    assert app.run_on.code == 0
 
 
 async def test_pause_skip_and_go_on(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.live.running == 0 and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
         await pilot.press("down", "s")
-        await until(pilot, lambda: 1 in app.live.skipped)
+        await until(pilot, lambda: 1 in app.run_on.live.skipped)
         assert "2 » say two" in rows(app)[2]
         clock.advance(60)
-        await until(pilot, lambda: app.screen_of_tasks.ended == "paused")
+        await until(pilot, lambda: app.run_on.screen.ended == "paused")
         assert statuses(app) == ["completed", "pending", "pending"]
         (repo.parent / "script.toml").write_text(turns("two", "three"))
         await pilot.press("p")  # go on: what was skipped is run, too
-        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+        await until(pilot, lambda: app.run_on.screen.ended == "")
     assert statuses(app) == ["completed"] * 3
 
 
 async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None:
     async with working(repo, turns("slow", delay_s=600)) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 0)
+        await until(pilot, lambda: app.run_on.live.running == 0)
         await pilot.press("q")
         assert app.is_running
-        assert "A task is running" in app.screen_of_tasks.notice.text
+        assert "A task is running" in app.run_on.screen.notice.text
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: app.screen_of_tasks.ended == "interrupted")
+        await until(pilot, lambda: app.run_on.screen.ended == "interrupted")
         await pilot.press("q")
-    assert app.code == 130
+    assert app.run_on.code == 130
     state = RunFolder(repo).load()
     assert state
     assert [task.status for task in state.tasks] == ["interrupted", "pending", "pending"]
@@ -151,17 +151,17 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
     answer = turns('{\\"retry\\": false}')
     script = broken + answer + turns("two", delay_s=0.3) + turns("one again", "three")
     async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 1)
+        await until(pilot, lambda: app.run_on.live.running == 1)
         assert statuses(app)[0] == "failed"
-        app.screen_of_tasks.follow_task(0)
+        app.run_on.screen.queue.follow(0)
         await pilot.press("r")
-        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+        await until(pilot, lambda: app.run_on.screen.ended == "")
     assert statuses(app) == ["completed"] * 3
 
 
 async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
     async with working(repo, turns("one", delay_s=0.5) + turns("new")) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 0)
+        await until(pilot, lambda: app.run_on.live.running == 0)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditTasks))
         area = app.screen.query_one("#text", TextArea)
@@ -173,20 +173,20 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
         )
         area.text = "## g\n- [ ] say one\n- [ ] say new\n"
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: app.screen is app.screen_of_tasks)
-        await until(pilot, lambda: app.screen_of_tasks.ended == "")
+        await until(pilot, lambda: app.screen is app.run_on.screen)
+        await until(pilot, lambda: app.run_on.screen.ended == "")
     assert (repo / "TASKS.md").read_text() == "## g\n- [x] say one\n- [x] say new\n"
 
 
 async def test_the_session_of_a_task_is_opened(repo: Path) -> None:
     script = turns("one", "two") + turns("slow", delay_s=600)
     async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.live.running == 2 and len(items(app, UserItem)) == 1)
-        app.screen_of_tasks.follow_task(0)
+        await until(pilot, lambda: app.run_on.live.running == 2 and len(items(app, UserItem)) == 1)
+        app.run_on.screen.queue.follow(0)
         await pilot.press("enter")
         await until(pilot, lambda: len(items(app, UserItem)) == 2)  # of the whole group
         assert [item.text for item in items(app, AssistantItem)] == ["one", "two"]
-        app.screen_of_tasks.follow_task(2)
+        app.run_on.screen.queue.follow(2)
         await pilot.press("enter")
         await until(pilot, lambda: len(items(app, UserItem)) == 1)
 
@@ -197,7 +197,7 @@ async def test_A24_a_wait_is_counted_down(repo: Path, home_config: Path) -> None
     async with working(repo, script) as (app, pilot):
         await until(pilot, lambda: "before attempt 2" in shown(app, "#totals"))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: app.screen_of_tasks.ended == "interrupted")
+        await until(pilot, lambda: app.run_on.screen.ended == "interrupted")
 
 
 @pytest.fixture

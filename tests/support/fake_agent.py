@@ -318,6 +318,7 @@ class World:
         self.models: tuple[ModelRow, ...] = ()
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
+        self.calm = False
         self.rungs: tuple[Rung, ...] = ()
 
     @property
@@ -417,6 +418,7 @@ class World:
             permissions=lambda: self.permissions,
             trusted=lambda: self.trusted,
             version="1.2.3",
+            calm=self.calm,
         )
 
 

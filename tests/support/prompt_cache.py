@@ -112,13 +112,30 @@ class WorkParams(Params, frozen=True, kw_only=True):
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a session goes: `sizes` of results in turn; a break of `break_s` every `every` turns."""
+
+    sizes: tuple[int, ...] = (6000, 700, 14_000, 2500, 400, 20_000, 9000, 1200)
+    break_s: float = 1200.0
+    every: int = 10
+
+
+STEADY = Habits()
+"""What the rules of pruning were found on; the others they were not."""
+HASTY = Habits((3000, 30_000, 900, 1500, 11_000, 5000, 45_000, 2000, 800), 400.0, 7)
+UNBROKEN = Habits((8000, 1500, 2200, 12_000, 600), 0.0)
+
+
 class Work(Tool[WorkParams]):
     """Puts out as much as its step says; every seventh step fails."""
 
     name: ClassVar[str] = "work"
     effect: ClassVar[Effect] = "none"
     params: ClassVar[type[Params]] = WorkParams
-    sizes: ClassVar[tuple[int, ...]] = (6000, 700, 14_000, 2500, 400, 20_000, 9000, 1200)
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
 
     @property
     def description(self) -> str:
@@ -188,8 +205,9 @@ async def play(
     *,
     prices: Prices | None = None,
     caching: bool = True,
+    habits: Habits = STEADY,
 ) -> Outcome:
-    """A session of so many turns through a real agent. Every tenth turn comes after a break."""
+    """A session of so many turns through a real agent."""
     clock = FakeClock()
     cache = PromptCache(prices or Prices())
     provider = Worker(cache, clock, caching=caching)
@@ -198,12 +216,13 @@ async def play(
         provider,
         clock=clock,
         session=Session.in_memory(root, clock=clock),
-        tools={"work": Work()},
+        tools={"work": Work(habits.sizes)},
         model=ModelInfo("test-model", 200_000, 8192, "config"),
         config=Config(prune=prune, compaction=Compaction(memory_flush=False)),
     )
     for turn in range(turns):
-        clock.elapsed += 1200.0 if turn % 10 == 9 else 30.0
+        rested = turn % habits.every == habits.every - 1
+        clock.elapsed += 30.0 + (habits.break_s if rested else 0.0)
         async for _ in agent.send(f"do the next thing, number {turn}"):
             pass
     await agent.close()

@@ -238,6 +238,16 @@ def test_a_long_paste_is_folded_without_looking_at_all_of_it() -> None:
     assert one_line[-1].startswith(" ▌ … +99")
 
 
+def test_a_label_is_cut_only_where_there_is_no_room() -> None:
+    item = ToolItem("1", "run_command", "pytest -q", state="error", seconds=12.3)
+    item.summary = "exit code 1"
+    item.receipt = {"bytes_total": 482_300, "bytes_shown": 3100}
+    for width in range(44, 120):
+        (row,) = draw.draw(item, width, STYLES)
+        assert "pytest -q" in row.text, width
+    assert "exit code 1" in draw.draw(item, 80, STYLES)[0].text
+
+
 def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
     item = ToolItem(
         "1",

@@ -281,3 +281,12 @@ async def test_keys_go_on_from_what_the_mouse_selected() -> None:
         await pilot.press("shift+right", "shift+right")
         assert len(app.view.selected_text) == len(before) + 2
         assert app.view.selected_text.startswith(before)
+
+
+async def test_it_wraps_from_the_beginning_where_that_is_said() -> None:
+    app = Pane()
+    app.view.wrap = True
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", "x" * 50 + "\nend\n")
+        await pilot.pause()
+        assert app.rows()[:3] == ["x" * 40, "x" * 10, "end"]

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tui.agent import events
 from tui.agent.background import Background
@@ -18,22 +18,24 @@ from tui.agent.compaction import Preview
 from tui.agent.directives import Directives
 from tui.agent.events import Event
 from tui.agent.inside import put_together
-from tui.agent.leftovers import new_findings
+from tui.agent.leftovers import calls_of
 from tui.agent.limits import Spent
-from tui.agent.parking import parked_in
 from tui.agent.parts import Parts
 from tui.agent.preparing import Fit
+from tui.agent.running import Running
 from tui.agent.spending import Spending, spending
+from tui.agent.start import first_events
 from tui.context import recall
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.recall import Passage
 from tui.context.view import View
-from tui.messages import Block, blocks_of, tool_calls
 from tui.permissions.base import Mode
 from tui.provider.base import ModelInfo, Request
-from tui.tools.mcp import Server
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Server
 
 
 class Agent:
@@ -42,9 +44,10 @@ class Agent:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.session = parts.session
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        told: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._publish = told.put_nowait
         self._inside = put_together(parts, self._publish)
+        self._running = Running(self._inside.turns, told)
         self._background = Background(self._inside.provider, parts.kept, parts.clock)
         self._preparing, self._turns = self._inside.preparing, self._inside.turns
 
@@ -107,7 +110,7 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        return self._task is not None and not self._task.done()
+        return self._running.busy
 
     async def start(self) -> list[Event]:
         """The events that stand before the first turn.
@@ -116,36 +119,7 @@ class Agent:
         """
         self._background.begin()
         self._inside.joining.begin()
-        session = self.session
-        path = str(session.path) if session.path else None
-        found: list[Event] = [
-            events.SessionStarted(
-                session.id, path, self.model, str(self._parts.workspace.root), session.resumed
-            )
-        ]
-        if files := [asdict(one) for one in self._parts.injected]:
-            found.append(events.ContextFiles(tuple(files)))
-        seen = await asyncio.to_thread(self._preparing.look)  # keys are answered meanwhile
-        self._inside.pruning.begin(seen)
-        if findings := new_findings(session.records, (*session.findings, *seen.findings)):
-            told = [finding.to_json() for finding in findings]
-            found.append(events.RepairApplied(tuple(told)))
-            session.with_next_prompt("repair", findings=told)
-        self._inside.settings.verbose = self.directives.verbose
-        if self._parts.switches:
-            self._inside.switches.apply(self._parts.switches)
-            await self._inside.recorder.sync()
-        if self.directives != Directives():
-            found.append(events.DirectivesChanged(**self.directives.to_json()))
-        if self.was_elevated:
-            found.append(
-                events.Notice("This session was elevated. Send /elevated to switch it on again.")
-            )
-        found.extend(map(events.Notice, self._parts.notices))
-        found.extend(self._preparing.measured())
-        if parked := parked_in(session.records):
-            found.append(parked)
-        return found
+        return await first_events(self._parts, self._inside)
 
     async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
         """Run one turn and yield its events; the last is TurnFinished.
@@ -153,7 +127,7 @@ class Agent:
         `attached` goes behind what was typed and is never read for directives (K33). Closing the
         iterator interrupts the turn. Nothing is raised: a failure is an event.
         """
-        async with aclosing(self._told(self._turns.run(text, attached))) as told:
+        async with aclosing(self._running.told(self._turns.run(text, attached))) as told:
             async for event in told:
                 yield event
 
@@ -164,8 +138,8 @@ class Agent:
         else as `send`. `again` are ids of calls that an earlier run left without a result: they
         are run first, with the questions that they need.
         """
-        calls = self._open_calls(again)
-        async with aclosing(self._told(self._turns.run(None, again=calls))) as told:
+        calls = calls_of(self.session.records, again)
+        async with aclosing(self._running.told(self._turns.run(None, again=calls))) as told:
             async for event in told:
                 yield event
 
@@ -176,32 +150,7 @@ class Agent:
         """
         if self.busy:
             raise RuntimeError("a turn is running")
-        await self._turns.dispatcher.close(self._open_calls(ids))
-
-    def _open_calls(self, ids: Collection[str]) -> list[Block]:
-        wanted, found = set(ids), list[Block]()
-        for record in self.session.records:
-            if record.type == "assistant":
-                calls = tool_calls(blocks_of(record.data.get("content")))
-                found += [call for call in calls if call.get("id") in wanted]
-        return found
-
-    async def _told(self, turn: Coroutine[Any, Any, None]) -> AsyncGenerator[Event]:
-        if self.busy:
-            turn.close()
-            raise RuntimeError("a turn is running; use steer()")
-        self._turns.stopped = False
-        task = self._task = asyncio.create_task(turn, name="turn")
-        task.add_done_callback(lambda _: self._events.put_nowait(None))
-        try:
-            while (event := await self._events.get()) is not None:
-                yield event
-        finally:
-            self.cancel()
-            await asyncio.wait({task})
-            self._task = None
-            while not self._events.empty():
-                self._events.get_nowait()
+        await self._turns.dispatcher.close(calls_of(self.session.records, ids))
 
     def steer(self, text: str) -> None:
         """Queue a text for the running turn; it is sent once the running tools are done."""
@@ -218,10 +167,7 @@ class Agent:
 
         A turn that is closing its books already ends as it would have.
         """
-        if self._task is not None and self.busy and not self._turns.stopped:
-            self._turns.stopped = True
-            if self._turns.running:
-                self._task.cancel()
+        self._running.cancel()
 
     @property
     def servers(self) -> Sequence[Server]:
@@ -302,7 +248,7 @@ class Agent:
         `cancel` stops it and changes nothing. The last event is CompactionFinished, whose
         `problem` says why not where it failed; only a notice comes where there is nothing to do.
         """
-        async for event in self._told(self._compact(focus)):
+        async for event in self._running.told(self._compact(focus)):
             yield event
 
     async def uncompact(self) -> Sequence[Event]:
@@ -318,7 +264,7 @@ class Agent:
 
         Yields what happens, as `send`; `cancel` stops it.
         """
-        async for event in self._told(self._flush()):
+        async for event in self._running.told(self._flush()):
             yield event
 
     @property
@@ -334,22 +280,12 @@ class Agent:
         if self._inside.compactor.plan() is None:
             self._publish(events.Notice("There is nothing to compact yet."))
             return
-        await self._beside(self._inside.compactor.compact("manual", focus=focus))
+        await self._running.beside(self._inside.compactor.compact("manual", focus=focus))
         for fact in self._preparing.measured():
             self._publish(fact)
 
     async def _flush(self) -> None:
-        await self._beside(self._inside.memory.flush())
-
-    async def _beside(self, work: Coroutine[Any, Any, bool]) -> None:
-        """Work beside the turns, which `cancel` ends; it has told its end itself then."""
-        self._turns.running = True
-        try:
-            await work
-        except asyncio.CancelledError:
-            pass  # whoever cancelled waits for the end, and that is told
-        finally:
-            self._turns.running = False
+        await self._running.beside(self._inside.memory.flush())
 
     def view(self) -> View:
         """What the model will see of the record, less the prompt that follows."""
@@ -370,9 +306,7 @@ class Agent:
         Raises StorageError when something recorded could not be saved to the end.
         """
         self._turns.closing = True
-        self.cancel()
-        if self._task is not None:
-            await asyncio.wait({self._task})
+        await self._running.end()
         self._background.close()
         self._preparing.close()
         try:
@@ -384,9 +318,6 @@ class Agent:
                 if self._parts.kept is not None:
                     await asyncio.to_thread(self._parts.kept.close)
                 await self._inside.provider.aclose()
-
-    def _publish(self, event: Event) -> None:
-        self._events.put_nowait(event)
 
     def _set_queue(self, texts: tuple[str, ...]) -> None:
         self._turns.queue = texts

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -28,9 +29,11 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
-from tui.tools.mcp import Servers
 from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace, branch_of
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Servers
 
 PRACTICE = "practice"
 """The model name of the offline practice model."""
@@ -184,6 +187,8 @@ def _servers(launch: Launch) -> Servers | None:
         configured = {name: one for name, one in configured.items() if not one.url}
     if not configured:
         return None
+    from tui.tools.mcp import Servers  # noqa: PLC0415 - only where there are some
+
     root, scratch = launch.workspace.root, launch.workspace.scratch
     return Servers(configured, cwd=root, log_folder=scratch or launch.folders.log)
 

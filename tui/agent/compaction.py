@@ -16,17 +16,17 @@ from tui import tokens
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
-from tui.agent.question import Question, ask
 from tui.agent.recorder import Recorder
 from tui.agent.remembering import Memory
+from tui.agent.summarising import Summariser
 from tui.config import Compaction, Price
-from tui.context import compact, fill, progress, summarise
+from tui.context import compact, fill, progress
 from tui.context.compact import Plan
 from tui.context.digest import digest
 from tui.context.ladder import DIGEST_TOKENS
 from tui.context.ledger import Item, Ledger
 from tui.context.view import View
-from tui.errors import HoldfastError, LimitReachedError, ProviderError
+from tui.errors import HoldfastError, LimitReachedError
 from tui.messages import Message
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
@@ -34,10 +34,6 @@ from tui.session.records import Record
 log = logging.getLogger(__name__)
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow"]
-
-_SPLITS = 3
-"""So many times a part that the summariser finds too long is split."""
-
 
 @dataclass(frozen=True, slots=True)
 class Preview:
@@ -137,12 +133,12 @@ class Compactor:
         if await self.memory.flush(upto=planned.covers):
             seen = self.look()
         before = self.ledger().tokens
-        self._usage = Spent()
+        summariser = Summariser(self.provider, self.model, self.publish, self.price)
         self.publish(events.CompactionStarted(reason, before, planned.messages))
         failed = "it was interrupted"
         try:
             told = self._told(planned, seen)
-            summary = await self._summary(told, focus)
+            summary = await summariser.summary(told, focus)
             failed = ""
         except HoldfastError as error:
             log.warning("compaction failed: %s", error)
@@ -153,6 +149,7 @@ class Compactor:
             failed = f"{type(error).__name__}: {error}"
             return False
         finally:
+            self._usage = summariser.usage
             self.spend(self._usage)
             if failed:
                 self._gave_up = _last_prompt(self._records)
@@ -199,47 +196,6 @@ class Compactor:
         return compact.covered_messages(
             self._records, planned, self.model().id, pinned=seen.pinned, stands=stands
         )
-
-    async def _summary(self, told: Sequence[Message], focus: str) -> str:
-        """One summary of all of it, from as many requests as its length takes."""
-        budget = int(self.model().window * summarise.SHARE)
-        parts = summarise.parts(summarise.transcript(told), budget)
-        found: list[str] = []
-        for number, part in enumerate(parts, 1):
-            found += await self._of_part(part, focus, number, len(parts))
-        while len(found) > 1:
-            groups = _groups(found, budget)
-            found = [await self._ask(summarise.merging(g, focus=focus)) for g in groups]
-        summary = "\n".join(found).strip()
-        if not summary:
-            raise HoldfastError("The model gave an empty summary, so nothing was changed.")
-        return summary
-
-    async def _of_part(
-        self, part: str, focus: str, number: int, of: int, depth: int = 0
-    ) -> list[str]:
-        try:
-            return [await self._ask(summarise.question(part, focus=focus, number=number, of=of))]
-        except ProviderError as error:
-            too_long = error.error_class in {"context_overflow", "payload_too_large"}
-            if not too_long or depth == _SPLITS:
-                raise
-        first, second = summarise.halves(part)
-        return [
-            *await self._of_part(first, focus, number, of, depth + 1),
-            *await self._of_part(second, focus, number, of, depth + 1),
-        ]
-
-    async def _ask(self, prompt: str) -> str:
-        most = min(summarise.SUMMARY_TOKENS, max(256, self.model().window // 10))
-        answer = await ask(
-            self.provider,
-            Question(self.model(), prompt, most),
-            hear=lambda text: self.publish(events.CompactionDelta(text)),
-            publish=self.publish,
-        )
-        self._usage += Spent.on(answer.usage, self.price())
-        return answer.text.strip()
 
     async def _apply(self, planned: Plan, summary: str, reason: str, before: int) -> bool:
         """Record a summary that is smaller than what it covers, then show it."""
@@ -290,20 +246,6 @@ class Compactor:
                     "keeps what must stay word for word."
                 )
             )
-
-
-def _groups(summaries: Sequence[str], budget: int) -> list[list[str]]:
-    """Summaries in groups of at least two that one request can carry."""
-    groups: list[list[str]] = [[]]
-    room = budget
-    for summary in summaries:
-        size = tokens.count_fast(summary)
-        if len(groups[-1]) > 1 and size > room:
-            groups.append([])
-            room = budget
-        groups[-1].append(summary)
-        room -= size
-    return groups
 
 
 def _last_prompt(records: Sequence[Record]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
 from tui.agent.preparing import Preparing
@@ -18,7 +18,9 @@ from tui.agent.recorder import Recorder
 from tui.clock import Clock
 from tui.figures import plural
 from tui.tools.base import Tool
-from tui.tools.mcp import Server, Servers
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Server, Servers
 
 WAIT_S: Final = 10.0
 """Seconds that the first request waits for servers that are still starting."""

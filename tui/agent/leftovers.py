@@ -6,13 +6,14 @@ time of their birth, so that no other process that has got the number since is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, cast
 
 from tui.context.interrupted import Interrupted, interrupted_calls, with_file
+from tui.messages import Block, blocks_of, tool_calls
 from tui.session.records import Finding, Record
 from tui.tools.process import born
 
@@ -82,4 +83,14 @@ def _orphans(records: Sequence[Record]) -> list[Orphan]:
             continue
         if birth and born(pid) == birth:
             found.append(Orphan(pid, birth, str(record.data.get("command", "")), record.time))
+    return found
+
+
+def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
+    """The calls of these ids, in the order in which they were made."""
+    wanted, found = set(ids), list[Block]()
+    for record in records:
+        if record.type == "assistant":
+            calls = tool_calls(blocks_of(record.data.get("content")))
+            found += [call for call in calls if call.get("id") in wanted]
     return found

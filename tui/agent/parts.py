@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.agent.limits import Limits
 from tui.clock import Clock
@@ -20,8 +20,10 @@ from tui.provider.retry import RetryControl
 from tui.session.session import Session
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
-from tui.tools.mcp import Servers
 from tui.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Servers
 
 
 @dataclass(frozen=True, slots=True)

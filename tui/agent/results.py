@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui import tokens
-from tui.agent.events import Debug, Event, ToolFinished
+from tui.agent.events import Debug, Event, Notice, ToolFinished
 from tui.agent.open_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
 from tui.agent.settings import Settings
@@ -86,7 +86,18 @@ class Results:
         )
         await self.recorder.show(finished)
         if self.settings.verbose:
-            self.publish(Debug(await asyncio.to_thread(_debug_block, state.name, text)))
+            await self._debug(state.name, text)
+
+    async def _debug(self, name: str, text: str) -> None:
+        """Tell K39's block. Where it cannot be made, that is told; the result stands (K48)."""
+        try:
+            block = await asyncio.to_thread(_debug_block, name, text)
+        except Exception as error:
+            log.exception("the debug block of %s could not be made", name)
+            said = f"Verbose did not apply to {name}: {type(error).__name__}: {error}"
+            self.publish(Notice(said))
+        else:
+            self.publish(Debug(block))
 
     async def _kept(self, receipt: Receipt | None) -> dict[str, Any] | None:
         """A receipt as it is recorded, once it is known whose the full copy is."""

@@ -76,6 +76,8 @@ class Book:
                 say(f"Task {task.index + 1} was running when the last run died.{where}")
             await asyncio.to_thread(isolation.check)
         await asyncio.to_thread(folder.save, book.state)
+        if any(task.session_id for task in book.state.tasks):  # a kill may have come between
+            await asyncio.to_thread(book._mark, *book.state.tasks)
         return book
 
     @property
@@ -166,15 +168,15 @@ class Book:
             return ""
         return partial(data.decode("utf-8", "replace"))
 
-    def _mark(self, task: TaskState) -> None:
-        """Set the task's checkbox. A task file that changed meanwhile is left alone."""
+    def _mark(self, *tasks: TaskState) -> None:
+        """Set the checkboxes of tasks. A task file that changed meanwhile is left alone."""
         path = self.task_file
         try:
             data, _ = read_small(path, limit=FILE_MAX)
             if parse(data).sha256 != self.state.sha256:
                 self.say(f"{path.name} has changed meanwhile: its checkboxes are left alone.")
                 return
-            marked = with_marks(data, {task.index: _MARKS[task.status]})
+            marked = with_marks(data, {task.index: _MARKS[task.status] for task in tasks})
             if marked != data:
                 replace_file(path, marked)
         except OSError as error:

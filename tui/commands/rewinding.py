@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui.context.changes import Change, Restored, changes, restore
 from tui.desk import Desk
+from tui.errors import HoldfastError
 from tui.services import Agent, SessionChoice
 from tui.session.records import Record
 from tui.widgets.conversation.items import NoticeItem
@@ -106,13 +107,17 @@ async def _ask(desk: Desk, point: Point) -> str | None:
 
 
 async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False) -> None:
-    """Go on from before a prompt, which is laid ready to be sent again. Raises StorageError."""
+    """Go on from before a prompt, which is laid ready to be sent again."""
     bridge = desk.bridge
     path, services = agent.session.path, bridge.services
+    try:
+        await agent.session.rewind(point.record.id)
+    except HoldfastError as error:
+        bridge.chat.notice.say(error.message, "error", hint="Nothing was rewound.")
+        return
     done: list[Restored] = []
     if files:
         done = await asyncio.to_thread(restored, point.changed, services.workspace)
-    await agent.session.rewind(point.record.id)
     mode, model, prompt = agent.mode, agent.model, bridge.chat.prompt
     prompt.past.add(prompt.value)
     prompt.put_whole(point.text)

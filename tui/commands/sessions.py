@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tui.desk import Desk
+from tui.errors import HoldfastError
 from tui.paths import shorten
 from tui.services import Agent, SessionChoice
 from tui.session.records import Finding
@@ -138,7 +139,11 @@ async def _show_damage(desk: Desk, agent: Agent, found: Sequence[Finding]) -> No
     damage = Damage(path, agent.session.records, tuple(found))
     answer = await desk.app.push_screen_wait(RepairScreen(damage, copy, title=agent.session.title))
     if answer == "copy":
-        await asyncio.to_thread(written_copy, path, copy, id_, clock)
+        try:
+            await asyncio.to_thread(written_copy, path, copy, id_, clock)
+        except HoldfastError as error:
+            desk.bridge.chat.notice.say(error.message, "error", hint=error.hint)
+            return
         desk.open_session(SessionChoice(copy))
     elif answer == "read_only":
         await desk.bridge.close(typed=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from tui.desk import Desk
-from tui.services import SessionChoice
 from tui.widgets.figures import plural
 
 
@@ -59,27 +58,9 @@ async def find(desk: Desk, text: str) -> None:
 
 
 async def tasks(desk: Desk, _: str) -> None:
-    from tui.batch.standing import StandingRun  # noqa: PLC0415
-    from tui.batch.state import TaskState  # noqa: PLC0415
-    from tui.screens.tasks import TasksScreen  # noqa: PLC0415
-    from tui.session import catalog  # noqa: PLC0415
+    from tui import tasks_desk  # noqa: PLC0415 - on demand
 
-    services = desk.bridge.services
-    run = StandingRun(services.workspace, services.clock)
-    await run.refresh()
-
-    async def leave() -> None:
-        await desk.app.pop_screen()
-
-    async def open_task(task: TaskState) -> None:
-        id_ = task.session_id or ""
-        path = await asyncio.to_thread(catalog.resolve, id_, services.folders)
-        await leave()
-        desk.open_session(SessionChoice(path))
-
-    screen = TasksScreen(run, services.clock, on_open=open_task, on_leave=leave)
-    await desk.app.push_screen(screen)
-    await screen.furnish()
+    await tasks_desk.show(desk)
 
 
 def todos(desk: Desk, _: str) -> None:

@@ -12,11 +12,9 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from tui.calibration import Calibration, Sample
-from tui.context.history import same_model
-from tui.context.labels import label_of
 from tui.context.ledger_items import (
     ADDED,
     IN_MESSAGE,
@@ -27,20 +25,21 @@ from tui.context.ledger_items import (
     Measure,
     Part,
     entry_of,
-    fixed_entry,
+    fixed_entries,
     kept_out,
+    listed,
     sample_of,
     standing,
+    usage_by,
 )
 from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
-from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text, roughly
-from tui.messages import Block, Usage, tool_calls
+from tui.context.weigh import NOTHING, Weight, of_blocks, roughly
+from tui.messages import Block, Usage
 from tui.session.records import Record
 
 __all__ = ["ADDED", "PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
-_MEMORIES = frozenset({"memory", "recalled"})
 _MANY = 10_000
 _TURNS = 6
 """So many turns make the forecast."""
@@ -71,12 +70,7 @@ class Ledger:
 
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
         """Set what every request carries: (name, text) of the system layers, tool schemas."""
-        now: dict[str, Entry] = {}
-        for name, text in layers:
-            kind: Kind = "memory" if name.split(" ")[0] in _MEMORIES else "system"
-            now[f"system:{name}"] = fixed_entry(kind, of_text(text))
-        for tool in tools:
-            now[f"tool:{tool.get('name')}"] = fixed_entry("tools", of_json(tool))
+        now = fixed_entries(layers, tools)
         if self._fixed.keys() - now.keys() and self._measured:
             self._pure = False
         for entry in self._fixed.values():
@@ -92,7 +86,7 @@ class Ledger:
         """
         covered = 0
         if len(records) > _MANY:
-            found = (n for n in range(len(records), 0, -1) if self._usage(records[n - 1]))
+            found = (n for n in range(len(records), 0, -1) if usage_by(records[n - 1], self.model))
             covered = next(found, 0)
         for number, record in enumerate(records):
             self._enter(record, learn=False, weigh=roughly if number < covered else of_blocks)
@@ -203,27 +197,9 @@ class Ledger:
 
     def items(self) -> list[Item]:
         """All items in the order of the request."""
-        found = [
-            Item(id_, entry.kind, id_.partition(":")[2], round(self._tokens(entry.weight)), "full")
-            for id_, entry in self._fixed.items()
-        ]
-        if added := round(self._added()):
-            found.append(Item(ADDED, "system", "added by the server", added, "full"))
-        if (entry := self._summary) is not None and entry.record is not None:
-            count = entry.record.data.get("messages_removed")
-            label = f"summary of {count} messages"
-            tokens_ = round(self._tokens(entry.weight))
-            found.append(Item(entry.record.id, "summary", label, tokens_, "full"))
-        calls: dict[str, Block] = {}
-        for id_, entry in self._entries.items():
-            record = cast("Record", entry.record)
-            if entry.kind == "assistant":
-                calls.update((str(call.get("id")), call) for call in tool_calls(content_of(record)))
-            tokens_ = round(self._tokens(entry.weight))
-            label = label_of(record, calls)
-            pinned = id_ in self._pinned
-            found.append(Item(id_, entry.kind, label, tokens_, entry.state, pinned))
-        return found
+        return listed(
+            self._fixed, self._added(), self._summary, self._entries, self._pinned, self._tokens
+        )
 
     def _enter(
         self,
@@ -242,7 +218,7 @@ class Ledger:
                 return  # sent again after a failure: it stands in the request once (B58)
             self._begin_turn(content)
         entry = known or entry_of(record, weigh(content))
-        usage = self._usage(record)
+        usage = usage_by(record, self.model)
         if usage is not None:
             self._take_measure(usage, learn=learn)
         entry.weight = entry.own
@@ -260,14 +236,6 @@ class Ledger:
         self._saved += kept_out(record)
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
-
-    def _usage(self, record: Record) -> Usage | None:
-        """What the model asked now reported with an answer; None for everything else."""
-        if record.type != "assistant":
-            return None
-        said, usage = record.data.get("model"), Usage.from_json(record.data.get("usage"))
-        ours = not isinstance(said, str) or same_model(said, self.model)
-        return usage if ours and usage.prompt_tokens else None
 
     def _take_measure(self, usage: Usage, *, learn: bool) -> None:
         expected = self._total()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from tui import tokens
 from tui.calibration import Sample
-from tui.context.overlay import Stand, State
-from tui.context.weigh import NOTHING, Weight, of_blocks
+from tui.context.history import same_model
+from tui.context.labels import label_of
+from tui.context.overlay import Stand, State, content_of
+from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text
+from tui.messages import Block, Usage, tool_calls
 from tui.session.records import Record
 
 Kind: TypeAlias = Literal["system", "tools", "memory", "summary", "user", "assistant", "result"]
@@ -28,6 +32,7 @@ PARTS: dict[Kind, Part] = {
 ADDED = "system:server"
 """The item for what the server adds to a request, known once the model has answered."""
 
+_MEMORIES = frozenset({"memory", "recalled"})
 KINDS: dict[str, Kind] = {
     "user": "user",
     "assistant": "assistant",
@@ -98,9 +103,57 @@ def entry_of(record: Record, said: Weight) -> Entry:
     return Entry(KINDS[record.type], record, own, own, None, state)
 
 
-def fixed_entry(kind: Kind, weight: Weight) -> Entry:
-    """The entry of what every request carries."""
-    return Entry(kind, None, weight, weight)
+def fixed_entries(
+    layers: Iterable[tuple[str, str]], tools: Iterable[Mapping[str, Any]]
+) -> dict[str, Entry]:
+    """The entries of what every request carries: system layers by name, and tool schemas."""
+    found: dict[str, Entry] = {}
+    for name, text in layers:
+        kind: Kind = "memory" if name.split(" ")[0] in _MEMORIES else "system"
+        weight = of_text(text)
+        found[f"system:{name}"] = Entry(kind, None, weight, weight)
+    for tool in tools:
+        weight = of_json(tool)
+        found[f"tool:{tool.get('name')}"] = Entry("tools", None, weight, weight)
+    return found
+
+
+def listed(
+    fixed: Mapping[str, Entry],
+    added: float,
+    summary: Entry | None,
+    entries: Mapping[str, Entry],
+    pinned: Collection[str],
+    tokens_of: Callable[[Weight], float],
+) -> list[Item]:
+    """Entries as items, in the order of the request. `added` is what the server adds."""
+    found = [
+        Item(id_, entry.kind, id_.partition(":")[2], round(tokens_of(entry.weight)), "full")
+        for id_, entry in fixed.items()
+    ]
+    if size := round(added):
+        found.append(Item(ADDED, "system", "added by the server", size, "full"))
+    if summary is not None and summary.record is not None:
+        count = summary.record.data.get("messages_removed")
+        label, size = f"summary of {count} messages", round(tokens_of(summary.weight))
+        found.append(Item(summary.record.id, "summary", label, size, "full"))
+    calls: dict[str, Block] = {}
+    for id_, entry in entries.items():
+        record = cast("Record", entry.record)
+        if entry.kind == "assistant":
+            calls.update((str(call.get("id")), call) for call in tool_calls(content_of(record)))
+        size, label = round(tokens_of(entry.weight)), label_of(record, calls)
+        found.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
+    return found
+
+
+def usage_by(record: Record, model: str) -> Usage | None:
+    """What a model reported with an answer of its own; None for everything else."""
+    if record.type != "assistant":
+        return None
+    said, usage = record.data.get("model"), Usage.from_json(record.data.get("usage"))
+    ours = not isinstance(said, str) or same_model(said, model)
+    return usage if ours and usage.prompt_tokens else None
 
 
 def standing(entry: Entry, stand: Stand | None) -> Weight:

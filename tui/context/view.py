@@ -13,11 +13,10 @@ results alone, so what was valid stays so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tui.config import Prune
-from tui.context.check import check
 from tui.context.compact import Summary, begin
 from tui.context.fixes.draft import place
 from tui.context.overlay import (
@@ -33,10 +32,10 @@ from tui.context.overlay import (
 )
 from tui.context.prune import Due, Facts, Pruned, Pruner
 from tui.context.repair import CONTINUE, repair
-from tui.context.rules.media import MANY_IMAGES, media_in
-from tui.context.rules.request import marks_in
+from tui.context.rules.media import MANY_IMAGES
+from tui.context.settling import begins_turn, calls_in, crowd, fitting_thinking, moved
 from tui.guards.clamp import Room
-from tui.messages import Message, text_block, tool_calls
+from tui.messages import Message, text_block
 from tui.session.records import Finding, Record
 
 __all__ = ["Stand", "State", "View", "Viewer", "build", "fitting_thinking"]
@@ -110,14 +109,15 @@ class Viewer:
         told = self._told.messages
         recent, findings = repair(told[self._over :], thinking=thinking, tail="open")
         if self._fits(recent, findings, thinking):
-            sound, before = not findings, len(self._settled)
+            sound, before, over = not findings, len(self._settled), self._over
             if sound:
-                self._settle(sound=True)
+                self._settle(recent, ())
                 recent = recent[len(self._settled) - before :]
             pruned = self._prune(self._settled, recent, prompt_follows=prompt_follows)
-            findings = (*self._findings, *_moved(findings, self._over))
+            all_found = (*self._findings, *moved(findings, over))
             if not sound:
-                self._settle(sound=False)
+                self._settle(recent, findings)
+            findings = all_found
         else:
             whole, findings = repair(told, thinking=thinking, tail="open")
             pruned = self._prune(None, whole, prompt_follows=prompt_follows)
@@ -235,40 +235,53 @@ class Viewer:
         """Whether what came since stands on its own: nothing in it concerns what is settled."""
         if not self._settled:
             return True
-        media, marks = _crowd(recent)
+        media, marks = crowd(recent)
         return (
             (thinking or {}).get("type") != "disabled"  # concerns the last answer, wherever
             and all(finding.code not in {"B02", "B39"} for finding in findings)
-            and _calls(recent).isdisjoint(self._calls)
+            and calls_in(recent).isdisjoint(self._calls)
             and media + self._media <= MANY_IMAGES
             and marks + self._marks == 0
         )
 
-    def _settle(self, *, sound: bool) -> None:
+    def _settle(self, recent: Sequence[Message], findings: Sequence[Finding]) -> None:
         """Put away the turns that are over: up to the last prompt behind a finished answer.
 
-        `sound`: nothing of what came since had to be repaired.
+        `recent` is what came since, repaired, and `findings` what was done to it.
         """
         told = self._told.messages
         end = len(told) - 1
-        while end > self._over and not _begins_turn(told, end):
+        while end > self._over and not begins_turn(told, end):
             end -= 1
         if end <= self._over:
             return
-        done, findings = told[self._over : end], ()
-        if not sound:
-            done, findings = repair(done, tail="open")
-        lost = any(finding.code == "B02" for finding in findings)  # its call may be yet to come
+        done, found = self._up_to(end, recent, findings)
+        lost = any(finding.code == "B02" for finding in found)  # its call may be yet to come
         ended = bool(done) and done[-1]["role"] == "assistant"
-        if lost or not ended or not self._fits(done, findings, None):
+        if lost or not ended or not self._fits(done, found, None):
             return
-        media, marks = _crowd(done)
+        media, marks = crowd(done)
         self._settled.extend(done)
-        self._findings += _moved(findings, self._over)
-        self._calls |= _calls(done)
+        self._findings += moved(found, self._over)
+        self._calls |= calls_in(done)
         self._media += media
         self._marks += marks
         self._over = end
+
+    def _up_to(
+        self, end: int, recent: Sequence[Message], findings: Sequence[Finding]
+    ) -> tuple[Sequence[Message], tuple[Finding, ...]]:
+        """What came since, up to a prompt, repaired on its own."""
+        told = self._told.messages
+        if not findings:
+            return told[self._over : end], ()
+        # Where the repair left the prompt as it was, the same object, it repaired the turns
+        # before without looking further.
+        for place_ in range(len(recent) - 1, -1, -1):
+            if recent[place_] is told[end]:
+                count = end - self._over
+                return recent[:place_], tuple(f for f in findings if place(f.where)[0] < count)
+        return repair(told[self._over : end], tail="open")
 
     def _hit(self, findings: Iterable[Finding]) -> Iterable[str]:
         """The records that findings are about."""
@@ -277,47 +290,3 @@ class Viewer:
             if message >= 0:
                 sources = self._told.sources[message]
                 yield from sources if block < 0 else [sources[block]]
-
-
-def fitting_thinking(
-    messages: Sequence[Message], thinking: Mapping[str, Any] | None
-) -> dict[str, Any] | None:
-    """The thinking switch for one request: off where the last answer lacks its thinking (B20)."""
-    if thinking is None or thinking.get("type") != "enabled":
-        return dict(thinking) if thinking is not None else None
-    found = check(messages, thinking=thinking, tail="open")
-    return None if any(problem.code == "B20" for problem in found) else dict(thinking)
-
-
-def _begins_turn(told: Sequence[Message], index: int) -> bool:
-    """Whether a prompt that can be sent stands here, behind an answer without calls."""
-    before, here = told[index - 1], told[index]
-    return (
-        here["role"] == "user"
-        and before["role"] == "assistant"
-        and not tool_calls(before["content"])
-        and not check([here], tail="open")
-    )
-
-
-def _calls(messages: Iterable[Message]) -> set[str]:
-    return {str(call.get("id")) for m in messages for call in tool_calls(m["content"])}
-
-
-def _crowd(messages: Iterable[Message]) -> tuple[int, int]:
-    """How many images and documents, and how many cache marks."""
-    media = marks = 0
-    for message in messages:
-        media += sum(1 for _ in media_in(message["content"], ""))
-        marks += marks_in(message["content"])
-    return media, marks
-
-
-def _moved(findings: Iterable[Finding], by: int) -> tuple[Finding, ...]:
-    """Findings about a part of the messages, as findings about all of them."""
-    moved: list[Finding] = []
-    for finding in findings:
-        message, _ = place(finding.where)
-        where = finding.where.replace(f"messages.{message}", f"messages.{message + by}", 1)
-        moved.append(replace(finding, where=where))
-    return tuple(moved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -210,7 +211,7 @@ def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:
 
 def duration(seconds: float) -> str:
     """A duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20 min`."""
-    whole = int(-(-seconds // 1))
+    whole = math.ceil(seconds - 0.05)  # an hour that was reckoned from a clock is an hour
     if whole < 120:
         return f"{whole} s"
     minutes = -(-whole // 60)

@@ -141,6 +141,18 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
         return bool(self._phase.what)
 
     @property
+    def calm(self) -> bool:
+        """Whether nothing moves by itself (`motion = "reduced"`). Seconds are counted all the
+        same."""
+        return self._phase.calm
+
+    @calm.setter
+    def calm(self, calm: bool) -> None:
+        self._phase.calm = calm
+        if calm:
+            self.app.animation_level = "none"  # pyright: ignore[reportUnknownMemberType]
+
+    @property
     def output(self) -> OutputView:
         return self.side.output
 

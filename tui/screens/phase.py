@@ -15,13 +15,15 @@ SILENCE_S = 5
 
 
 class Phase:
-    """Draws itself on a rule. `what` is the phase, "" while nothing goes on.
+    """Draws itself on a rule. `what` is the phase, "" while nothing goes on; `calm`: it counts,
+    and nothing turns.
 
     The seconds count from the first phase on, not from each; `draw` brings them up to date.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
         self.what = ""
+        self.calm = False
         self._clock = clock
         self._rule = rule
         self._since = 0.0
@@ -50,7 +52,7 @@ class Phase:
         now = self._clock.monotonic()
         silent = now - self._heard if self._heard is not None else 0.0
         silence = f"  nothing heard for {duration(silent)}" if silent >= SILENCE_S else ""
-        glyph = SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
+        glyph = "●" if self.calm else SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
         self._rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
             (self.what, "$foreground"),

@@ -6,16 +6,19 @@ appears whole and synced, or not at all. What is deleted is moved, and can be mo
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import tui
 from tui.clock import Clock, timestamp
 from tui.errors import SessionError, StorageError
-from tui.messages import Message
+from tui.messages import Block, Message, blocks_of
 from tui.paths import Folders
 from tui.session.lease import Lease
 from tui.session.reader import Loaded
@@ -23,6 +26,7 @@ from tui.session.records import Header, Record, new_session_id
 from tui.session.store import make_private
 
 _SPEAKING = frozenset({"user", "assistant"})
+_ABOUT_ANOTHER = frozenset({"overlay", "pin"})
 
 
 def fork(
@@ -183,32 +187,68 @@ def from_messages(
 ) -> list[Record]:
     """Records that say what messages say. `sources` are those that the messages came from.
 
-    What a source knows beside the content (usage, seconds, receipts) is kept where it fits.
+    What a source knows beside the content (usage, seconds, receipts) is kept where it fits, and
+    so are intents, and the overlays and pins of what is still there.
     """
-    by_call = {str(r.data.get("call_id")): r.data for r in sources if r.type == "tool_result"}
-    answers = [r.data for r in sources if r.type == "assistant"]
-    made: list[Record] = []
-
-    def add(type_: str, **data: object) -> None:
-        parent = made[-1].id if made else None
-        made.append(Record(type_, f"{len(made) + 1:014x}{0:06x}", parent, time, dict(data)))
-
+    copy = _Copy(time, sources)
     for type_ in ("title", "directive"):
         last = next((r for r in reversed(sources) if r.type == type_), None)
         if last is not None:
-            add(type_, **last.data)
+            copy.add(type_, last.data)
     for message in messages:
         blocks = message["content"]
         if message["role"] == "assistant":
-            same = [data for data in answers if data.get("content") == blocks]
-            known: dict[str, object] = same[0] if same else {}
-            add("assistant", **({"model": model} | known | {"content": blocks}))
+            copy.say("assistant", {"model": model}, blocks)
             continue
-        results = [b for b in blocks if b.get("type") == "tool_result"]
-        for block in results:
-            id_ = str(block.get("tool_use_id"))
-            fields = {"content": block.get("content"), "is_error": bool(block.get("is_error"))}
-            add("tool_result", **(by_call.get(id_, {}) | {"call_id": id_} | fields))
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                copy.answer(block)
         if rest := [b for b in blocks if b.get("type") != "tool_result"]:
-            add("user", content=rest)
-    return made
+            copy.say("user", {}, rest)
+    for record in sources:
+        target = record.data.get("target")
+        if record.type in _ABOUT_ANOTHER and isinstance(target, str) and target in copy.became:
+            copy.add(record.type, record.data | {"target": copy.became[target]})
+    return copy.made
+
+
+class _Copy:
+    """Records in the making. `became` names what stands here for a source, by the ids of both."""
+
+    def __init__(self, time: str, sources: Sequence[Record]) -> None:
+        self.made: list[Record] = []
+        self.became: dict[str, str] = {}
+        self._time = time
+        self._results = {str(r.data.get("call_id")): r for r in sources if r.type == "tool_result"}
+        self._intents = {str(r.data.get("call_id")): r.data for r in sources if r.type == "intent"}
+        self._said: dict[str, deque[Record]] = {}
+        for record in sources:
+            if record.type in _SPEAKING:
+                key = _key(record.type, blocks_of(record.data.get("content")))
+                self._said.setdefault(key, deque()).append(record)
+
+    def add(self, type_: str, data: dict[str, Any], source: Record | None = None) -> None:
+        parent = self.made[-1].id if self.made else None
+        id_ = f"{len(self.made) + 1:014x}{0:06x}"
+        self.made.append(Record(type_, id_, parent, self._time, data))
+        if source is not None:
+            self.became[source.id] = id_
+
+    def say(self, type_: str, known: dict[str, Any], blocks: list[Block]) -> None:
+        """A prompt or an answer, with what the first source left that says just this knows."""
+        same = self._said.get(_key(type_, blocks))
+        source = same.popleft() if same else None
+        self.add(type_, known | (source.data if source else {}) | {"content": blocks}, source)
+
+    def answer(self, block: Block) -> None:
+        """A result, behind the intent of its call."""
+        id_ = str(block.get("tool_use_id"))
+        if id_ in self._intents:
+            self.add("intent", self._intents.pop(id_))
+        source = self._results.get(id_)
+        fields = {"content": block.get("content"), "is_error": bool(block.get("is_error"))}
+        self.add("tool_result", (source.data if source else {}) | {"call_id": id_} | fields, source)
+
+
+def _key(type_: str, blocks: list[Block]) -> str:
+    return type_ + json.dumps(blocks, sort_keys=True)

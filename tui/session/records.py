@@ -27,7 +27,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     pin          target, pinned                 the last one for a target wins, as of overlays
     mcp          off                            tools of MCP servers that are kept from the model
     title        title
-    rewind       target, left        begins a branch before `target`; `left` is the last of the other
+    rewind       target, left     begins a branch before `target`; `left` ends the other branch
     draft        prompt, queue, answer, after             no part of the branch, see `drafts`
     note         text
 """

@@ -47,6 +47,8 @@ class FindBar(Horizontal):
     class Closed(Message):
         """The person has seen enough."""
 
+    _said = Content("")
+
     def compose(self) -> ComposeResult:
         yield Static(Content.styled("find ", "$text-secondary"), markup=False)
         words = Input(placeholder="in this conversation", id="find-text", select_on_focus=True)
@@ -72,13 +74,22 @@ class FindBar(Horizontal):
     def say(self, at: int = 0, total: int = 0, *, more: bool = False, last: bool = False) -> None:
         """How it stands; see `Conversation.Found`. Nothing, where nothing is looked for."""
         looking = bool(self.query_one(Input).value)
-        parts = [
-            Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))
-            for key, text in _KEYS
-        ]
-        if looking and (standing := _standing(at, total, more=more, last=last)):
-            parts.insert(0, standing)
+        self._said = _standing(at, total, more=more, last=last) if looking else Content("")
+        self._show()
+
+    def _show(self) -> None:
+        """What was said, and the keys as far as there is room beside what is looked for."""
+        parts = [self._said] if self._said else []
+        room = int(self.size.width * 0.6) - 4 - self._said.cell_length
+        for key, text in _KEYS:
+            room -= len(key) + len(text) + 1 + (3 if parts else 0)
+            if room < 0:
+                break
+            parts.append(Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted")))
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
+
+    def on_resize(self) -> None:
+        self._show()
 
     def action_next(self, back: bool) -> None:
         if text := self.query_one(Input).value:

@@ -67,8 +67,20 @@ class OutputView(LineView):
         self._pictures: OrderedDict[int, Picture] = OrderedDict()
         self._diff = False
         self._wide = 0
-        self.wrap = False
+        self._wrap = False
         self.title = ""
+
+    @property
+    def wrap(self) -> bool:
+        """Whether long lines go on in the next row, or out of sight."""
+        return self._wrap
+
+    @wrap.setter
+    def wrap(self, wrap: bool) -> None:
+        self._wrap = wrap
+        self._pictures.clear()
+        self._viewport.lay(flat=not wrap)
+        self._viewport.replace(self._estimates(0))
 
     @property
     def text(self) -> str:
@@ -198,9 +210,6 @@ class OutputView(LineView):
     def action_wrap(self) -> None:
         """Let long lines go on in the next row, or out of sight again."""
         self.wrap = not self.wrap
-        self._pictures.clear()
-        self._viewport.lay(flat=not self.wrap)
-        self._viewport.replace(self._estimates(0))
         scrolling.reset_x(self)
         self._settle()
 

@@ -41,13 +41,13 @@ class ResumeCard(Vertical):
     ]
 
     DEFAULT_CSS = """
-    ResumeCard { height: auto; max-height: 12; width: 1fr; background: $warning-muted; }
-    ResumeCard #resume-title { height: 1; padding: 0 1; }
+    ResumeCard { height: auto; max-height: 13; width: 1fr; background: $warning-muted; }
+    ResumeCard #resume-title { height: auto; padding: 0 1; }
     ResumeCard #resume-items {
         height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1;
     }
     ResumeCard #resume-items > Static { height: auto; }
-    ResumeCard #resume-ways { height: auto; padding: 0 1; }
+    ResumeCard > .ways { height: auto; padding: 0 1; }
     ResumeCard Choice { width: auto; }
     """
 
@@ -74,12 +74,13 @@ class ResumeCard(Vertical):
         with VerticalScroll(id="resume-items", can_focus=False):
             for left in (*self._calls, *self._commands):
                 yield Static(_line(left), markup=False)
-        with Horizontal(id="resume-ways"):
-            if self._calls:
+        if self._calls:
+            with Horizontal(classes="ways"):
                 yield Choice("t", "Tell the model", "tell")
                 yield Choice("a", "Run again", "again")
                 yield Choice("l", "Leave it", "leave")
-            if self._commands:
+        if self._commands:
+            with Horizontal(classes="ways"):
                 yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")
 
     @on(Choice.Chosen)

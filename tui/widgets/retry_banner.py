@@ -95,6 +95,7 @@ class RetryBanner(Widget, can_focus=True):
         """Show a retry that comes in `delay_s` seconds: which of how many, and why."""
         due, reason = self._clock.monotonic() + delay_s, one_line(reason)
         head, reason = (words(error_class), reason) if error_class else (reason, "")
+        reason = "" if reason == head else reason
         self._show(_Wait("↻", head, f"retry {attempt} of {max_attempts}", reason, due=due))
 
     def park(self, until: datetime, error_class: str = "rate_limit") -> None:

@@ -1,0 +1,68 @@
+"""`holdfast -p` with an MCP server: its tools are there at once, and go through the same gate."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import Program
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+RUN = (
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+    "from tests.tools.mcp.server import server; server.run('stdio')"
+)
+CONFIG = f"[mcp.odd]\ncommand = {json.dumps([sys.executable, '-c', RUN])}\n"
+SCRIPT = """
+[[turn]]
+tools = [{name = "mcp__odd__echo", input = {text = "from afar"}}]
+[[turn]]
+text = "It said so."
+"""
+Write = Callable[[str], Path]
+
+
+def test_a_tool_of_a_server_runs_where_a_rule_allows_it(
+    holdfast: Program, script: Callable[[str], str], config: Write
+) -> None:
+    config(CONFIG)
+    words = ("--practice", "--practice-script", script(SCRIPT), "-p", "say it")
+    lines = holdfast.lines(*words, "--allow", "mcp__odd__*")
+    (awaited,) = [line for line in lines if line["type"] == "tools_awaited"]
+    assert awaited["servers"] == ["odd"]
+    (finished,) = [line for line in lines if line["type"] == "tool_finished"]
+    assert (finished["is_error"], finished["text"]) == (False, "from afar")
+    assert lines[-1]["outcome"] == "done"
+
+
+def test_without_a_rule_it_is_not_allowed_and_the_wait_is_told(
+    holdfast: Program, script: Callable[[str], str], config: Write
+) -> None:
+    config(CONFIG)
+    done = holdfast("--practice", "--practice-script", script(SCRIPT), "-p", "say it")
+    assert done.stdout == "It said so.\n"
+    assert "Waiting for the MCP servers: odd." in done.stderr
+    assert "mcp__odd__echo was not allowed" in done.stderr
+
+
+def test_a_server_of_an_untrusted_folder_is_not_started(
+    holdfast: Program, script: Callable[[str], str]
+) -> None:
+    touched = holdfast.work / "touched"
+    own = holdfast.work / ".holdfast"
+    own.mkdir()
+    command = [sys.executable, "-c", f"open({str(touched)!r}, 'w')"]
+    (own / "config.toml").write_text(f"[mcp.evil]\ncommand = {json.dumps(command)}\n")
+    holdfast("--practice", "--practice-script", script('[[turn]]\ntext = "hi"\n'), "-p", "hello")
+    assert not touched.exists()
+    trusting = ("--trust", "--practice", "--practice-script", script('[[turn]]\ntext = "hi"\n'))
+    done = holdfast(*trusting, "-p", "hello")
+    assert touched.exists()
+    assert done.stdout == "hi\n"
+    assert "The MCP server evil failed" in done.stderr
