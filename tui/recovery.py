@@ -67,7 +67,7 @@ _CARDS: Final[Mapping[str, _Card]] = {
     ),
     "auth": _Card("The server refused the key", "", (_KEY, _RETRY)),
     "billing": _Card("The account cannot pay for the request", "", (_RETRY, _KEY)),
-    "not_found": _Card("The server does not have this model", "", (_MODEL, _RETRY)),
+    "not_found": _Card("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
 }
 
 

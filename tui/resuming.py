@@ -29,6 +29,7 @@ from tui.session.reader import read
 from tui.session.records import new_session_id
 from tui.smooth import smooth
 from tui.tools.process import end_group
+from tui.widgets.choice import Choice
 from tui.widgets.figures import plural
 from tui.widgets.resume_card import Left, ResumeCard
 from tui.widgets.transcript import entry_of
@@ -219,6 +220,7 @@ class Resuming:
 
     async def _stop(self, left: Leftovers) -> None:
         clock, chat = self.bridge.services.clock, self.bridge.chat
+        focused = any(choice.has_focus for choice in chat.query(Choice))
         await self._clear()
         ended = [await end_group(each.pid, each.born, clock) for each in left.orphans]
         if all(ended):
@@ -229,6 +231,8 @@ class Resuming:
             rest = Leftovers(left.calls)
             card = ResumeCard([*map(_call, left.calls)], (), partial(self._act, rest))
             await chat.query_one("#left").mount(card, before="#notice")
+            if focused:
+                card.query(Choice).first().focus()
 
     async def recheck(self) -> None:
         """Try again what could not be saved, and notice a session that was taken away."""

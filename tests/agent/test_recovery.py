@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import asyncio
+import base64
 import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path

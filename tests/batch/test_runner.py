@@ -27,6 +27,7 @@ from tui.batch.events import (
     BatchEvent,
     FromAgent,
     RunFinished,
+    RunStarted,
     Said,
     TaskFinished,
     TaskStarted,
@@ -203,7 +204,6 @@ async def test_A32_the_session_says_where_each_task_begins(tmp_path: Path):
 
 async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path):
     w = world(tmp_path, "- one\n", [Hang("half")])
-    w.on_event = lambda event: None
     running = asyncio.create_task(w.run())
     await w.sessions[0].waiting.wait()
     running.cancel()
@@ -211,7 +211,7 @@ async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path
     w.sessions.append(ScriptedProvider(say("done")))
     w.runner, w.events = w.new_runner(), []
     await w.run()
-    assert [event.type for event in w.events[:2]] == ["run_started", "notice"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [type(event) for event in w.events[:2]] == [RunStarted, Said]
 
 
 async def test_what_a_model_says_cannot_reach_the_terminal_raw(tmp_path: Path):

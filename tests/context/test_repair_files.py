@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.context.sessions import answer, output, prompt, records
 from tests.context.wild import call, text, thinking
+from tests.support.clock import FakeClock
 from tui.context.check import check
+from tui.context.repair import INTERRUPTED
 from tui.context.view import build
 from tui.session import importers
 from tui.session.reader import read
 from tui.session.records import Header, Record
+from tui.session.session import Session
 
 MODEL = "claude-sonnet-5-5"
 TIME = "2026-11-21T09:00:00.000Z"
@@ -115,6 +119,43 @@ def test_R7_the_way_from_a_file_to_a_request_is_the_same_every_time(
     first, second = read(path), read(path)
     assert first == second
     assert build(first.branch, model=MODEL) == build(second.branch, model=MODEL)
+
+
+async def test_R8_a_file_of_37_messages_with_an_orphan_in_the_middle_opens_and_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Messages as a request counts them: the answer at index 17 has a call without a result."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    for turn in range(9):
+        id_ = f"toolu_{turn}"
+        told.append(prompt(f"prompt {turn}"))
+        told.append(answer(f"look {turn}", call(id_)))
+        told.append(output(id_, f"out {turn}"))
+        told.append(answer(f"answer {turn}"))
+    told.append(prompt("the last prompt"))
+    assert len(told) == 37
+    told[17] = answer("look 4", call("toolu_orphan"))
+    del told[18]
+    path = tmp_path / "20261121T090000Z-0123456789ab.jsonl"
+    header = Header("0123456789ab", TIME, "/w", "holdfast 1")
+    path.write_bytes(header.to_line() + b"".join(r.to_line() for r in records(*told)))
+    before = path.read_bytes()
+    session = Session.open(path, clock=FakeClock())
+    view = build(session.records, model=MODEL)
+    assert [(f.code, f.where) for f in view.findings] == [("B01", "messages.17.content.1")]
+    assert check(view.messages) == []
+    assert len(view.messages) == 37
+    (result,) = view.messages[18]["content"]
+    assert (result["tool_use_id"], result["is_error"]) == ("toolu_orphan", True)
+    assert result["content"] == [text(INTERRUPTED)]
+    session.append("assistant", content=[text("done")], model=MODEL)
+    session.append("user", content=[text("go on")], text="go on")
+    await session.close()
+    assert path.read_bytes()[: len(before)] == before
+    again = build(read(path).branch, model=MODEL)
+    assert check(again.messages) == []
+    assert again.messages[:37] == view.messages
+    assert again.messages[-1]["content"] == [text("go on")]
 
 
 @pytest.mark.skipif(not GIVEN, reason="the sample sessions are not beside the checkout")

@@ -141,10 +141,14 @@ async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
         left = left_open(world.agent.session.records, world.workspace)
         assert [each.command for each in left.orphans] == ["serve"]
         assert f"process {orphan.pid}: serve" in told(left)
-        await press(app, "stop")
+        next(c for c in app.chat.query(Choice) if c.name == "stop").focus()
+        await pilot.press("s")
         await until(pilot, lambda: "1 command stopped" in app.chat.notice.text)
         assert orphan.wait(5) != 0
         assert card(app) is not None, "the calls are still open"
+        await until(pilot, lambda: isinstance(app.focused, Choice))
+        await pilot.press("l")  # the keys of the card go on working
+        await until(pilot, lambda: card(app) is None)
 
 
 @pytest.mark.parametrize(

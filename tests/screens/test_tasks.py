@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,18 @@ from tests.batch.test_git import log, make_repo
 from tests.screens.driving import NARROW, WIDE, until
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.fake_agent import World
-from tui.batch_command.plan import plan
-from tui.arguments import parse
+from tui.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
+from tui.batch_command.plan import plan
 from tui.clock import Clock
 from tui.screens.task_rows import left_s, task_row
 from tui.screens.tasks import TasksScreen
+from tui.screens.tasks_choose import ChooseTasks
 from tui.screens.tasks_edit import EditTasks
 from tui.tasks_app import TasksApp
 from tui.widgets.approval import ApprovalModal
+from tui.widgets.confirmation import Confirmation
 from tui.widgets.conversation.items import AssistantItem, UserItem
 
 TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
@@ -119,7 +122,8 @@ async def test_pause_skip_and_go_on(repo: Path) -> None:
         await until(pilot, lambda: app.run_on.live.running == 0 and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
-        await pilot.press("down", "s")
+        app.run_on.screen.queue.follow(1)
+        await pilot.press("s")
         await until(pilot, lambda: 1 in app.run_on.live.skipped)
         assert "2 » say two" in rows(app)[2]
         clock.advance(60)
@@ -250,3 +254,81 @@ async def test_a_run_that_stands_in_the_folder_can_be_changed(tmp_path: Path) ->
         await until(pilot, lambda: path.read_text().startswith("- [ ] one"))
         assert (saved := RunFolder(root).load())
         assert saved.tasks[0].status == "pending"
+
+
+def options_of(repo: Path, script: Path) -> Callable[[Path], Options]:
+    """What the full screen is started with, for a run of a task file."""
+    options = parse(["run", "x.md", "--practice-script", str(script)])
+
+    def of(tasks: Path) -> Options:
+        return replace(options, tasks=tasks, cwd=repo)
+
+    return of
+
+
+def test_A26_an_agent_of_a_run_has_no_fallback_of_its_own_and_prunes_by_requests(
+    repo: Path, home_config: Path
+) -> None:
+    home_config.write_text('fallback_models = ["other"]\n')
+    planned = plan(parse(["run", "TASKS.md", "--practice"]))
+    assert planned.launch.config.fallback_models == ()
+    assert planned.models.fallback == "other"
+    assert planned.launch.one_turn
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_a_task_file_is_chosen_and_run_from_the_chat(
+    repo: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.screens.driving import running  # noqa: PLC0415 - the app itself
+
+    path = repo.parent / "script.toml"
+    path.write_text(turns("one!", "two!", "three!"))
+    world = World(repo)
+    services = replace(world.services(), run_options=options_of(repo, path))
+    monkeypatch.setattr(world, "services", lambda: services)
+    async with running(world, size) as (app, pilot):
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.screen, TasksScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ChooseTasks))
+        listing = app.screen.query_one("#files", OptionList)
+        row = str(listing.get_option_at_index(0).prompt)
+        assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await pilot.press("y")
+        await until(pilot, lambda: getattr(app.screen, "ended", None) == "")
+        assert (repo / "TASKS.md").read_text().count("[x]") == 3
+        await pilot.press("q")
+        await until(pilot, lambda: app.screen is app.chat)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "3/3 done" in str(app.screen.query_one("#totals").render()))
+
+
+async def test_leaving_the_chat_stops_a_run_and_saves_it(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.screens.driving import running  # noqa: PLC0415 - the app itself
+
+    path = repo.parent / "script.toml"
+    path.write_text(turns("slow", delay_s=600))
+    world = World(repo)
+    services = replace(world.services(), clock=ManualClock(), run_options=options_of(repo, path))
+    monkeypatch.setattr(world, "services", lambda: services)
+    async with running(world) as (app, pilot):
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.screen, TasksScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ChooseTasks))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await pilot.press("y")
+        await until(pilot, lambda: states_on_disk(repo)[:1] == ["running"])
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: states_on_disk(repo)[:1] == ["interrupted"])
+
+
+def states_on_disk(repo: Path) -> list[str]:
+    state = RunFolder(repo).load()
+    return [task.status for task in state.tasks] if state else []

@@ -242,7 +242,7 @@ def test_a_label_is_cut_only_where_there_is_no_room() -> None:
     item = ToolItem("1", "run_command", "pytest -q", state="error", seconds=12.3)
     item.summary = "exit code 1"
     item.receipt = {"bytes_total": 482_300, "bytes_shown": 3100}
-    for width in range(44, 120):
+    for width in range(54, 120):
         (row,) = draw.draw(item, width, STYLES)
         assert "pytest -q" in row.text, width
     assert "exit code 1" in draw.draw(item, 80, STYLES)[0].text

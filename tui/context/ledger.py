@@ -198,7 +198,12 @@ class Ledger:
     def items(self) -> list[Item]:
         """All items in the order of the request."""
         return listed(
-            self._fixed, self._added(), self._summary, self._entries, self._pinned, self._tokens
+            self._fixed,
+            self._added(),
+            self._summary,
+            self._entries,
+            pinned=self._pinned,
+            tokens_of=self._tokens,
         )
 
     def _enter(

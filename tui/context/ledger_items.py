@@ -123,6 +123,7 @@ def listed(
     added: float,
     summary: Entry | None,
     entries: Mapping[str, Entry],
+    *,
     pinned: Collection[str],
     tokens_of: Callable[[Weight], float],
 ) -> list[Item]:

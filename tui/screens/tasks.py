@@ -173,19 +173,23 @@ class TasksScreen(ChatScreen):
         state, index = self.run.state, self.queue.at_cursor
         return None if state is None or index is None else state.tasks[index]
 
-    @work(exclusive=True, group="tasks")
-    async def action_pause(self) -> None:
+    def action_pause(self) -> None:
         state = self.run.state
         if self._begin and state and not self.run.live:
-            await self._try(self._begin(Path(state.task_file)))
+            self.begin_on(Path(state.task_file))
         else:
             self.run.pause()
             self.redraw()
 
+    def action_choose(self) -> None:
+        if not self.run.live:
+            self.begin_on(None)
+
     @work(exclusive=True, group="tasks")
-    async def action_choose(self) -> None:
-        if self._begin and not self.run.live:
-            await self._try(self._begin(None))
+    async def begin_on(self, path: Path | None) -> None:
+        """Begin to work on a task file, None for one to be chosen, where that can be done here."""
+        if self._begin:
+            await self._try(self._begin(path))
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: what `on_stop` does; without one the screen is left."""
@@ -276,7 +280,7 @@ class TasksScreen(ChatScreen):
 
     def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
         """What can be done now; the rest would only say no."""
-        ours = (_GO_ON, *_HINTS, _LEAVE)
+        ours = (_GO_ON, _LEAVE, *_HINTS)
         if self.run.live:
             ours = (_GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
         elif self._begin:

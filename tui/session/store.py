@@ -200,7 +200,8 @@ class SessionFile:
         return file
 
     def _said(self, error: OSError) -> str:
-        return f"{self.path} cannot be written: {error.strerror or error}."
+        # The reason first: where there is little room, that is what has to be read.
+        return f"{error.strerror or error}: {self.path} cannot be written."
 
     def _error(self) -> StorageError:
         return StorageError(
