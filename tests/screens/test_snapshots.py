@@ -258,4 +258,3 @@ def test_the_question_of_trust(snap_compare: Compare) -> None:
     world = World()
     world.untrusted = (".holdfast/config.toml", ".holdfast/commands")
     shoot(snap_compare, world, press(), NARROW)
-
