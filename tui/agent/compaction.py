@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow"]
 
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """What a compaction would do, in tokens: what stays, what goes into the summary, and what
