@@ -370,7 +370,8 @@ def test_sums_follow_the_items_whatever_happens(records: list[Record], data: st.
     for item in items:
         sums[PARTS[item.kind]] += item.tokens
     for part, size in made.measure().parts.items():
-        assert abs(size - sums[part]) <= len(items)
+        # Each is rounded, and bounded by its own uncalibrated estimate, on its own.
+        assert abs(size - sums[part]) <= len(items) + max(size, sums[part]) / 4
     assert made.tokens >= 0
     made.use("other", Calibration())
     made.use("m", Calibration())

@@ -372,8 +372,9 @@ def test_calls_that_cannot_be_carried_out_get_results(
 
 
 def test_on_the_screen_ask_approve_run_quit_and_resume(
-    serve: Serve, asking: Ask, work: Path
+    serve: Serve, asking: Ask, work: Path, config: Callable[[str | bytes], Path]
 ) -> None:
+    config("[compaction]\nmemory_flush = false\n")
     (work / "app.py").write_text("print('helo')\n")
     server = serve(
         {
