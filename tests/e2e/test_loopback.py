@@ -372,9 +372,8 @@ def test_calls_that_cannot_be_carried_out_get_results(
 
 
 def test_on_the_screen_ask_approve_run_quit_and_resume(
-    serve: Serve, asking: Ask, work: Path, config: Callable[[str | bytes], Path]
+    serve: Serve, asking: Ask, work: Path
 ) -> None:
-    config("[compaction]\nmemory_flush = false\n")
     (work / "app.py").write_text("print('helo')\n")
     server = serve(
         {
@@ -387,7 +386,7 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
         {"text": "All is well now."},
         {"text": "It was a greeting."},
     )
-    holdfast = asking(server)
+    holdfast = asking(server, FAST + "[compaction]\nmemory_flush = false\n")
 
     def opened(*argv: str) -> Terminal:
         return Terminal([*HOLDFAST, *argv], cwd=work, env=holdfast.env)
