@@ -30,7 +30,7 @@ MARKER = "[... truncated at 20,000 chars. Use read_file for full content ...]"
 def prompt(
     *sources: Source, caps: Bootstrap | None = None, auto_grant: Sequence[str] = ()
 ) -> SystemPrompt:
-    workspace = Workspace(root=Path("/work/proj"), ceiling=Path("/work"))
+    workspace = Workspace(root=Path("/srv/proj"), ceiling=Path("/srv"))
     return compose(workspace, today=TODAY, auto_grant=auto_grant, sources=sources, caps=caps)
 
 
@@ -44,15 +44,15 @@ def layer(made: SystemPrompt, name: str) -> str:
 
 
 def test_R20_the_environment_names_folders_and_patterns():
-    environment = layer(prompt(auto_grant=["/work/out/*"]), "environment")
-    assert "Working directory: /work/proj" in environment
-    assert "Ceiling directory: /work" in environment
-    assert "Auto-grant patterns: /work/out/*" in environment
+    environment = layer(prompt(auto_grant=["/srv/out/*"]), "environment")
+    assert "Working directory: /srv/proj" in environment
+    assert "Ceiling directory: /srv" in environment
+    assert "Auto-grant patterns: /srv/out/*" in environment
     assert "Date: 2026-11-21" in environment
 
 
 def test_R20_absent_values_are_left_out():
-    bare = compose(Workspace(root=Path("/work/proj")), today=TODAY)
+    bare = compose(Workspace(root=Path("/srv/proj")), today=TODAY)
     environment = layer(bare, "environment")
     assert "Ceiling" not in environment
     assert "Auto-grant" not in environment
