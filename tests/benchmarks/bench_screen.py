@@ -78,6 +78,7 @@ async def _conversation(count: int) -> dict[str, float]:
         await pilot.pause()
         gc.collect()
         pages = [_step(talk, lambda: talk.action_page(-1)) for _ in range(STEPS)]
+        talk.action_edge(1)  # else the short one is at its top, where a key does nothing
         keys = [_step(talk, lambda: talk.action_cursor(-1)) for _ in range(STEPS)]
         talk.action_edge(1)
         appends = [_step(talk, lambda: talk.append(AssistantItem(REPLY))) for _ in range(STEPS)]
