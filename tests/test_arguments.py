@@ -129,6 +129,8 @@ def test_plain_holdfast(line: str, expected: dict[str, Any] | None) -> None:
             {"command": "sessions", "action": "fork", "target": "01", "at": "m3"},
         ),
         ("doctor --json", {"command": "doctor", "json": True}),
+        ("tour", {"command": "tour"}),
+        ("tour --theme daylight", {"command": "tour", "theme": "daylight"}),
         ("drill", {"command": "drill"}),
         ("drill 429,cut", {"command": "drill", "faults": ("429", "cut")}),
         ("completion zsh", {"command": "completion", "shell": "zsh"}),

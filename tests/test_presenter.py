@@ -75,6 +75,37 @@ def test_a_call_without_a_result_was_interrupted() -> None:
     assert item.state == "interrupted"
 
 
+def _after(*records: Record) -> ToolItem:
+    made = record("assistant", content=[_call("c1", command="pytest -q")])
+    item = items_of([made, *records])[0]
+    assert isinstance(item, ToolItem)
+    return item
+
+
+def test_a_call_that_was_cut_off_says_how_far_it_came() -> None:
+    began = record("intent", call_id="c1", tool="run_command", effect="run")
+    partial = {"interrupted": True, "partial": "....\n.."}
+    closed = _result("c1", "for the model", is_error=True, seconds=9.0, summary="interrupted",
+                     details=partial)  # fmt: skip
+    item = _after(began, closed)
+    assert (item.state, item.seconds, item.summary) == ("interrupted", 9.0, "2 lines printed")
+    assert item.preview == "....\n.."
+    silent = _result("c1", "for the model", is_error=True, seconds=0.0, summary="interrupted",
+                     details={"interrupted": True, "partial": ""})  # fmt: skip
+    assert _after(began, silent).summary == "started, end unknown"
+    assert _after(silent).summary == "never started"
+
+
+def test_a_call_that_nobody_closed_says_what_is_known_of_it() -> None:
+    began = record("intent", call_id="c1", tool="run_command", effect="run")
+    elsewhere = _result("c9", "of an earlier call")
+    assert _after().summary == "never started"
+    assert _after(began).summary == "started, end unknown"
+    assert _after(elsewhere).summary == "end unknown"
+    later = record("assistant", content=_text("Going on."))
+    assert _after(began, later).summary == "finished, result lost"
+
+
 def test_k47_refusals_and_elevated_calls_stay_marked() -> None:
     refused, elevated = items_of(
         [

@@ -82,6 +82,15 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
     assert threading.active_count() < 20
 
 
+async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
+    asyncio.get_running_loop().set_debug(True)  # who wakes the loop in the wrong way is told so
+    slices = shell.Slices()
+    taking = asyncio.create_task(slices.take())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(slices.end)
+    assert await asyncio.wait_for(taking, 20) == b""
+
+
 async def test_the_thread_waits_until_a_slice_is_taken() -> None:
     slices = shell.Slices()
     put: list[int] = []

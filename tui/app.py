@@ -227,10 +227,10 @@ class HoldfastApp(ThemedApp):
             log.exception("the session could not be closed")
         self.exit()
 
-    async def on_event(self, event: events.Event) -> None:
+    async def pass_on(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and self.screen is self.chat:
             self.chat.claim(event)
-        await super().on_event(event)
+        await super().pass_on(event)
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
@@ -289,7 +289,8 @@ class HoldfastApp(ThemedApp):
     async def _furnish(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
         from tui.bridge import Bridge  # noqa: PLC0415
-        from tui.commands.sources import PromptSources, own_commands  # noqa: PLC0415
+        from tui.commands.own import own_commands  # noqa: PLC0415
+        from tui.commands.sources import PromptSources  # noqa: PLC0415
         from tui.desk import Desk  # noqa: PLC0415
         from tui.opening import Way  # noqa: PLC0415
         from tui.resuming import RECHECK_S, Resuming  # noqa: PLC0415

@@ -14,7 +14,7 @@ from tui.errors import UsageError
 from tui.flags import COMMANDS, FAULTS, GROUPS, MAIN, Command, Flag, first_words, second_words
 from tui.parser import build, near, prefix
 
-CommandName: TypeAlias = Literal["chat", "run", "sessions", "doctor", "drill", "completion"]
+CommandName: TypeAlias = Literal["chat", "run", "sessions", "doctor", "tour", "drill", "completion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ class Options:
     max_cost: float | None = None
     max_wait: float | None = None
     verbose: bool = False
+    plain: bool = False
     theme: str | None = None
 
     tasks: Path | None = None
@@ -131,6 +132,10 @@ def _check(options: Options) -> None:
         (
             o.no_session and (o.newest or o.resume is not None),
             "--no-session keeps nothing, --continue and --resume go on with what was kept.",
+        ),
+        (
+            o.plain and o.headless,
+            "-p prints lines already; --plain is for a conversation.",
         ),
         (
             o.output_format != "text" and not o.headless,

@@ -26,11 +26,13 @@ _OSC_777: Final = ("foot", "rxvt")
 
 @dataclass(slots=True)
 class Attention:
-    """Sees the events of the turns; `call` gets what there is to say in a few words."""
+    """Sees the events of the turns; `call` gets what there is to say in a few words. It is never
+    called while not `wanted` (`notify = "off"`)."""
 
     clock: Clock
     away: Callable[[], bool]
     call: Callable[[str], None]
+    wanted: bool = True
     _began: float = field(default=0.0)
 
     def begin(self) -> None:
@@ -51,19 +53,19 @@ class Attention:
                 pass
 
     def _call(self, text: str) -> None:
-        if self.away():
+        if self.wanted and self.away():
             self.call(text)
 
 
 def attention(app: App[Any], clock: Clock, *, wanted: bool) -> Attention:
-    """That of an app; without `wanted` (`notify = "off"`) it never calls."""
+    """That of an app."""
 
     def call(text: str) -> None:
         app.bell()
         if (code := notification(text, os.environ)) and (driver := app._driver):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as App.bell does
             driver.write(code)
 
-    return Attention(clock, lambda: wanted and not app.app_focus, call)
+    return Attention(clock, lambda: not app.app_focus, call, wanted)
 
 
 def notification(text: str, env: Mapping[str, str]) -> str:

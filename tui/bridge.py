@@ -17,8 +17,9 @@ from textual.worker import Worker, WorkerError
 from tui import shell
 from tui.agent import directives, events
 from tui.agent.events import Event
+from tui.attaching import Attaching
 from tui.attention import Attention, attention
-from tui.drafting import Drafting
+from tui.drafting import Drafting, State
 from tui.errors import HoldfastError
 from tui.past import end_of, past_of, warm
 from tui.presenter import Presenter
@@ -55,6 +56,7 @@ class Bridge:
     presenter: Presenter = field(init=False)
     attention: Attention = field(init=False)
     drafting: Drafting = field(init=False)
+    attaching: Attaching = field(init=False)
     opening: bool = False
     _worker: Worker[None] | None = None
     _stopping: bool = False
@@ -74,6 +76,7 @@ class Bridge:
         self.chat.calm = self.services.calm
         self.presenter = Presenter(self.chat, self.log)
         self.drafting = Drafting(self.app, self._unsent)
+        self.attaching = Attaching(self.app, self.chat, self.services, lambda: self.agent)
 
     @property
     def busy(self) -> bool:
@@ -117,6 +120,7 @@ class Bridge:
             first = await agent.start()
         for event in first:
             self.presenter.show(event)
+        await self.attaching.bring_back(agent.session.left_behind.images)
         self._bring_back(agent.session)
         if any(isinstance(event, events.Parked) for event in first):
             self.go_on()  # it waits for the time that the server named
@@ -136,12 +140,16 @@ class Bridge:
             why = self.agent.session.lost or "This session is open read-only."
             self.chat.notice.say(why, "warning", hint="/fork goes on with a copy.")
             return
+        if not self.attaching.fits(text):
+            self.app.call_later(self.chat.prompt.put_back, text)
+            return
         self.chat.follow()
         free = self.agent is not None and not self.opening
         if self.agent and free and not self.busy:
             self._run("turn", self._turn(self.agent, self._sent(self.agent, text, attached), text))
         elif self.agent and free and self._in_turn and not self._stopping and not attached:
-            self.agent.steer(text)
+            images = self.attaching.of(text)
+            self.agent.steer(text, images) if images else self.agent.steer(text)
             self._show_queue()
         else:
             self._waiting.append(text)
@@ -240,9 +248,10 @@ class Bridge:
     def _queue(self) -> tuple[str, ...]:
         return (*(self.agent.queue if self.agent else ()), *self._waiting)
 
-    def _unsent(self) -> tuple[str, tuple[str, ...], str]:
+    def _unsent(self) -> State:
         """What is typed, queued and streamed, and no record has yet."""
-        return self.chat.prompt.value, self._queue, self.presenter.answer
+        prompt, queue = self.chat.prompt.value, self._queue
+        return prompt, queue, self.presenter.answer, self.attaching.kept((prompt, *queue))
 
     def _bring_back(self, session: Session) -> None:
         """Show what an earlier run left behind; what was typed and queued can be sent again."""
@@ -332,7 +341,7 @@ class Bridge:
         if directives.parse(text).text or attached:
             attached = "\n\n".join(filter(None, (attached, *self._heard)))
             self._heard.clear()
-        return agent.send(text, attached=attached) if attached else agent.send(text)
+        return agent.send(text, attached=attached, images=self.attaching.of(text))
 
     def _other_model(self) -> str:
         """The model that is asked where the one in use cannot answer, "" for none."""

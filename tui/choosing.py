@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tui.desk import Desk
 from tui.figures import tokens
 from tui.screens.choices import ModelRow
-from tui.services import Agent
+from tui.services import Agent, AppServices
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
 
 
 async def model(desk: Desk, name: str) -> None:
@@ -21,9 +24,8 @@ async def model(desk: Desk, name: str) -> None:
         desk.app.run_worker(choose(desk), group="recovery", exclusive=True)
 
 
-async def rows(desk: Desk, agent: Agent) -> list[ModelRow]:
+async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
     """What the picker shows, the model in use first."""
-    services = desk.bridge.services
     listed = list(services.models())
     if not any(row.name == agent.model for row in listed):
         listed.insert(0, ModelRow(agent.model, agent.window))
@@ -46,7 +48,7 @@ async def choose(desk: Desk) -> bool:
     agent = desk.bridge.agent
     if agent is None:
         return False
-    name = await desk.app.push_screen_wait(ModelsScreen(await rows(desk, agent)))
+    name = await desk.app.push_screen_wait(ModelsScreen(await rows(desk.bridge.services, agent)))
     return name is not None and await _switch(desk, name)
 
 

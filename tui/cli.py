@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tui import early
+from tui import early, plainly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
     first = early.open_prompt(words)
     try:
-        if not words:  # plain `holdfast`: the parser would only delay the first real frame
+        if not words and not plainly.why(words):
+            # Plain `holdfast`: the parser would only delay the first real frame.
             from tui.startup import open_screen  # noqa: PLC0415
 
             return open_screen(None, first)
@@ -128,7 +129,8 @@ def _run(words: Sequence[str]) -> int:
 def _wants_screen(options: Options) -> bool:
     """Whether `run` opens the full screen."""
     plain = options.headless or options.json or options.dry_run or options.status or options.reset
-    return not plain and sys.stdin.isatty() and sys.stdout.isatty()
+    screen = sys.stdin.isatty() and sys.stdout.isatty() and not plainly.why(())
+    return screen and not plain
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
@@ -146,6 +148,10 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.doctor import run as run_doctor  # noqa: PLC0415
 
             return run_doctor(options)
+        case "tour":
+            from tui.tour import run as run_tour  # noqa: PLC0415
+
+            return run_tour(options)
         case "drill":
             from tui.drill import run as run_drill  # noqa: PLC0415
 
@@ -162,6 +168,10 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.launch import print_answer  # noqa: PLC0415
 
             return print_answer(options)
+        case "chat" if options.plain or plainly.why(()):
+            from tui.plain import open_plain  # noqa: PLC0415
+
+            return open_plain(options)
         case "chat":
             from tui.startup import open_screen  # noqa: PLC0415
 

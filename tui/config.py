@@ -154,3 +154,5 @@ class Config(_Section, frozen=True, kw_only=True):
     redact: Literal["off", "record"] = "off"
     notify: Literal["auto", "off"] = "auto"
     motion: Literal["full", "reduced"] = "full"
+    plain: bool = False
+    """Counts in the person's own file only: it is looked at before anything is opened."""

@@ -43,10 +43,7 @@ def dotted(path: Path) -> str:
 
 def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
     """Where a value does not fit a type of the schema, innermost first."""
-    info, description = schema.type_info(kind), ""
-    if isinstance(info, schema.Metadata):
-        extra = cast("dict[str, object]", info.extra_json_schema or {})
-        description, info = str(extra.get("description", "")), info.type
+    info, _ = plain(kind)
     match info:
         case schema.StructType(cls=section):
             types = get_type_hints(section, include_extras=True)
@@ -65,10 +62,25 @@ def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
             pass
     problem = _problem(cast("object", value), kind)
     if problem and not (isinstance(info, schema.StructType) and isinstance(value, dict)):
-        allowed = description or _allowed(info)
-        yield path, f"{_show(cast('object', value))} is not allowed; it must be {allowed}.", ""
+        shown = _show(cast("object", value))
+        yield path, f"{shown} is not allowed; it must be {allowed(kind)}.", ""
     elif problem and path[:1] == ("mcp",):  # a rule over two keys; that of [retry] is _delays
         yield path, f"{problem}.", ""
+
+
+def allowed(kind: Any) -> str:
+    """What a type of the schema takes, in words that follow "it must be"."""
+    info, description = plain(kind)
+    return description or _allowed(info)
+
+
+def plain(kind: Any) -> tuple[schema.Type, str]:
+    """A type of the schema without its description, and that."""
+    info = schema.type_info(kind)
+    if not isinstance(info, schema.Metadata):
+        return info, ""
+    extra = cast("dict[str, object]", info.extra_json_schema or {})
+    return info.type, str(extra.get("description", ""))
 
 
 def _problem(value: object, kind: Any) -> str:

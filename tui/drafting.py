@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from textual.app import App
@@ -16,8 +16,8 @@ TYPED_FOR_S = 1.0
 CHARS_PER_S = 100_000
 """Of a prompt that is longer, less often: the record must not grow by a paste every second."""
 
-State: TypeAlias = tuple[str, tuple[str, ...], str]
-"""What is typed, queued and streamed."""
+State: TypeAlias = tuple[str, tuple[str, ...], str, Mapping[str, str]]
+"""What is typed, queued and streamed; by their words the files of the images in it."""
 
 
 class Drafting:
@@ -43,16 +43,19 @@ class Drafting:
         """Keep how things stand now, before the session is closed. Without `typed` nothing is
         typed there any more: the person takes it along."""
         if self._session is not None and not self._session.read_only:
-            prompt, queue, _ = self._state()
-            self._session.draft(*((prompt, queue) if typed else ("", ())))
+            prompt, queue, _, images = self._state()
+            if typed:
+                self._session.draft(prompt, queue, images=images)
+            else:
+                self._session.draft("", ())
         self.follow(None)
 
     def _note(self) -> None:
         self._timer = None
         if self._session is None or self._session.read_only:
             return
-        prompt, queue, answer = self._state()
-        wait = self._session.draft(prompt, queue, answer)
+        prompt, queue, answer, images = self._state()
+        wait = self._session.draft(prompt, queue, answer, images)
         if wait:
             self._again(wait)
 

@@ -16,7 +16,7 @@ import termios
 import threading
 import unicodedata
 
-from tui import look
+from tui import look, plainly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PIECE_S = 0.05
 """How long the rest of a key or a paste that has begun may take when the real screen comes."""
 _PASTE_S = 1.0
 
-SUBCOMMANDS = ("run", "sessions", "doctor", "drill", "completion")
+SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "completion")
 """First words that do not open the full screen, as `tui.flags` has them."""
 
 SMALL_ROWS = 22
@@ -50,7 +50,7 @@ class Typed:
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
     """A first frame for these words, if they open the full screen as far as a glance can tell."""
-    if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
+    if not (os.isatty(0) and os.isatty(1)) or plainly.why(argv):
         return None
     if argv and argv[0] in SUBCOMMANDS:
         return None

@@ -8,6 +8,7 @@ HoldfastError            what happened, why (`message`) and what to do (`hint`)
 │   └── SessionInUseError  another program has it open                    exit 4
 ├── StorageError         the record or a spill could not be written
 ├── LimitReachedError    --max-turns, --max-tokens or --max-cost          exit 1
+├── ImageError           an image cannot be attached
 ├── ToolError            a tool failed: becomes a result with is_error
 └── ProviderError        a request failed; carries one of ERROR_CLASSES   exit 1 (3 for auth)
 """
@@ -84,6 +85,10 @@ class StorageError(HoldfastError):
 
 class LimitReachedError(HoldfastError):
     """A limit that the person set was reached."""
+
+
+class ImageError(HoldfastError):
+    """An image cannot be attached to a prompt: too large, unreadable, or one too many."""
 
 
 class ToolError(HoldfastError):

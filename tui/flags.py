@@ -198,6 +198,12 @@ MAIN = Command(
             group=_HEADLESS,
         ),
         Flag(("--verbose",), "verbose", "start with the debug view", group=_SCREEN),
+        Flag(
+            ("--plain",),
+            "plain",
+            "lines of text in the place of the screen: for screen readers and simple terminals",
+            group=_SCREEN,
+        ),
         _THEME,
     ),
     Word("PROMPT", "prompt", "what to do; quote it", required=False),
@@ -312,6 +318,11 @@ COMMANDS = (
         ("doctor",),
         "check the installation, the configuration, the key and the sessions",
         (_CWD, _JSON),
+    ),
+    Command(
+        ("tour",),
+        "every protective feature once, in five minutes, with the practice model",
+        (_THEME,),
     ),
     Command(
         ("drill",),

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import tui
-from tui import credentials, launch, look, settings_edit, themes, trust
+from tui import clipboard, credentials, launch, look, settings, settings_edit, trust
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
 from tui.arguments import Options
@@ -26,6 +26,7 @@ from tui.servers import probe_local_servers
 from tui.services import AppServices, Opening, SessionChoice
 from tui.session import catalog
 from tui.session.session import Session
+from tui.settings import Loaded
 
 
 class Wiring:
@@ -44,13 +45,13 @@ class Wiring:
         self._remember_look(self.launch.config.theme)
         return Opening(
             services=self.services(),
-            choice=self._choice(),
+            choice=self.choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
             verbose=options.verbose,
         )
 
-    def _choice(self) -> SessionChoice | None:
+    def choice(self) -> SessionChoice | None:
         """The session to begin with; None for the browser. Raises SessionError."""
         named = self.options.resume
         if named == "":
@@ -85,6 +86,9 @@ class Wiring:
             trusted=self.trusted,
             untrusted=tuple(str(path.relative_to(root)) for path in brought),
             run_options=self.run_options,
+            read_settings=self.read_settings,
+            use_settings=self.use_settings,
+            clipboard=clipboard.read,
             version=tui.__version__,
             notify=self.launch.config.notify == "auto",
             calm=self.launch.config.motion == "reduced",
@@ -160,6 +164,28 @@ class Wiring:
         finally:
             self._reload()
 
+    def read_settings(self) -> Loaded:
+        """The settings as all layers say now. Blocks; raises ConfigError."""
+        return settings.load(
+            folders=self.launch.folders,
+            workspace=self.launch.workspace.root,
+            trusted=self.trusted(),
+            env=os.environ,
+            overrides=self.options.overrides,
+        )
+
+    async def use_settings(self) -> None:
+        """New sessions begin with the settings as they are now. Raises UsageError."""
+        await asyncio.to_thread(self._use_settings)
+
+    def _use_settings(self) -> None:
+        now, fresh = self.launch, launch.prepare(self.options, self.scratch)
+        self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
+        if fresh.config.base_url != now.config.base_url:
+            self.launch = self.launch.with_key(None)  # a key is for the server it was given for
+        if fresh.config.theme != now.config.theme:
+            self._remember_look(fresh.config.theme)
+
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
@@ -229,6 +255,8 @@ class Wiring:
 
     def _remember_look(self, name: str) -> None:
         """For the first frame of the next run."""
+        from tui import themes  # noqa: PLC0415 - a run without the screen does without
+
         with suppress(ConfigError):  # which the app says
             theme = themes.load(name, self.launch.folders.config / "themes").theme
             look.remember(themes.look_of(theme))

@@ -29,7 +29,7 @@ COLOURS = (
     "warning",
     "error",
 )
-"""The roles of a theme, as `tui.themes` has them."""
+"""The roles of a theme: what `tui.themes` reads from its file."""
 
 
 def file() -> str:

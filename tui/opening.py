@@ -10,8 +10,9 @@ from textual.app import App
 
 from tui.bridge import Bridge
 from tui.errors import CredentialsError, HoldfastError, SessionInUseError
-from tui.resuming import Resuming, picked_choice, shelf_of
+from tui.resuming import Resuming, picked_choice
 from tui.services import Agent, Opening, SessionChoice
+from tui.taking_up import shelf_of
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class Way:
         if choice is None:
             from tui.screens.sessions import SessionsScreen  # noqa: PLC0415 - on demand
 
-            picked = await self._app.push_screen_wait(SessionsScreen(shelf_of(self._bridge)))
+            picked = await self._app.push_screen_wait(SessionsScreen(shelf_of(services)))
             choice = picked_choice(picked) if picked else SessionChoice()
         await self._open(choice)
 

@@ -24,6 +24,7 @@ from tui.widgets.conversation.items import (
 from tui.widgets.event_log import EventLog
 from tui.widgets.transcript import (
     attached_item,
+    close,
     debug_item,
     files_item,
     fill,
@@ -300,7 +301,7 @@ class Presenter:
         self._provisional.clear()
         for item in self._tools.values():
             if item.state in {"writing", "waiting", "running"}:
-                item.state = "interrupted"
+                close(item, "".join(self._outputs.get(item.id, ())))
                 chat.conversation.changed(item)
         if outcome == "interrupted":
             chat.add(NoticeItem("Stopped. Say how to go on.", "warning"))

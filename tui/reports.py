@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from tui.desk import Desk
+from typing import TYPE_CHECKING
+
 from tui.paths import shorten
-from tui.widgets.conversation.items import NoticeItem
+from tui.services import Agent
 from tui.widgets.figures import money, tokens
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
+
+UNPRICED = "A model without a configured price answered, so the cost is not known."
 
 
 def status(desk: Desk) -> None:
@@ -30,10 +36,19 @@ def usage(desk: Desk) -> None:
     if agent is None:
         desk.bridge.chat.notice.say("No session is open yet.")
         return
+    rows = usage_rows(agent)
+    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
+    if agent.spending().session.usd is None:
+        lines.append(UNPRICED)
+    _report(desk, "Usage in tokens", lines)
+
+
+def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
+    """What /usage tells: a name, then the last prompt's figure and the session's."""
     found = agent.spending()
     both = (found.prompt, found.session)
     uses = [spent.usage for spent in both]
-    rows = [
+    return [
         ("", ["last prompt", "session"]),
         ("requests", [str(spent.requests) for spent in both]),
         ("input", [tokens(use.input_tokens) for use in uses]),
@@ -42,12 +57,10 @@ def usage(desk: Desk) -> None:
         ("output", [tokens(use.output_tokens) for use in uses]),
         ("cost", [money(spent.usd if spent.requests else None) for spent in both]),
     ]
-    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
-    if found.session.usd is None:
-        lines.append("A model without a configured price answered, so the cost is not known.")
-    _report(desk, "Usage in tokens", lines)
 
 
 def _report(desk: Desk, title: str, lines: list[str]) -> None:
+    from tui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
+
     detail = "\n".join(lines)
     desk.bridge.chat.add(NoticeItem(title, detail=detail, folded=False))

@@ -17,17 +17,14 @@ from textual.app import App
 from tui.agent import events
 from tui.agent.leftovers import Leftovers, Orphan, left_open, new_findings
 from tui.bridge import Bridge
-from tui.clock import Clock
 from tui.context.interrupted import Interrupted
 from tui.errors import SessionInUseError
 from tui.screens.choices import Picked
 from tui.screens.damage import Damage, beyond_interruption
-from tui.screens.shelf import Shelf
 from tui.services import Agent, SessionChoice
-from tui.session import copies
-from tui.session.reader import read
 from tui.session.records import new_session_id
 from tui.smooth import smooth
+from tui.taking_up import forked, forked_file, known, shelf_of, told, written_copy
 from tui.tools.process import end_group
 from tui.widgets.choice import Choice
 from tui.widgets.figures import plural
@@ -37,52 +34,10 @@ from tui.widgets.transcript import entry_of
 RECHECK_S = 2.0
 """How often it is looked whether everything is saved and the session still ours."""
 
-_KNOWN = {
-    "never_started": "never started",
-    "finished_result_lost": "finished; its result was lost",
-    "unknown": "started; whether it finished is not known",
-}
-_FILE = {
-    "written": "the file holds what was to be written",
-    "unchanged": "the file is as it was before",
-    "changed": "the file has changed since",
-    "unknown": "",
-}
-
-
-def shelf_of(bridge: Bridge) -> Shelf:
-    """The sessions that the browser shows."""
-    services = bridge.services
-    return Shelf(services.folders, services.workspace, services.clock, Path.home())
-
 
 def picked_choice(picked: Picked) -> SessionChoice:
     """What the browser gave back, as the session to open."""
     return SessionChoice(picked.row.path, message=picked.message, foreign=bool(picked.row.agent))
-
-
-async def forked(bridge: Bridge) -> SessionChoice:
-    """A copy of the session that is open, as it stands in memory. Raises StorageError."""
-    assert bridge.agent is not None
-    session, services = bridge.agent.session, bridge.services
-    make = partial(
-        copies.fork_records,
-        folders=services.folders,
-        clock=services.clock,
-        cwd=services.workspace,
-    )
-    return SessionChoice(await asyncio.to_thread(make, session.header, list(session.records)))
-
-
-def written_copy(path: Path, copy: Path, id_: str, clock: Clock) -> None:
-    """Write a repaired copy of a session, with an id, beside its original bytes. Blocks."""
-    from tui.context.history import history  # noqa: PLC0415 - on demand
-    from tui.context.repair import repair  # noqa: PLC0415 - on demand
-
-    loaded = read(path)
-    messages, _ = repair(history(loaded.branch).messages, tail="open")
-    header = copies.header_of(loaded, clock=clock)
-    copies.write_repaired(loaded, replace(header, id=id_), messages, copy)
 
 
 @dataclass(slots=True)
@@ -103,7 +58,7 @@ class Resuming:
         from tui.screens.repair import RepairScreen  # noqa: PLC0415 - on demand
         from tui.session import importers  # noqa: PLC0415 - on demand
 
-        shelf = shelf_of(self.bridge)
+        shelf = shelf_of(self.bridge.services)
         loaded = await asyncio.to_thread(importers.load, path)
         branch = loaded.branch
         found = beyond_interruption(await asyncio.to_thread(shelf.damage, loaded))
@@ -162,15 +117,11 @@ class Resuming:
             case "read_only":
                 return replace(choice, read_only=True)
             case "fork" if choice.path is not None:
-                return SessionChoice(await asyncio.to_thread(self._fork_file, choice.path))
+                return SessionChoice(
+                    await asyncio.to_thread(forked_file, choice.path, self.bridge.services)
+                )
             case _:
                 return None
-
-    def _fork_file(self, path: Path) -> Path:
-        services = self.bridge.services
-        return copies.fork(
-            read(path), folders=services.folders, clock=services.clock, cwd=services.workspace
-        )
 
     # Once it is open
 
@@ -268,29 +219,10 @@ class Resuming:
             warning=True,
         )
         if await self.app.push_screen_wait(modal) == "fork":
-            self.open_session(await forked(self.bridge))
+            self.open_session(await forked(agent.session, self.bridge.services))
 
     async def _clear(self) -> None:
         await self.bridge.chat.query(ResumeCard).remove()
-
-
-def told(left: Leftovers) -> str:
-    """What the model is told of an interruption: for each call what is known, no more."""
-    lines = ["The last run of this session was interrupted."]
-    if left.calls:
-        lines.append("What is known of the calls that have no result:")
-        lines += [
-            f"- {call.tool} {call.label}".rstrip() + f": {known(call)}." for call in left.calls
-        ]
-    if left.orphans:
-        lines.append("Still running since then:")
-        lines += [f"- process {each.pid}: {each.command}" for each in left.orphans]
-    return "\n".join([*lines, "Look at what is uncertain first, then go on."])
-
-
-def known(call: Interrupted) -> str:
-    """What is known of an interrupted call, in words."""
-    return "; ".join(filter(None, (_KNOWN[call.outcome], _FILE[call.file])))
 
 
 def _call(call: Interrupted) -> Left:

@@ -34,6 +34,11 @@ _SHAPES = re.compile(
 )
 
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""How PNG, JPEG, GIF and WebP begin in base64."""
+
+
 def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a tool's or server's process: ours without the program's own secrets."""
     source = os.environ if env is None else env
@@ -58,8 +63,24 @@ def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
         if isinstance(part, list):
             return [masked(item) for item in cast("list[Any]", part)]
         if isinstance(part, dict):
-            items = cast("dict[str, Any]", part).items()
-            return {masked(name): masked(item) for name, item in items}
+            items = cast("dict[str, Any]", part)
+            if _is_picture(items):
+                return items
+            return {masked(name): masked(item) for name, item in items.items()}
         return part
 
     return masked(value), count
+
+
+def _is_picture(source: dict[str, Any]) -> bool:
+    """Whether an object is the bytes of an image: masked, they would be an image no more."""
+    kind, data = source.get("media_type"), source.get("data")
+    return (
+        source.keys() == {"type", "media_type", "data"}
+        and source["type"] == "base64"
+        and isinstance(kind, str)
+        and kind.startswith("image/")
+        and isinstance(data, str)
+        and data.startswith(_PICTURES)
+        and _BASE64.fullmatch(data) is not None
+    )

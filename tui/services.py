@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tui import themes
 from tui.agent.events import Event
+from tui.clipboard import Clip
 from tui.clock import Clock
-from tui.config import Permissions
+from tui.config import Config, Permissions
+from tui.images import Image
 from tui.paths import Folders
 from tui.permissions.base import Approver, Mode
 from tui.provider.base import ModelInfo
@@ -21,6 +22,7 @@ from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.servers import LocalServer
 from tui.session.drafts import LeftBehind
 from tui.session.records import Finding, Header, Record
+from tui.settings import Loaded
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
@@ -59,7 +61,13 @@ class Session(Protocol):
     async def rewind(self, target: str) -> Record: ...
     @property
     def left_behind(self) -> LeftBehind: ...
-    def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float: ...
+    def draft(
+        self,
+        prompt: str,
+        queue: Sequence[str] = (),
+        answer: str = "",
+        images: Mapping[str, str] = ...,
+    ) -> float: ...
 
 
 class Agent(Protocol):
@@ -80,8 +88,10 @@ class Agent(Protocol):
     @property
     def was_elevated(self) -> bool: ...
     async def start(self) -> list[Event]: ...
-    def send(self, text: str, *, attached: str = "") -> AsyncIterator[Event]: ...
-    def steer(self, text: str) -> None: ...
+    def send(
+        self, text: str, *, attached: str = "", images: Mapping[str, Image] = ...
+    ) -> AsyncIterator[Event]: ...
+    def steer(self, text: str, images: Mapping[str, Image] = ...) -> None: ...
     def unqueue(self) -> tuple[str, ...]: ...
     def cancel(self) -> None: ...
     def use_model(self, info: ModelInfo) -> object: ...
@@ -112,6 +122,7 @@ class Agent(Protocol):
     @property
     def servers(self) -> Sequence[McpServer]: ...
     def switch_tool(self, server: McpServer, tool: str, *, on: bool) -> None: ...
+    def take_up(self, config: Config) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -140,7 +151,10 @@ class AppServices:
     `models` are those that are known, whether or not the server has them.
     `untrusted` are the files that a folder brings along and nobody decided about yet; `trusted`
     says whether such files count. `permissions` are the rules of the configuration.
-    `run_options` are those of `holdfast run` with a task file.
+    `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
+    of all layers anew; it blocks and raises ConfigError. After `use_settings` new sessions begin
+    with what it would read.
+    `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
     `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
     """
 
@@ -159,6 +173,9 @@ class AppServices:
     trusted: Callable[[], bool] = lambda: False
     untrusted: tuple[str, ...] = ()
     run_options: Callable[[Path], Options] | None = None
+    clipboard: Callable[[], Clip] = Clip
+    read_settings: Callable[[], Loaded] = lambda: Loaded(Config(), {}, ())
+    use_settings: Callable[[], Awaitable[None]] | None = None
     version: str = ""
     notify: bool = True
     calm: bool = False
@@ -172,5 +189,5 @@ class Opening:
     services: AppServices
     choice: SessionChoice | None = SessionChoice()
     prompt: str | None = None
-    theme: str = themes.DEFAULT_DARK
+    theme: str = Config().theme
     verbose: bool = False

@@ -8,10 +8,10 @@ layer is checked on top of those below it, so that an error names the file that 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from tui.paths import Folders, shorten
 from tui.workspace import PRIVATE_DIR
 
 Table: TypeAlias = dict[str, Any]
+Place: TypeAlias = Literal["user", "project", "environment", "command line"]
 
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
 
@@ -37,12 +38,23 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """What one place says, in the shape of the file; `name` is how a person reads the place."""
+
+    place: Place
+    name: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force. `sources` says for every key that is set which layers set it."""
+    """The settings in force. `sources` says for every key that is set which layers set it;
+    `layers` are all that were merged, each over those before it."""
 
     config: Config
     sources: dict[str, str]
     ignored: tuple[Ignored, ...]
+    layers: tuple[Layer, ...] = ()
 
 
 def project_file(workspace: Path) -> Path:
@@ -68,20 +80,26 @@ def load(
     brought = read(project)
     kept, ignored = (brought, ()) if trusted else _tighten(project, brought)
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
-    layers: list[tuple[str, Table]] = [
-        (shorten(user), read(user)),
-        (shorten(project), kept),
-        ("ANTHROPIC_BASE_URL (environment)", {"base_url": address} if address else {}),
-        ("command line", overrides),
-    ]
+    from_env: Table = {"base_url": address} if address else {}
+    layers = (
+        Layer("user", shorten(user), read(user)),
+        Layer("project", shorten(project), kept),
+        Layer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
+        Layer("command line", "command line", overrides),
+    )
+    return merge(layers, ignored)
+
+
+def merge(layers: Sequence[Layer], ignored: tuple[Ignored, ...] = ()) -> Loaded:
+    """Merge layers, each over those before it, and check them. Raises ConfigError."""
     merged: Table = {}
     sources: dict[str, str] = {}
-    for source, layer in layers:
-        if layer:
-            merged = _merge(merged, layer)
-            check(merged, layer, source)
-            _attribute(sources, layer, source)
-    return Loaded(msgspec.convert(merged, Config), sources, ignored)
+    for layer in layers:
+        if layer.table:
+            merged = _merge(merged, layer.table)
+            check(merged, layer.table, layer.name)
+            _attribute(sources, layer.table, layer.name)
+    return Loaded(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
 
 
 def read(path: Path) -> Table:

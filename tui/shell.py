@@ -107,8 +107,7 @@ class Slices:
             self._taken.wait_for(lambda: self._size < SLICE or self._ended)
             self._held.append(data)
             self._size += len(data)
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            self._loop.call_soon_threadsafe(self._come.set)
+        self._wake()
 
     async def take(self) -> bytes:
         """What has come since; b"" at the end."""
@@ -127,8 +126,12 @@ class Slices:
         return data
 
     def end(self) -> None:
-        """No more is waited for, on either side."""
+        """No more is waited for, on either side; to be called from either."""
         with self._taken:
             self._ended = True
             self._taken.notify()
-        self._come.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self._loop.call_soon_threadsafe(self._come.set)

@@ -34,19 +34,26 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.app import HoldfastApp  # noqa: PLC0415
     from tui.handover import HandOver  # noqa: PLC0415
+    from tui.themed_app import draw_in_utf8  # noqa: PLC0415
     from tui.themes import DEFAULT_DARK  # noqa: PLC0415
 
+    strange = draw_in_utf8()
     wiring: Wiring | None = None
     with ExitStack() as stack:
 
         def load() -> Opening:
             nonlocal wiring
+            from dataclasses import replace  # noqa: PLC0415
+
             from tui import launch  # noqa: PLC0415
             from tui.arguments import Options  # noqa: PLC0415
             from tui.fullscreen import Wiring  # noqa: PLC0415
 
             asked = options or Options()
             wiring = Wiring(asked, stack.enter_context(launch.scratch_of(asked)))
+            if strange:
+                told = (*wiring.launch.notices, strange)
+                wiring.launch = replace(wiring.launch, notices=told)
             return wiring.opening()
 
         look = first.look if first else {}

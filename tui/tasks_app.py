@@ -9,7 +9,6 @@ import sys
 from contextlib import suppress
 
 from textual import work
-from textual.app import App
 
 from tui import themes
 from tui.arguments import Options
@@ -20,12 +19,13 @@ from tui.errors import ConfigError
 from tui.paths import folders, shorten
 from tui.screens.tasks import TasksScreen
 from tui.tasks_run import RunOnScreen
+from tui.themed_app import ThemedApp, draw_in_utf8
 from tui.widgets.keys import APP_KEYS, bindings
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class TasksApp(App[None]):
+class TasksApp(ThemedApp):
     """Runs a planned task file; `run_on` is the run."""
 
     TITLE = "holdfast"
@@ -51,9 +51,6 @@ class TasksApp(App[None]):
         except ConfigError:
             self.register_theme(themes.load(themes.DEFAULT_DARK, folders().config).theme)
             self.theme = themes.DEFAULT_DARK
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return {"rule": "#808080"}
 
     def get_default_screen(self) -> TasksScreen:
         return self.run_on.screen
@@ -82,6 +79,7 @@ def open_run(options: Options) -> int:
     planned = plan(options)
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+    draw_in_utf8()
     theme = options.theme or planned.launch.config.theme
     app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
     app.run()

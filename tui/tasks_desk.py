@@ -23,6 +23,7 @@ from tui.session import catalog
 from tui.session.reader import read
 from tui.tasks_run import RunOnScreen
 from tui.widgets.confirmation import Confirmation, Question
+from tui.widgets.header import HeaderState
 
 _DEPTH: Final = 2
 _FILES_MAX: Final = 40
@@ -65,6 +66,8 @@ async def show(desk: Desk) -> None:
     )
     await desk.app.push_screen(screen)
     await screen.furnish()
+    here = desk.bridge.chat.header.state
+    screen.header.state = HeaderState(folder=here.folder, branch=here.branch)
 
 
 async def _begin(desk: Desk, path: Path | None) -> None:

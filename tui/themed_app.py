@@ -3,21 +3,136 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import TextIOWrapper
+from typing import ClassVar
 
-from textual.app import App
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.geometry import Size
+from textual.screen import ModalScreen
 from textual.theme import Theme
+from textual.widgets import Static
 from textual.worker import WorkerFailed
 
 from tui import themes
 from tui.errors import ConfigError
+from tui.key_order import KeyOrder
 from tui.paths import folders
 
 log = logging.getLogger(__name__)
 
+SMALLEST = Size(40, 10)
+"""Columns and rows below which nothing can be drawn that is of use."""
+STANDS_OUT = 2.0
+"""The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
 
-class ThemedApp(App[None]):
-    """An app in the colours of a theme's file."""
+
+class Colourless(LineFilter):
+    """Takes every colour out (NO_COLOR); a background that marked something becomes reverse."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(text, style and colourless(style, background), control)
+            for text, style, control in segments
+        ]
+
+
+_COLOURLESS = (Colourless(),)
+
+
+@lru_cache(2048)
+def colourless(style: Style, background: Color) -> Style:
+    """A style without its colours, on a widget with this background."""
+    marks = style.bgcolor is not None and not style.bgcolor.is_default
+    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
+    return Style(
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+        reverse=style.reverse or marks or None,
+        link=style.link,
+        meta=style.meta or None,
+    )
+
+
+def _contrast(one: Color, other: Color) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def draw_in_utf8() -> str:
+    """See to it that screens are drawn in UTF-8, whatever the locale says.
+
+    Returns what the person should know of it, "" where the locale says the same.
+    """
+    drawn, encoding = sys.__stderr__, getattr(sys.__stderr__, "encoding", "utf-8")
+    if not isinstance(drawn, TextIOWrapper) or encoding.replace("-", "").lower() == "utf8":
+        return ""
+    drawn.reconfigure(encoding="utf-8", errors="replace")
+    return (
+        f"The locale's characters are {encoding}; the screen is drawn in UTF-8 all the same. "
+        "Where it looks broken: export LANG=C.UTF-8."
+    )
+
+
+def fits(size: Size) -> bool:
+    """Whether a terminal of this size has room for a screen."""
+    return size.width >= SMALLEST.width and size.height >= SMALLEST.height
+
+
+class TooSmall(ModalScreen[None]):
+    """Covers everything while the terminal is too small, and goes by itself."""
+
+    DEFAULT_CSS = """
+    TooSmall { align: center middle; background: $background; }
+    TooSmall Static { width: 100%; height: auto; text-align: center; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.interrupt", show=False)]
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._look(event.size)
+
+    def on_screen_resume(self) -> None:
+        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+
+    def _look(self, size: Size) -> None:
+        if fits(size):
+            if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
+                self.dismiss()
+            return
+        self.query_one(Static).update(
+            f"The terminal is {size.width} × {size.height}.\n"
+            f"At least {SMALLEST.width} × {SMALLEST.height} are needed."
+        )
+
+
+class ThemedApp(KeyOrder):
+    """An app in the colours of a theme's file, on a terminal that has room for it."""
+
+    def on_resize(self, event: events.Resize) -> None:
+        if not fits(event.size) and not any(isinstance(s, TooSmall) for s in self.screen_stack):
+            self.push_screen(TooSmall())
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return _COLOURLESS if self.no_color else super().get_line_filters()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return {"rule": "#808080"}

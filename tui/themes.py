@@ -18,24 +18,12 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from tui.errors import ConfigError
+from tui.look import COLOURS
 
 DEFAULT_DARK = "midnight"
 DEFAULT_LIGHT = "daylight"
 
-ROLES = (
-    "background",
-    "surface",
-    "panel",
-    "foreground",
-    "muted",
-    "rule",
-    "primary",
-    "secondary",
-    "accent",
-    "success",
-    "warning",
-    "error",
-)
+ROLES = COLOURS
 """What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
 
 _SIZE_LIMIT = 64_000

@@ -26,6 +26,7 @@ from itertools import accumulate
 from typing import Any, Protocol, cast
 
 from tui.errors import HoldfastError
+from tui.images import picture_of
 from tui.messages import Block, Message
 
 log = logging.getLogger(__name__)
@@ -330,29 +331,10 @@ _HEADER_CHARS = 65_536
 
 
 def _image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64 image (PNG, GIF, JPEG, WebP) from its first bytes."""
+    """Width and height of a base64 image from its first bytes."""
     try:
         head = b64decode(data[:_HEADER_CHARS])
     except (Base64Error, ValueError):
         return None
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
-    if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
-        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
-    if head.startswith(b"\xff\xd8"):
-        return _jpeg_size(head)
-    if head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and len(head) >= 30:
-        width, height = head[24:27], head[27:30]
-        return int.from_bytes(width, "little") + 1, int.from_bytes(height, "little") + 1
-    return None
-
-
-def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """The size in a JPEG's frame header, found by walking its segments."""
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            return int.from_bytes(head[at + 7 : at + 9]), int.from_bytes(head[at + 5 : at + 7])
-        at += 2 + int.from_bytes(head[at + 2 : at + 4])
-    return None
+    picture = picture_of(head)
+    return (picture.width, picture.height) if picture else None

@@ -7,7 +7,6 @@ program takes to be ready with it than to start. Each row is a figure over its l
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.benchmarks.streamed import streaming
 from tests.support.terminal import HOLDFAST, Terminal
 
 TOKENS, PIECE = 20_000, 4
@@ -27,21 +27,6 @@ _PAUSE_S = 0.1
 _ROUNDS = 5
 """The output is there so fast that there is time for a few keys only."""
 
-_SECTION = """\
-## Part {n}
-
-The reader **streams** its input and keeps what it cannot parse, with `offset` and length:
-
-- one bad line costs one line
-- the rest of the file is *still read*
-
-```python
-def read(path, limit={n}):
-    for line in path.open("rb"):
-        yield parse(line, limit)
-```
-
-"""
 _PRINT = """\
 import sys
 line = "2026-11-21 07:00:00 module.%06d some text with /usr/lib/%06d\\n"
@@ -57,22 +42,12 @@ sys.stdout.write("the very end\\n")
 
 
 def run() -> list[tuple[str, float, float]]:
-    text = "".join(_SECTION.format(n=n) for n in range(2000))[: TOKENS * PIECE]
-    turns = [{"text": "ready"}, {"text": text, "piece": PIECE, "every_s": 0.0005}]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "work").mkdir()
         (home / "print.py").write_text(_PRINT.format(megabytes=OUTPUT_MB))
-        script = home / "script.json"
-        script.write_text(json.dumps({"turns": turns}))
-        server = [sys.executable, "-m", "tests.support.server", "--script", str(script)]
-        with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                url = process.stdout.readline().strip()
-                return [*_while_it_streams(home, url), *_while_it_prints(home)]
-            finally:
-                process.terminate()
+        with streaming(home, tokens=TOKENS, piece=PIECE, every_s=0.0005) as url:
+            return [*_while_it_streams(home, url), *_while_it_prints(home)]
 
 
 def _env(home: Path, **more: str) -> dict[str, str]:
@@ -152,7 +127,7 @@ def _latencies(
 
 
 def _clear(screen: Terminal) -> None:
-    """Empty the prompt; what is typed with the same stroke would overtake the key that does it."""
+    """Empty the prompt."""
     screen.type("\x15")
     _rest(screen, _PAUSE_S)
 

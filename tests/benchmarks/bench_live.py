@@ -7,50 +7,24 @@ loaded the program holds at most 100 MB.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from tests.benchmarks.streamed import streaming
 from tests.support.terminal import HOLDFAST, Terminal
 
 TOKENS, PER_SECOND, PIECE = 3000, 100, 4
 IDLE_S = 10.0
 _TICK = os.sysconf("SC_CLK_TCK")
 
-_SECTION = """\
-## Part {n}
-
-The reader **streams** its input and keeps what it cannot parse, with `offset` and length:
-
-- one bad line costs one line
-- the rest of the file is *still read*
-
-```python
-def read(path, limit={n}):
-    for line in path.open("rb"):
-        yield parse(line, limit)
-```
-
-"""
-
 
 def run() -> list[tuple[str, float, float]]:
-    text = "".join(_SECTION.format(n=n) for n in range(200))[: TOKENS * PIECE]
-    turns = [{"text": "ready"}, {"text": text, "piece": PIECE, "every_s": 1 / PER_SECOND}]
-    with tempfile.TemporaryDirectory() as home:
-        script = Path(home) / "script.json"
-        script.write_text(json.dumps({"turns": turns}))
-        server = [sys.executable, "-m", "tests.support.server", "--script", str(script)]
-        with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                return _measure(process.stdout.readline().strip(), Path(home))
-            finally:
-                process.terminate()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        with streaming(home, tokens=TOKENS, piece=PIECE, every_s=1 / PER_SECOND) as url:
+            return _measure(url, home)
 
 
 def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from tests.batch.test_git import files, git, log
 from tests.support.program import Program, of_type, until
 
+ROOT = Path(__file__).parents[2]
 Script = Callable[[str], str]
 ASK = ("--headless", "--yolo", "--json")
 
@@ -291,3 +293,31 @@ def test_status_as_json_has_the_fields_of_the_interface(holdfast: Program, repo:
     fields = "index group task status session_id change log attempts interrupted_at"
     more = "partial_context error_class usage cost_usd"
     assert {*fields.split(), *more.split()} <= shown["tasks"][0].keys()
+
+
+@pytest.mark.slow
+def test_the_tasks_of_a_run_share_the_mcp_servers(
+    holdfast: Program, repo: Path, home: Path, script: Script
+) -> None:
+    starts = home / "starts"
+    serve = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); open({str(starts)!r}, 'a').write('x'); "
+        "from tests.tools.mcp.server import server; server.run('stdio')"
+    )
+    with (home / "config" / "config.toml").open("a") as config:
+        config.write(f"[mcp.odd]\ncommand = {json.dumps([sys.executable, '-c', serve])}\n")
+    file = tasks(repo, "## one\n- [ ] a\n- [ ] b\n## two\n- [ ] c\n## three\n- [ ] d\n")
+    echo = '{name = "mcp__odd__echo", input = {text = "from afar"}}'
+    die = '{name = "mcp__odd__die", input = {}}'
+    answer = turn(tool=echo) + turn(text="Done.")
+    summary = turn(text="It was said.")
+    played = script(answer + answer + summary + turn(tool=die) + answer + summary + answer * 2)
+    told = holdfast("run", file, "--practice-script", played, *ASK).events
+    if "is still starting" in str(told):
+        pytest.skip("this machine is too busy to start the server in time")
+    assert states(repo) == ["completed"] * 4
+    finished = of_type(told, "tool_finished")
+    said = [(e["name"].removeprefix("mcp__odd__"), e["is_error"]) for e in finished]
+    assert said[:3] == [("echo", False), ("echo", False), ("die", True)]
+    assert set(said[3:]) == {("echo", False)}  # it was started again by the call
+    assert starts.read_text() == "xx"

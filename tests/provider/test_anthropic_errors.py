@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.provider.conversation import MODEL, a_request, ask, provider_for
+from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
@@ -50,30 +51,7 @@ async def _answered(fault: Json) -> ProviderError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("status", "error_class", "retryable"),
-    [
-        (400, "invalid_request", False),
-        (401, "auth", False),
-        (402, "billing", False),
-        (403, "auth", False),
-        (404, "not_found", False),
-        (405, "not_found", False),
-        (408, "timeout", True),
-        (409, "server", True),
-        (413, "payload_too_large", False),
-        (418, "invalid_request", False),
-        (422, "invalid_request", False),
-        (429, "rate_limit", True),
-        (500, "server", True),
-        (501, "server", False),
-        (502, "server", True),
-        (503, "server", True),
-        (504, "timeout", True),
-        (522, "server", True),
-        (529, "overloaded", True),
-    ],
-)
+@pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
 async def test_R17_every_status_has_its_class(
     status: int, error_class: ErrorClass, retryable: bool
 ) -> None:

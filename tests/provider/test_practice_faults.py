@@ -9,6 +9,7 @@ import pytest
 
 from tests.provider.conversation import ask, provider_for
 from tests.provider.practice_world import parts_of
+from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tui.errors import ErrorClass, Overflow, ProviderError, UsageError
@@ -72,27 +73,7 @@ def with_fault(fault: Fault, clock: FakeClock | None = None) -> Faulty:
     return Faulty(PracticeModel(clock), [fault], clock)
 
 
-@pytest.mark.parametrize(
-    ("status", "error_class", "retryable"),
-    [
-        (400, "invalid_request", False),
-        (401, "auth", False),
-        (402, "billing", False),
-        (403, "auth", False),
-        (404, "not_found", False),
-        (408, "timeout", True),
-        (409, "server", True),
-        (413, "payload_too_large", False),
-        (418, "invalid_request", False),
-        (422, "invalid_request", False),
-        (429, "rate_limit", True),
-        (500, "server", True),
-        (502, "server", True),
-        (503, "server", True),
-        (504, "timeout", True),
-        (529, "overloaded", True),
-    ],
-)
+@pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
 async def test_R17_statuses_have_their_class_and_are_retryable_as_the_rule_says(
     status: int, error_class: ErrorClass, retryable: bool
 ):

@@ -7,7 +7,10 @@ import textual.app
 import textual.pilot
 import textual.screen
 
+from tests.screens.pictures import take
 from tests.support.idle import idle
+
+__all__ = ["take"]
 
 
 @pytest.fixture(autouse=True)

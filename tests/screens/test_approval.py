@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from tests.screens.driving import NARROW, answer, items, running, say, turn, until
-from tests.support.fake_agent import Ask, World
+from tests.support.fake_agent import Ask, Step, World
 from tui.agent import events
+from tui.app import HoldfastApp
 from tui.permissions.base import Answer, Call, Decision
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.conversation.items import (
@@ -17,6 +21,17 @@ from tui.widgets.conversation.items import (
 
 WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
 ASKED = Decision("ask", "it changes a file", "default", "standard")
+
+
+@asynccontextmanager
+async def asked(*script: Step) -> AsyncGenerator[tuple[World, HoldfastApp, Pilot[None]]]:
+    """A turn that has come to its first question."""
+    world = World()
+    world.scripts.append(turn(*script))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        yield world, app, pilot
 
 
 async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> None:
@@ -47,11 +62,7 @@ async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> Non
     ],
 )
 async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED), *answer("done")))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press(key)
         await until(pilot, lambda: not app.bridge.busy)
@@ -59,11 +70,7 @@ async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) ->
 
 
 async def test_a_no_with_its_reason() -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED), *answer("done")))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press("4", "n", "o", "t", "space", "1", "enter")
         await until(pilot, lambda: not app.bridge.busy)
@@ -71,11 +78,7 @@ async def test_a_no_with_its_reason() -> None:
 
 
 async def test_escape_leaves_the_reason_before_it_refuses() -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED)))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press("4", "x", "escape", "1")
         await until(pilot, lambda: not app.bridge.busy)
@@ -83,11 +86,7 @@ async def test_escape_leaves_the_reason_before_it_refuses() -> None:
 
 
 async def test_a_key_meant_for_the_prompt_never_approves() -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED)))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         for key in ("1", "2", "escape"):
             world.clock.elapsed += 0.4
             await pilot.press(key)
@@ -100,11 +99,7 @@ async def test_a_key_meant_for_the_prompt_never_approves() -> None:
 
 
 async def test_an_approval_is_answered_by_the_mouse() -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED)))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         await pilot.click("#always")
         assert world.agent.answers == []
         world.clock.elapsed += 0.6
@@ -157,11 +152,7 @@ async def test_an_escape_sequence_in_a_question_is_spelt_out() -> None:
 
 
 async def test_stopping_the_turn_takes_the_question_away() -> None:
-    world = World()
-    world.scripts.append(turn(Ask(WRITE, ASKED)))
-    async with running(world) as (app, pilot):
-        await say(pilot, "go")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         await pilot.press("ctrl+c")
         await until(pilot, lambda: not app.bridge.busy)
         assert app.screen is app.chat

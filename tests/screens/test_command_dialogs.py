@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from textual.app import App
 from textual.widgets import Static
 
 from tests.screens.driving import NARROW, WIDE, items, running, say, session_open, until
@@ -249,29 +246,3 @@ async def test_repair_and_todos_say_when_there_is_nothing(world: World) -> None:
         app.chat.todos.todos = ({"text": "fix it", "status": "in_progress"},)
         await say(pilot, "/todos")
         assert items(app, NoticeItem)[-1].detail == "▸ fix it"
-
-
-@pytest.mark.parametrize(
-    ("written_", "said"),
-    [
-        ('theme = "linen"', "settings are sound"),
-        ("theme = 3", "theme"),
-        ("no toml at all", "config.toml"),
-    ],
-)
-async def test_config_is_checked_behind_the_editor(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_: str, said: str
-) -> None:
-    @contextmanager
-    def suspend(_: App[None]) -> Generator[None]:
-        yield
-
-    monkeypatch.setattr(App, "suspend", suspend)
-    editor = tmp_path / "editor"
-    editor.write_text(f"#!/bin/sh\nprintf '%s\\n' '{written_}' > $1\n")
-    editor.chmod(0o755)
-    monkeypatch.setenv("VISUAL", str(editor))
-    async with running(world) as (app, pilot):
-        await say(pilot, "/config")
-        await until(pilot, lambda: said in app.chat.notice.text)
-        assert folders().config_file.read_text() == f"{written_}\n"

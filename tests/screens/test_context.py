@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
-from tests.screens.driving import NARROW, WIDE, app_of, items, session_open, until
+from tests.screens.driving import WIDE, app_of, items, session_open, until
 from tests.screens.inspected import Inspected, worked
 from tests.support.fake_agent import FakeSession, World
 from tui.agent.events import ContextChanged, Event
 from tui.context.overlay import overlays_of, pins_of
 from tui.screens.context import ContextScreen
-from tui.screens.context_bulk import BulkMenu
-from tui.screens.context_item import ContextItemScreen
+from tui.screens.context.bulk_menu import BulkMenu
+from tui.screens.context.item import ContextItemScreen
 from tui.services import SessionChoice
 from tui.widgets.conversation.items import ToolItem
 from tui.widgets.copy_pane import CopyPane
 
-SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
 RESULT = 4
 """The row of the first result: behind the layer, the tool, the prompt and the answer."""
 
@@ -219,82 +217,3 @@ async def test_5000_items_stay_fluent() -> None:
             await pilot.press(key)
             assert perf_counter() - started < 1.0
         assert len(screen.shown) == 5002
-
-
-Compare = Callable[..., bool]
-
-
-def shoot(
-    compare: Compare,
-    agent: Inspected,
-    size: tuple[int, int],
-    drive: Callable[[ContextScreen, Pilot[None]], Awaitable[None]],
-) -> None:
-    app = app_of(World())
-
-    async def before(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: session_open(app))
-        screen = ContextScreen(agent, lambda _: None)
-        await app.push_screen(screen)
-        await until(pilot, lambda: app.screen is screen)
-        await drive(screen, pilot)
-        await pilot.pause()
-
-    assert compare(app, terminal_size=size, run_before=before)
-
-
-@SIZES
-def test_picture_of_the_items(snap_compare: Compare, size: tuple[int, int]) -> None:
-    async def drive(screen: ContextScreen, pilot: Pilot[None]) -> None:
-        await go_to(screen, RESULT)
-        await pilot.press("m", "p")
-        await until(pilot, lambda: "pinned" in screen.notice.text)
-
-    shoot(snap_compare, worked(), size, drive)
-
-
-@SIZES
-def test_picture_of_an_item(snap_compare: Compare, size: tuple[int, int]) -> None:
-    async def drive(screen: ContextScreen, pilot: Pilot[None]) -> None:
-        await go_to(screen, len(screen.shown) - 2)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        whole = pilot.app.screen.query_one("#whole", CopyPane).view
-        await until(pilot, lambda: "Output too large" in whole.text())
-
-    shoot(snap_compare, worked("/nowhere/big.txt"), size, drive)
-
-
-@SIZES
-def test_picture_of_the_bulk_menu(snap_compare: Compare, size: tuple[int, int]) -> None:
-    async def drive(_: ContextScreen, pilot: Pilot[None]) -> None:
-        await pilot.press("b")
-        await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
-        await pilot.press("left", "left")
-
-    shoot(snap_compare, worked(), size, drive)
-
-
-@SIZES
-def test_picture_of_the_request(snap_compare: Compare, size: tuple[int, int]) -> None:
-    async def drive(screen: ContextScreen, pilot: Pilot[None]) -> None:
-        await pilot.press("tab")
-        view = screen.query_one("#request", CopyPane).view
-        await until(pilot, lambda: "// system" in view.text() and not view.following)
-        await until(pilot, lambda: view.scroll_offset.y == 0)
-
-    shoot(snap_compare, worked(), size, drive)
-
-
-def test_picture_of_a_small_screen(snap_compare: Compare) -> None:
-    async def drive(_: ContextScreen, pilot: Pilot[None]) -> None:
-        await pilot.pause()
-
-    shoot(snap_compare, worked(), (60, 20), drive)
-
-
-def test_picture_of_an_empty_context(snap_compare: Compare) -> None:
-    async def drive(_: ContextScreen, pilot: Pilot[None]) -> None:
-        await pilot.pause()
-
-    shoot(snap_compare, Inspected(), NARROW, drive)

@@ -21,7 +21,7 @@ from tui.messages import text_block
 from tui.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.screens.context import ContextScreen
-from tui.screens.context_item import receipt_line, texts_of
+from tui.screens.context.texts import receipt_line, texts_of
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.widgets.conversation.card import badge

@@ -15,12 +15,12 @@ from textual.pilot import Pilot
 from tests.screens.driving import items, running, say, until
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
-from tui import examining
 from tui.drill import place
 from tui.drill.screen import MARK, DrillApp, DrillWiring
 from tui.drill.tour import OVER, STEPS, Tour
 from tui.errors import UsageError
 from tui.flags import FAULTS
+from tui.screens import aside
 from tui.screens.recovery import RecoveryScreen
 from tui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem
 
@@ -148,13 +148,13 @@ async def test_the_command_steps_aside_for_a_process_of_its_own(
     def run(argv: list[str], **_: object) -> None:
         started.append(argv)
 
-    monkeypatch.setattr(examining.subprocess, "run", run)
+    monkeypatch.setattr(aside.subprocess, "run", run)
     async with running(World()) as (app, pilot):
         await say(pilot, "/drill")
         assert "in another" in app.chat.notice.text  # a test's terminal cannot be shared
         assert started == []
         await say(pilot, "/drill 429,boom")
         assert "There is no fault boom." in app.chat.notice.text
-    argv = examining.argv(["429", "cut"], "daylight")
+    argv = aside.argv(["drill", "429,cut"], "daylight")
     assert argv[1:] == ["-P", "-m", "tui", "drill", "429,cut", "--theme", "daylight"]
     assert argv[0] == sys.executable

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from tests.screens.driving import NARROW, WIDE, app_of, running, say, session_open, until
+from tests.screens.driving import running, say, until
 from tests.support.fake_agent import World
-from tui.app import HoldfastApp
 from tui.config import McpServer
 from tui.messages import ToolOutput
 from tui.screens.mcp import McpScreen
@@ -124,23 +122,3 @@ async def test_without_servers_it_says_how_to_name_one():
         assert screen.query_one("#none").display
         await pilot.press("space", "r", "o", "enter", "escape")
         assert not isinstance(pilot.app.screen, McpScreen)
-
-
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
-def test_picture(
-    snap_compare: Any, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    docs, time = servers(tmp_path)
-    time.switched_off.add("convert_time")
-    app = app_of(World(mcp=(docs, time)))
-
-    async def drive(pilot: Pilot[None]) -> None:
-        assert isinstance(pilot.app, HoldfastApp)
-        app = pilot.app
-        await until(pilot, lambda: session_open(app))
-        await opened(pilot)
-        await pilot.press("down", "enter", "down")
-        await pilot.pause()
-
-    assert snap_compare(app, terminal_size=size, run_before=drive)

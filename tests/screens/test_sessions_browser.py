@@ -18,8 +18,8 @@ from tests.support.foreign import claude_code
 from tui.app import HoldfastApp
 from tui.paths import folders
 from tui.screens.choices import SessionRow
-from tui.screens.session_rows import row_parts
 from tui.screens.sessions import SessionsScreen
+from tui.screens.sessions.rows import row_parts
 from tui.screens.shelf import Shelf
 from tui.services import SessionChoice
 from tui.session import catalog
@@ -240,7 +240,7 @@ async def test_ten_thousand_sessions_are_listed_with_only_those_in_sight_drawn(
         drawn.append(row.title)
         return row_parts(row, *more, **named)
 
-    monkeypatch.setattr("tui.screens.sessions.row_parts", counting)
+    monkeypatch.setattr("tui.screens.sessions.listing.row_parts", counting)
     async with running(world, size) as (app, pilot):
         screen = await browser(app, pilot, 10_000)
         await pilot.press(*"9876")

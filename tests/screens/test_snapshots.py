@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.screens.driving import NARROW, WIDE, answer, app_of, say, session_open, turn, until
-from tests.support.fake_agent import Ask, Hold, World
+from tests.screens.driving import NARROW, WIDE, answer, app_of, turn
+from tests.screens.pictures import Compare, Drive, opened, prompt
+from tests.support.fake_agent import Hold, World
 from tui.agent import events
-from tui.app import HoldfastApp
-from tui.errors import CredentialsError
 from tui.messages import Usage
-from tui.permissions.base import Call, Decision
-from tui.servers import LocalServer
-from tui.widgets.conversation.view import Conversation
 
-Compare = Callable[..., bool]
-Drive = Callable[[Pilot[None]], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
 
-DIFF = """\
---- tests/test_store.py
-+++ tests/test_store.py
-@@ -10,4 +10,5 @@ def test_append(tmp_path):
-     store = Store(tmp_path / "a.jsonl")
--    store.append({"n": 1})
-+    with store:
-+        store.append({"n": 1})
-     assert store.read() == [{"n": 1}]
-"""
-EDITS = "edits of files in ~/proj"
-WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
-ASKED = Decision("ask", "It writes a file.", "default", "standard")
-COMMAND = "rm -rf build && pip install -e ."
-ONLY = "exactly this command"
-RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)
-RISKY = Decision("ask", "`rm -r` removes files for good.", "tiers", "high-risk")
 METER = events.ContextMeasured(
     82_100,
     81_400,
@@ -83,34 +59,6 @@ def shoot(
     assert compare(app, terminal_size=size, run_before=drive)
 
 
-async def opened(pilot: Pilot[None]) -> None:
-    app = pilot.app
-    assert isinstance(app, HoldfastApp)
-    await until(pilot, lambda: session_open(app) or len(app.screen_stack) > 1)
-
-
-def prompt(text: str, done: Callable[[HoldfastApp], bool]) -> Drive:
-    """Open a session, send a prompt, and wait for something."""
-
-    async def drive(pilot: Pilot[None]) -> None:
-        await opened(pilot)
-        await say(pilot, text)
-        app = pilot.app
-        assert isinstance(app, HoldfastApp)
-        await until(pilot, lambda: done(app))
-
-    return drive
-
-
-def press(*keys: str) -> Drive:
-    async def drive(pilot: Pilot[None]) -> None:
-        await opened(pilot)
-        await pilot.press(*keys)
-        await pilot.pause()
-
-    return drive
-
-
 @SIZES
 def test_a_new_session(snap_compare: Compare, size: tuple[int, int]) -> None:
     shoot(snap_compare, World(), opened, size)
@@ -147,24 +95,6 @@ def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
 
 
 @SIZES
-@pytest.mark.parametrize(("call", "decision"), [(WRITE, ASKED), (RUN, RISKY)], ids=["diff", "run"])
-def test_a_question(
-    snap_compare: Compare, size: tuple[int, int], call: Call, decision: Decision
-) -> None:
-    world = World()
-    world.scripts.append(
-        turn(
-            events.ToolStarted(call.id, call.tool, {}, call.subject),
-            events.PermissionAsked(call.id, call.tool, decision.reason),
-            Ask(call, decision),
-            text="fix the flaky test",
-        )
-    )
-    drive = prompt("fix it", lambda app: len(app.screen_stack) > 1)
-    shoot(snap_compare, world, drive, size)
-
-
-@SIZES
 def test_a_failed_turn(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = World()
     failed = events.ErrorRaised(
@@ -193,19 +123,6 @@ def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
     shoot(snap_compare, world, drive, NARROW)
 
 
-@SIZES
-def test_something_is_looked_for(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
-    world.scripts.append(turn(*work(), *answer("The *test* is flaky."), text="fix the test"))
-
-    async def drive(pilot: Pilot[None]) -> None:
-        await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
-        await pilot.press("ctrl+f", *"test")
-        await pilot.pause()
-
-    shoot(snap_compare, world, drive, size)
-
-
 def test_a_cut_output(snap_compare: Compare) -> None:
     world = World()
     receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "/p/full.txt"}
@@ -214,47 +131,3 @@ def test_a_cut_output(snap_compare: Compare) -> None:
     world.scripts.append(turn(started, cut, *answer("Done.")))
     drive = prompt("build", lambda app: app.chat.status.state.turns == 1)
     shoot(snap_compare, world, drive, WIDE)
-
-
-@SIZES
-def test_the_browser(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
-    world.add_row("fix the flaky test in test_store.py", hours=0.3)
-    world.add_row("add a retry banner that counts down and never takes the focus", hours=5)
-    world.add_row("read the README", hours=50, messages=1230, state="interrupted")
-    world.add_row("日本語の題名 and more", hours=900, messages=3, state="needs_repair")
-
-    async def drive(pilot: Pilot[None]) -> None:
-        await press("f3")(pilot)
-        await until(pilot, lambda: bool(pilot.app.screen.query_one("#preview", Conversation).items))
-
-    shoot(snap_compare, world, drive, size)
-
-
-def test_an_empty_browser(snap_compare: Compare) -> None:
-    async def drive(pilot: Pilot[None]) -> None:
-        await press("f3")(pilot)
-        empty = pilot.app.screen.query_one("#empty")
-        await until(pilot, lambda: "Every conversation" in str(empty.render()))
-
-    shoot(snap_compare, World(), drive, NARROW)
-
-
-@SIZES
-def test_help(snap_compare: Compare, size: tuple[int, int]) -> None:
-    shoot(snap_compare, World(), press("f1"), size)
-
-
-@SIZES
-@pytest.mark.parametrize("keys", [(), ("down",), ("end",)], ids=["key", "server", "practice"])
-def test_welcome(snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]) -> None:
-    world = World()
-    world.refusals.append(CredentialsError("There is no API key yet."))
-    world.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3")),)
-    shoot(snap_compare, world, press(*keys), size)
-
-
-def test_the_question_of_trust(snap_compare: Compare) -> None:
-    world = World()
-    world.untrusted = (".holdfast/config.toml", ".holdfast/commands")
-    shoot(snap_compare, world, press(), NARROW)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
@@ -11,10 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.screens.driving import (
-    NARROW,
-    WIDE,
     answer,
-    app_of,
     running,
     say,
     session_open,
@@ -22,9 +18,8 @@ from tests.screens.driving import (
     until,
 )
 from tests.support.clock import FakeClock
-from tests.support.fake_agent import MODEL, Ask, Hold, World
+from tests.support.fake_agent import Ask, World
 from tui.agent import events
-from tui.app import HoldfastApp
 from tui.messages import Usage
 from tui.permissions.base import Call, Decision
 from tui.screens.verbose import VerboseScreen
@@ -62,7 +57,7 @@ def view(pilot: Pilot[None]) -> VerboseScreen:
 
 
 def state(pilot: Pilot[None]) -> str:
-    return str(view(pilot).query_one("#box").border_subtitle)
+    return str(view(pilot).query_one("#box").border_title)
 
 
 async def test_it_shows_what_was_and_follows_what_comes(log: EventLog):
@@ -200,22 +195,3 @@ def _seconds(log: EventLog, event: events.Event) -> float:
     for _ in range(10_000):
         log.add(event)
     return perf_counter() - began
-
-
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
-def test_picture(snap_compare: Any, size: tuple[int, int]) -> None:
-    world = World()
-    retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
-    again = events.RequestSent(3, 12_345, MODEL, 1)
-    world.scripts.append(turn(*WORK, again, retry, Hold()))
-
-    async def drive(pilot: Pilot[None]) -> None:
-        assert isinstance(pilot.app, HoldfastApp)
-        app = pilot.app
-        await until(pilot, lambda: session_open(app))
-        await say(pilot, "go")
-        await until(pilot, lambda: app.chat.retry.display)
-        await pilot.press("f12")
-        await pilot.pause()
-
-    assert snap_compare(app_of(world), terminal_size=size, run_before=drive)

@@ -10,21 +10,11 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.errors import SessionError
-from tui.paths import Folders, folders
+from tui.paths import Folders
 from tui.session import catalog, describe, reader
 from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Folders:
-    return folders({"HOLDFAST_HOME": str(tmp_path / "home")})
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.clock import FakeClock
-from tui.paths import Folders, folders
+from tui.paths import Folders
 from tui.session.drafts import DraftReader, DraftWriter, LeftBehind
 from tui.session.reader import read
 from tui.session.session import Session
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Folders:
-    return folders({"HOLDFAST_HOME": str(tmp_path)})
 
 
 def begun(home: Folders, clock: FakeClock) -> tuple[Session, Path]:

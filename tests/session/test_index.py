@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.paths import Folders, folders
+from tui.paths import Folders
 from tui.session import catalog, index, search
 from tui.session.records import Record
 from tui.session.session import Session
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Folders:
-    return folders({"HOLDFAST_HOME": str(tmp_path)})
 
 
 async def session(home: Folders, *prompts: str, at: float = 0) -> Session:

@@ -17,11 +17,6 @@ from tui.session.session import Session
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def session(tmp_path: Path, clock: FakeClock) -> Session:
     home = folders({"HOLDFAST_HOME": str(tmp_path)})
     made = Session.create(tmp_path, folders=home, clock=clock)

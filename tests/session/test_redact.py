@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.clock import FakeClock
 from tui.paths import folders
 from tui.secrets import MASK
 from tui.session.reader import read
 from tui.session.redact import redacted
 from tui.session.session import Session
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
 
 KEY = "sk-ant-api03-" + "a1B2c3D4e5" * 3
 

@@ -11,15 +11,10 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.errors import SessionError
 from tui.messages import Usage
-from tui.paths import Folders, folders
+from tui.paths import Folders
 from tui.session.session import Session
 
 TEXT = [{"type": "text", "text": "fix the flaky test"}]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Folders:
-    return folders({"HOLDFAST_HOME": str(tmp_path / "home")})
 
 
 @pytest.fixture
@@ -27,11 +22,6 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 def make(workspace: Path, home: Folders, clock: FakeClock) -> tuple[Session, Path]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.clock import FakeClock
@@ -16,12 +17,13 @@ from tui.agent.compaction import Preview
 from tui.agent.events import Event
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
-from tui.config import Permissions
+from tui.config import Config, Permissions
 from tui.context import view
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.view import View
+from tui.images import Image
 from tui.messages import Usage
 from tui.paths import folders
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
@@ -29,12 +31,14 @@ from tui.provider.base import ModelInfo, Request
 from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.servers import LocalServer
 from tui.services import AppServices, SessionChoice
-from tui.session.drafts import NOTHING, LeftBehind
+from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record
+from tui.settings import Loaded, load
 from tui.tools.mcp import Server
 
 MODEL = "claude-sonnet-5-5"
+NO_BYTES: Mapping[str, Image] = MappingProxyType({})
 
 
 class Ask:
@@ -87,6 +91,7 @@ class FakeSession:
     problem: str = ""
     left_behind: LeftBehind = NOTHING
     drafts: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list[Any])
+    drafted_images: dict[str, str] = field(default_factory=dict[str, str])
 
     async def recheck(self) -> str:
         return self.lost or self.problem
@@ -103,7 +108,14 @@ class FakeSession:
         self.records = self.records[:place]
         return self.append("rewind", target=target)
 
-    def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float:
+    def draft(
+        self,
+        prompt: str,
+        queue: Sequence[str] = (),
+        answer: str = "",
+        images: Mapping[str, str] = NO_IMAGES,
+    ) -> float:
+        self.drafted_images = dict(images)
         self.drafts.append((prompt, tuple(queue), answer))
         return 0.0
 
@@ -124,6 +136,7 @@ class FakeAgent:
     queue: tuple[str, ...] = ()
     sent: list[str] = field(default_factory=list[str])
     attached: list[str] = field(default_factory=list[str])
+    images: list[dict[str, Image]] = field(default_factory=list[dict[str, Image]])
     planned: Preview | None = None
     compacted: list[str] = field(default_factory=list[str])
     memory_pending: bool = False
@@ -141,10 +154,14 @@ class FakeAgent:
     was_elevated: bool = False
     rungs: tuple[Rung, ...] = ()
     repaired: list[Rung] = field(default_factory=list[Rung])
+    taken_up: list[Config] = field(default_factory=list[Config])
     _task: asyncio.Task[None] | None = None
 
     def spending(self) -> Spending:
         return spending(self.session.records, {})
+
+    def take_up(self, config: Config) -> None:
+        self.taken_up.append(config)
 
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> None:
         (server.switched_off.discard if on else server.switched_off.add)(tool)
@@ -155,10 +172,13 @@ class FakeAgent:
         started = events.SessionStarted(self.session.id, path, self.model, "/home/me/proj", resumed)
         return [started, *self.first]
 
-    async def send(self, text: str, *, attached: str = "") -> AsyncIterator[Event]:
+    async def send(
+        self, text: str, *, attached: str = "", images: Mapping[str, Image] = NO_BYTES
+    ) -> AsyncIterator[Event]:
         """The next script, framed by UserMessage and TurnFinished unless it holds its own end."""
         self.sent.append(text)
         self.attached.append(attached)
+        self.images.append(dict(images))
         async for event in self._events(text):
             yield event
 
@@ -199,7 +219,8 @@ class FakeAgent:
             out.put_nowait(events.TurnFinished("done", Usage(1200, 300), None))
         out.put_nowait(None)
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, images: Mapping[str, Image] = NO_BYTES) -> None:
+        self.images.append(dict(images))
         self.steered.append(text)
         self.queue = (*self.queue, text)
 
@@ -315,6 +336,8 @@ class World:
         self.untrusted: tuple[str, ...] = ()
         self.trusted = False
         self.permissions = Permissions()
+        self.env: dict[str, str] = {}
+        self.overrides: dict[str, Any] = {}
         self.models: tuple[ModelRow, ...] = ()
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
@@ -396,6 +419,12 @@ class World:
             known = {row.name: row.window for row in self.models}
             return ModelInfo(name, known.get(name, 200_000), 64_000, "catalogue")
 
+        def read_settings() -> Loaded:
+            return load(
+                folders=folders(), workspace=self.workspace, trusted=self.trusted,
+                env=self.env, overrides=self.overrides,
+            )  # fmt: skip
+
         async def save_theme(name: str) -> None:
             self.themes_saved.append(name)
 
@@ -417,6 +446,7 @@ class World:
             untrusted=self.untrusted,
             permissions=lambda: self.permissions,
             trusted=lambda: self.trusted,
+            read_settings=read_settings,
             version="1.2.3",
             calm=self.calm,
         )

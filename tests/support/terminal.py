@@ -24,6 +24,9 @@ _ESCAPES = re.compile(
 )
 
 
+XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+
 class Terminal:
     """One process in a pty of `columns` × `rows`. Killed, with its group, on exit."""
 
@@ -35,20 +38,23 @@ class Terminal:
         env: Mapping[str, str],
         columns: int = 110,
         rows: int = 32,
+        kind: Mapping[str, str] = XTERM,
     ) -> None:
+        """`kind` is what the terminal says of itself, in the place of what `env` says."""
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.slave = slave
+        self.resize(columns, rows)
+        own = {name: value for name, value in env.items() if name not in XTERM}
         self.process = subprocess.Popen(
             argv,
             cwd=cwd,
-            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            env={**own, **kind},
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
         )
         self.before = termios.tcgetattr(slave)
-        self.slave = slave
         self._raw = b""
 
     def __enter__(self) -> Terminal:
@@ -71,6 +77,12 @@ class Terminal:
         if self.master >= 0:
             os.close(self.master)
             self.master = -1
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, and tell the program where it runs."""
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        if hasattr(self, "process"):
+            os.killpg(self.process.pid, signal.SIGWINCH)
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())

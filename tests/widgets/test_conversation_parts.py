@@ -212,6 +212,21 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
     assert "✓" in tiny.text
 
 
+def test_what_is_known_of_an_interruption_stands_in_the_place_of_the_word() -> None:
+    item = ToolItem("1", "edit_file", "a.py", state="interrupted", summary="never started")
+    assert draw.draw(item, 60, STYLES)[0].text.endswith("  ■ never started")
+    item.seconds, item.summary, item.preview = 9.0, "2 lines printed", "..\n.."
+    assert draw.draw(item, 60, STYLES)[0].text.endswith("  ■ interrupted 9.0 s  2 lines printed")
+
+
+def test_cards_in_a_row_stand_together_and_so_do_notes() -> None:
+    card, note, failed = ToolItem("1", "x"), NoticeItem("a"), AttemptItem(1, "network", 2.0)
+    assert not draw.gap(card, card)
+    assert not draw.gap(note, failed)
+    assert draw.gap(card, note)
+    assert draw.gap(note, UserItem("x"))
+
+
 def test_nothing_that_comes_from_outside_can_break_a_line() -> None:
     nasty = "a\x1b[31mb\nc\td\r\n\x00e\u202e"
     for item in (

@@ -12,7 +12,8 @@ from tests.widgets.stage import Stage
 from tui.widgets import copy_file
 from tui.widgets.copy_file import CopyFile
 from tui.widgets.copy_pane import CopyPane
-from tui.widgets.copy_view import WINDOW, CopyView
+from tui.widgets.copy_part import WINDOW
+from tui.widgets.copy_view import CopyView
 
 SIZE = (40, 8)
 

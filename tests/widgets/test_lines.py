@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui.screens.choices import SessionRow
-from tui.screens.session_rows import heading, matching, row_parts
+from tui.screens.sessions.rows import heading, matching, row_parts
 from tui.widgets import figures
 from tui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
-from tui.widgets.diff import counts, diff_rows
 from tui.widgets.header import HeaderState, header_line
-from tui.widgets.plain import visible
 from tui.widgets.status_line import Hint, StatusState, status_line
 from tui.widgets.todos import todo_lines
 
@@ -37,6 +35,15 @@ def test_the_header_keeps_the_elevated_light_longest() -> None:
     state = HeaderState("~/proj", "main", "claude-sonnet-5-5", "a title", elevated=True)
     assert "ELEVATED" in header_line(state, 40).plain
     assert "a title" not in header_line(state, 60).plain
+
+
+def test_a_long_model_and_a_long_folder_share_the_header() -> None:
+    folder, model = "~/work/clients/company/backend", "claude-sonnet-5-5-20261101-preview"
+    state = HeaderState(folder, "a-branch", model, "a title", think=True)
+    shown = header_line(state, 60).plain
+    assert "company/backend" in shown
+    assert "claude-sonnet" in shown
+    assert "…" in shown
 
 
 def test_the_header_says_it_all_when_there_is_room() -> None:
@@ -132,6 +139,13 @@ def test_todos_show_the_one_in_hand() -> None:
     assert "○ then" in lines
 
 
+def test_what_is_still_to_be_done_is_counted_where_it_is_not_shown() -> None:
+    todos = [{"text": f"step {n}", "status": "pending"} for n in range(9)]
+    assert todo_lines(todos).plain.splitlines()[0] == "to do  0 of 9 done · 4 more below"
+    short = todo_lines(todos, 3).plain.splitlines()
+    assert short == ["to do  0 of 9 done · 7 more below", "○ step 0", "○ step 1"]
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0"), (999, "999"), (8100, "8.1k"), (200_000, "200k"), (999_600, "1.0M")],
@@ -164,30 +178,6 @@ def test_durations_money_and_sizes() -> None:
         "1.0 KB",
         "4.8 MB",
     ]
-
-
-def test_a_diff_is_counted_without_its_file_names() -> None:
-    diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n same\n"
-    assert counts(diff) == "+2 −1"
-    shown = [row.plain for row in diff_rows(diff, 40)]
-    assert [row.rstrip() for row in shown] == diff.splitlines()
-    assert {len(row) for row in shown} == {40}
-
-
-def test_a_diff_is_never_markup() -> None:
-    assert diff_rows("+[bold red]x[/]", 20)[0].plain.rstrip() == "+[bold red]x[/]"
-
-
-def test_a_long_diff_is_cut_with_a_count() -> None:
-    assert diff_rows("+x\n" * 2500, 20)[-1].plain == "… and 500 more lines"
-
-
-@given(st.text(), st.integers(2, 40))
-def test_no_character_of_a_diff_is_lost(text: str, width: int) -> None:
-    rows = diff_rows(text, width)
-    assert all(row.cell_length == width for row in rows)
-    drawn = "".join(row.plain for row in rows).replace(" ", "")
-    assert drawn == visible(text).replace("\n", "").replace(" ", "")
 
 
 def _row(title: str, state: str = "ok") -> SessionRow:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
+from tui.widgets.conversation.copying import copied
 from tui.widgets.markdown import Document, Line, render
 from tui.widgets.markdown.parse import parse
 from tui.widgets.markdown.styles import RULES
@@ -137,6 +138,24 @@ def test_a_table_without_room_becomes_fields() -> None:
     table = "| " + " | ".join(f"column{n}" for n in range(6)) + " |\n" + "|---" * 6 + "|\n"
     table += "| " + " | ".join(f"value {n}" for n in range(6)) + " |\n"
     assert shown(table, 24).split("\n")[:2] == ["· column0: value 0", "· column1: value 1"]
+
+
+def test_words_of_a_table_stay_whole_or_it_becomes_fields() -> None:
+    table = "| a | b |\n|---|---|\n| sequential dependency | checkpoints of a store |\n"
+    boxed = shown(table, 30)
+    assert boxed.startswith("┌")
+    assert all(word in boxed for word in ("sequential", "dependency", "checkpoints"))
+    assert shown(table, 26).split("\n")[0] == "· a: sequential dependency"
+
+
+def test_a_long_line_of_code_goes_on_behind_a_mark_and_is_copied_as_it_is() -> None:
+    code = "    total = compute(first_value, second_value, third_value)"
+    lines = render(f"```\n{code}\n```", STYLES, 40)
+    assert [line.text.rstrip() for line in lines] == [
+        "     total = compute(first_value,",
+        "     ↪ second_value, third_value)",
+    ]
+    assert copied(lines, (0, 0), (len(lines), 1 << 30)) == code
 
 
 def test_wide_characters_in_a_table_keep_the_box_straight() -> None:

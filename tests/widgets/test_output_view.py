@@ -41,6 +41,39 @@ def test_any_pieces_give_the_same_lines(text: str, cuts: list[int]) -> None:
     assert list(pieces) == list(whole) == [pieces[n] for n in range(len(whole))]
 
 
+async def test_wrapped_there_is_nothing_to_scroll_sideways() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("x", "y" * 5_000)
+        await pilot.pause()
+        await pilot.pause()
+        assert app.view.show_horizontal_scrollbar
+        await pilot.press("w")
+        await pilot.pause()
+        assert app.view.show_vertical_scrollbar
+        assert not app.view.show_horizontal_scrollbar
+
+
+async def test_the_bar_below_says_how_far_sideways_it_is() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("x", "y" * 80)
+        await pilot.pause()
+        await pilot.pause()
+        bar = app.view.horizontal_scrollbar
+        width = bar.size.width
+
+        def drawn() -> str:
+            (strip,) = bar.render_lines(bar.size.region)
+            return strip.text
+
+        assert drawn() == "━" * (width // 2) + " " * (width - width // 2)
+        app.view.scroll_to(x=80, animate=False)
+        await pilot.pause()
+        assert drawn().endswith("━")
+        assert drawn().startswith(" ")
+
+
 def test_a_carriage_return_starts_the_line_again() -> None:
     output = OutputLines()
     for piece in ("10 %\r", "20 %\r", "30 %", "\rdone\nnext\r\n", "end"):

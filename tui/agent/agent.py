@@ -25,13 +25,17 @@ from tui.agent.preparing import Fit
 from tui.agent.running import Running
 from tui.agent.spending import Spending, spending
 from tui.agent.start import first_events
+from tui.agent.turns import NO_IMAGES
+from tui.config import Config
 from tui.context import recall
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.recall import Passage
 from tui.context.view import View
+from tui.images import Image
 from tui.permissions.base import Mode
+from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request
 
 if TYPE_CHECKING:
@@ -108,6 +112,14 @@ class Agent:
         self._inside.settings.workspace = replace(workspace, extra=(*workspace.extra, folder))
         return True
 
+    def take_up(self, config: Config) -> None:
+        """Go by changed settings where a running session can: the rules, from the next call on,
+        and the redaction. What was granted for the session stays. Raises UsageError."""
+        gate, rules = self._parts.gate, config.permissions
+        read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
+        gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
+        self.session.redact = config.redact == "record"
+
     @property
     def busy(self) -> bool:
         return self._running.busy
@@ -121,13 +133,17 @@ class Agent:
         self._inside.joining.begin()
         return await first_events(self._parts, self._inside)
 
-    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
+    async def send(
+        self, text: str, *, attached: str = "", images: Mapping[str, Image] = NO_IMAGES
+    ) -> AsyncGenerator[Event]:
         """Run one turn and yield its events; the last is TurnFinished.
 
-        `attached` goes behind what was typed and is never read for directives (K33). Closing the
-        iterator interrupts the turn. Nothing is raised: a failure is an event.
+        `attached` goes behind what was typed and is never read for directives (K33). `images` go
+        along by the words that stand for them in the text, as do those that it names with `@`.
+        Closing the iterator interrupts the turn. Nothing is raised: a failure is an event.
         """
-        async with aclosing(self._running.told(self._turns.run(text, attached))) as told:
+        work = self._turns.run(text, attached, images=images)
+        async with aclosing(self._running.told(work)) as told:
             async for event in told:
                 yield event
 
@@ -152,13 +168,19 @@ class Agent:
             raise RuntimeError("a turn is running")
         await self._turns.dispatcher.close(calls_of(self.session.records, ids))
 
-    def steer(self, text: str) -> None:
-        """Queue a text for the running turn; it is sent once the running tools are done."""
+    def steer(self, text: str, images: Mapping[str, Image] = NO_IMAGES) -> None:
+        """Queue a text for the running turn; it is sent once the running tools are done.
+
+        `images` are as for `send`.
+        """
+        if images:
+            self._turns.brought[text] = images
         self._set_queue((*self.queue, text))
 
     def unqueue(self) -> tuple[str, ...]:
         """Take back what is queued, for instance to edit it."""
         texts = self.queue
+        self._turns.brought.clear()
         self._set_queue(())
         return texts
 

@@ -122,10 +122,12 @@ def make_agent(
     clock: Clock | None = None,
     remember_always: Callable[[Rule], None] | None = None,
     provider: Provider | None = None,
+    servers: Servers | None = None,
 ) -> Agent:
     """An agent that goes on with `session`, which it owns from now on.
 
-    It makes a `provider` of its own where none is given, and closes either.
+    It makes a `provider` of its own where none is given, and closes either. MCP `servers` that
+    are given are shared with other agents and left running; else it starts its own.
 
     Raises UsageError for a rule or a script that cannot be read.
     """
@@ -151,7 +153,7 @@ def make_agent(
     return Agent(
         Parts(
             session=session,
-            provider=provider or make_provider(launch, clock),
+            provider=provider or make_provider(launch, clock, control),
             model=known_model(launch, launch.model),
             tools=builtin_tools(),
             gate=Gate(policy, remember_always=remember_always),
@@ -171,7 +173,8 @@ def make_agent(
             cache=launch.folders.cache if session.path else None,
             kept=_kept(launch, session),
             injected=prompt.injected,
-            servers=_servers(launch),
+            servers=servers or make_servers(launch),
+            servers_shared=servers is not None,
         )
     )
 
@@ -180,8 +183,9 @@ def _by_requests(config: Config) -> Config:
     return structs.replace(config, prune=structs.replace(config.prune, unit="requests"))
 
 
-def _servers(launch: Launch) -> Servers | None:
-    """The MCP servers. A drill has none, and the practice model none behind an address."""
+def make_servers(launch: Launch) -> Servers | None:
+    """The MCP servers, not started; None where there are none. A drill has none, and the practice
+    model none behind an address."""
     configured = {} if launch.around is not None else launch.config.mcp
     if launch.practice:
         configured = {name: one for name, one in configured.items() if not one.url}

@@ -114,7 +114,16 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         price=price,
         compacted=compacted,
     )
-    joining = Joining(parts.servers, tools, preparing, recorder, parts.clock, publish, debug)
+    joining = Joining(
+        parts.servers,
+        tools,
+        preparing,
+        recorder,
+        parts.clock,
+        publish,
+        debug,
+        shared=parts.servers_shared,
+    )
     pruning = Pruning(
         preparing,
         recorder,

@@ -30,6 +30,8 @@ WAIT_S: Final = 10.0
 class Joining:
     """Owned by one agent. `tools` is what its dispatcher can call.
 
+    Servers that are `shared` outlive the agent: whoever made them leaves them.
+
     `reason` says of the last change what it was, for whoever asks why the cache is written anew.
     """
 
@@ -40,6 +42,7 @@ class Joining:
     clock: Clock
     publish: Callable[[Event], None]
     debug: Callable[[str], None]
+    shared: bool = False
     reason: str = ""
     _offered: dict[str, dict[str, Tool[Any]]] = field(
         default_factory=dict[str, dict[str, Tool[Any]]]
@@ -77,8 +80,8 @@ class Joining:
         self._take(self.servers, first=first)
 
     async def close(self) -> None:
-        """Leave the servers."""
-        if self.servers is not None:
+        """Leave the servers, unless they are shared."""
+        if self.servers is not None and not self.shared:
             await self.servers.close()
 
     def _switch_off(self, off: object) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an agent is made of. The agent owns the session, the provider, the
-    jobs and the servers.
+    jobs and, unless they are shared, the servers.
 
     `fallbacks` are models of the same provider to go on with, in this order; `control` ends the
     provider's waits; `max_wait_s` bounds the agent's own for a server's limits, None is no bound.
@@ -63,3 +63,4 @@ class Parts:
     kept: Kept | None = None
     injected: Sequence[Injected] = ()
     servers: Servers | None = None
+    servers_shared: bool = False

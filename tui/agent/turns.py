@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
+from tui import images as pictures
 from tui.agent import directives as words
-from tui.agent import events
+from tui.agent import events, mentions
 from tui.agent.asking import Asking
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Event
@@ -25,19 +27,23 @@ from tui.agent.repairing import Repairing
 from tui.agent.settings import Settings
 from tui.agent.switches import Switches
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.images import Image
 from tui.messages import Block, blocks_of, text_block, tool_calls
 from tui.provider.base import Provider, Request
 
 log = logging.getLogger(__name__)
+
+NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class Turns:
     """Runs the turns of one agent, one at a time.
 
-    `queue` is what was typed meanwhile; `spent` what all turns have cost, `beside` what questions
-    beside the conversation have since the last turn ended. `running` is whether a
-    turn can be interrupted: one that is closing its books ends as it would have. `stopped` is set
+    `queue` is what was typed meanwhile, `brought` by such a text the images that go with it;
+    `spent` what all turns have cost, `beside` what questions beside the conversation have since
+    the last turn ended. `running` is whether a turn can be interrupted: one that is closing its
+    books ends as it would have. `stopped` is set
     by whoever interrupts, before it cancels the task; `closing` when the program goes: a parked
     turn then stays parked.
     """
@@ -57,6 +63,7 @@ class Turns:
     joining: Joining | None = None
     beside: Spent = field(default_factory=Spent)
     queue: tuple[str, ...] = ()
+    brought: dict[str, Mapping[str, Image]] = field(default_factory=dict[str, Mapping[str, Image]])
     spent: Spent = field(default_factory=Spent)
     running: bool = False
     stopped: bool = False
@@ -69,7 +76,13 @@ class Turns:
                 calls = tool_calls(blocks_of(record.data.get("content")))
                 self._call_ids.update(str(call.get("id")) for call in calls)
 
-    async def run(self, typed: str | None, attached: str = "", again: Sequence[Block] = ()) -> None:
+    async def run(
+        self,
+        typed: str | None,
+        attached: str = "",
+        again: Sequence[Block] = (),
+        images: Mapping[str, Image] = NO_IMAGES,
+    ) -> None:
         """One turn. Nothing is raised: a failure is an event.
 
         Without a text it goes on where the session stands, once its time has come; the calls
@@ -115,7 +128,7 @@ class Turns:
             self.running = True
             if self.stopped:
                 raise asyncio.CancelledError  # noqa: TRY301 - it came before this task had begun
-            if await self._begin(typed, attached, again):
+            if await self._begin(typed, attached, again, images):
                 await turn.run()
         except asyncio.CancelledError:
             outcome = "interrupted"
@@ -147,10 +160,16 @@ class Turns:
         await self.preparing.keep()
         await self.recorder.show(events.TurnFinished(outcome, turn.spent.usage, usd))
 
-    async def _begin(self, typed: str | None, attached: str, again: Sequence[Block]) -> bool:
+    async def _begin(
+        self,
+        typed: str | None,
+        attached: str,
+        again: Sequence[Block],
+        images: Mapping[str, Image],
+    ) -> bool:
         """Whether there is anything to ask the model."""
         if typed is not None:
-            return await self._take(typed, attached)
+            return await self._take(typed, attached, await self._with_mentioned(typed, images))
         if not any(record.type == "user" for record in self.parts.session.records):
             self.publish(events.Notice("There is nothing to go on with yet."))
             return False
@@ -159,19 +178,35 @@ class Turns:
             await self.dispatcher.run_all(again)
         return True
 
-    async def _take(self, typed: str, attached: str = "") -> bool:
-        """Take over typed text: switch its directives, record the rest. False if none is left."""
+    async def _with_mentioned(self, typed: str, images: Mapping[str, Image]) -> Mapping[str, Image]:
+        """The images of a prompt and those that it names with `@`; what is refused is told."""
+        workspace, text = self.settings.workspace, words.parse(typed).text
+        records = self.parts.session.records
+        found = await mentions.look(text, workspace, images.values(), records)
+        for error in found.refused:
+            self.publish(events.Notice(str(error)))
+        return {**images, **found.images} if found.images else images
+
+    async def _take(
+        self, typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES
+    ) -> bool:
+        """Take over typed text: switch its directives, record the rest. False if none is left.
+
+        `images` are those that come along, by their words.
+        """
         parsed = words.parse(typed)
         facts: list[Event] = []
         if parsed.changes:
             self.switches.apply(parsed.changes)
             facts.append(events.DirectivesChanged(**self.switches.now.to_json()))
             facts.append(events.Notice(words.acknowledgement(parsed.changes)))
-        text = "\n\n".join(part for part in (parsed.text, attached) if part.strip())
+        said = pictures.with_words(parsed.text, images)
+        text = "\n\n".join(part for part in (said, attached) if part.strip())
         if text:
-            shown = parsed.text or text
-            self.recorder.append("user", content=[text_block(text)], text=shown)
-            rest = text.removeprefix(shown).lstrip("\n")
+            content = [*(image.block for image in images.values()), text_block(text)]
+            named = {"images": list(images)} if images else {}
+            self.recorder.append("user", content=content, text=parsed.text or text, **named)
+            rest = text.removeprefix(said or text).lstrip("\n")
             facts.append(events.UserMessage(text, rest))
         await self.recorder.show(*facts)
         return bool(text)
@@ -180,10 +215,14 @@ class Turns:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
         taken = False
         while self.queue:
-            text, *rest = self.queue
-            self.queue = tuple(rest)
+            text = self.queue[0]
+            images = await self._with_mentioned(text, self.brought.get(text, NO_IMAGES))
+            if self.queue[:1] != (text,):
+                continue  # taken back meanwhile
+            self.queue = self.queue[1:]
             self.publish(events.QueueChanged(self.queue))
-            taken |= await self._take(text)
+            taken |= await self._take(text, images=images)
+            self.brought.pop(text, None)
         return taken
 
     async def _prepare(self, turn: Turn, recovery: Recovery) -> Request:

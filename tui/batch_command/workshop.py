@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui.agent.agent import Agent
-from tui.agent.assemble import known_model, make_agent, make_provider
+from tui.agent.assemble import known_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits
 from tui.batch import asking
 from tui.batch.attempt import Attempt
@@ -22,7 +22,8 @@ from tui.session.session import Session
 
 
 class Workshop:
-    """Makes what a run needs of the rest: its runner, the agents, the one model side of all.
+    """Makes what a run needs of the rest: its runner, the agents, and what all of them share: the
+    model's side and the MCP servers.
 
     `approver` answers what the rules leave open. Close it at the end.
     """
@@ -37,6 +38,7 @@ class Workshop:
     ) -> None:
         self._plan, self._approver, self._clock = planned, approver, clock
         self._provider: Provider = make_provider(planned.launch, clock)
+        self._servers = make_servers(planned.launch)
         self.runner = Runner(
             Setup(
                 task_file=planned.task_file,
@@ -56,7 +58,12 @@ class Workshop:
         )
 
     async def close(self) -> None:
-        await self._provider.aclose()
+        """Leave the servers and the model's side."""
+        try:
+            if self._servers is not None:
+                await self._servers.close()
+        finally:
+            await self._provider.aclose()
 
     async def _open_agent(self, model: str) -> Agent:
         agent = await asyncio.to_thread(self._new_agent)
@@ -76,6 +83,7 @@ class Workshop:
             self._approver,
             clock=self._clock,
             provider=asking.Shared(self._provider),
+            servers=self._servers,
         )
         self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
         return agent

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import TYPE_CHECKING
 
 from tui.commands.table import COMMANDS, Command
-from tui.desk import Desk
 from tui.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
 
 __all__ = ["COMMANDS", "Command", "find", "route", "split", "unknown"]
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.context.changes import Change, changes, texts
-from tui.desk import Desk
 from tui.tools.diff import unified
 from tui.widgets.figures import plural
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
 
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.desk import Desk
 from tui.figures import tokens
 from tui.services import Agent
 from tui.widgets.figures import plural
@@ -12,6 +11,7 @@ from tui.widgets.figures import plural
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
     from tui.context.ledger import Item
+    from tui.desk import Desk
 
 _SHOWN = 6
 

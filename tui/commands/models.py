@@ -18,5 +18,9 @@ async def doctor(desk: Desk, _: str) -> None:
     await examining.doctor(desk)
 
 
+def tour(desk: Desk, _: str) -> None:
+    examining.tour(desk)
+
+
 def drill(desk: Desk, faults: str) -> None:
     examining.drill(desk, faults)

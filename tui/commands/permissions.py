@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from tui.desk import Desk
 from tui.paths import shorten
+from tui.services import Agent
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
 
 
 def plan(desk: Desk, _: str) -> None:
@@ -24,7 +28,8 @@ def plan(desk: Desk, _: str) -> None:
 
 
 def permissions(desk: Desk, _: str) -> None:
-    from tui.screens.permissions import PermissionsScreen, decisions, rule_lines  # noqa: PLC0415
+    from tui.screens.decided import decisions, rule_lines  # noqa: PLC0415
+    from tui.screens.permissions import PermissionsScreen  # noqa: PLC0415
 
     agent = desk.bridge.agent
     if agent is None:
@@ -45,15 +50,24 @@ def add_dir(desk: Desk, folder: str) -> None:
     if agent is None:
         say("No session is open yet.")
         return
+    text, level, hint = widened(agent, desk.bridge.services.workspace, folder)
+    say(text, level, hint=hint)
+
+
+def widened(
+    agent: Agent, root: Path, folder: str
+) -> tuple[str, Literal["info", "success", "warning"], str]:
+    """Add a folder, as it was typed, to those of an agent's tools; "" adds none.
+
+    Returns what to say, how it went, and a hint.
+    """
     if not folder:
         told = ", ".join(shorten(each) for each in agent.folders)
-        say(f"The tools work in {told}.", hint="/add-dir FOLDER adds one.")
-        return
+        return f"The tools work in {told}.", "info", "/add-dir FOLDER adds one."
     given = Path(folder.strip("\"'")).expanduser()
-    real = Path(os.path.realpath(desk.bridge.services.workspace / given))
+    real = Path(os.path.realpath(root / given))
     if not real.is_dir():
-        say(f"{folder} is no folder.", "warning")
-    elif agent.add_dir(real):
-        say(f"The tools may work in {shorten(real)} too.", "success", hint="Until you leave.")
-    else:
-        say(f"{shorten(real)} is inside already.")
+        return f"{folder} is no folder.", "warning", ""
+    if agent.add_dir(real):
+        return f"The tools may work in {shorten(real)} too.", "success", "Until you leave."
+    return f"{shorten(real)} is inside already.", "info", ""

@@ -11,16 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.context.changes import Change, Restored, changes, restore
-from tui.desk import Desk
 from tui.errors import HoldfastError
+from tui.images import prompt_of
 from tui.services import Agent, SessionChoice
 from tui.session.records import Record
-from tui.widgets.conversation.items import NoticeItem
 from tui.widgets.figures import plural
 from tui.widgets.plain import one_line
 from tui.workspace import PRIVATE_DIR
+
+if TYPE_CHECKING:
+    from tui.desk import Desk
+    from tui.widgets.conversation.items import NoticeItem
+
+_GOOD = frozenset({"restored", "deleted", "unchanged"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,8 @@ def points(records: Sequence[Record]) -> list[Point]:
     """The typed prompts of a branch, oldest first."""
     found: list[Point] = []
     for place, record in enumerate(records):
-        text = record.data.get("text") if record.type == "user" else None
-        if isinstance(text, str) and text.strip():
+        typed = record.type == "user" and isinstance(record.data.get("text"), str)
+        if typed and (text := prompt_of(record.data)).strip():
             found.append(Point(record, text, tuple(changes(records[place:]))))
     return found
 
@@ -65,7 +71,7 @@ async def _lead(desk: Desk, agent: Agent, found: Sequence[Point]) -> None:
         "rewind",
         [_row(point) for point in found],
         cursor=len(found) - 1,
-        subtitle="enter goes back before it · esc stays",
+        enter="go back before it",
     )
     chosen = await desk.app.push_screen_wait(screen)
     if chosen is None or desk.bridge.agent is not agent:
@@ -102,6 +108,7 @@ async def _ask(desk: Desk, point: Point) -> str | None:
             Way("b", "Back", "back"),
         ),
         details=[_shown(change.path, root) for change in point.changed],
+        warning=True,
     )
     return await desk.app.push_screen_wait(modal)
 
@@ -120,6 +127,7 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
         done = await asyncio.to_thread(restored, point.changed, services.workspace)
     mode, model, prompt = agent.mode, agent.model, bridge.chat.prompt
     prompt.past.add(prompt.value)
+    bridge.attaching.learn(point.record)  # which stands on another branch from now on
     prompt.put_whole(point.text)
     await bridge.close(typed=False)  # it is opened again, by this program
     await desk.open_session(SessionChoice(path)).wait()
@@ -152,16 +160,24 @@ def restored(found: Sequence[Change], root: Path) -> list[Restored]:
 
 def outcome_item(done: Sequence[Restored], root: Path) -> NoticeItem:
     """What became of each file, one line each."""
-    good = sum(each.outcome in {"restored", "deleted", "unchanged"} for each in done)
+    from tui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
+
+    title, lines = outcome_lines(done, root)
+    level = "info" if all(each.outcome in _GOOD for each in done) else "warning"
+    return NoticeItem(title, level, "\n".join(lines), folded=False)
+
+
+def outcome_lines(done: Sequence[Restored], root: Path) -> tuple[str, list[str]]:
+    """How many files are as they were, and a line for each."""
+    good = sum(each.outcome in _GOOD for each in done)
     lines = [
         f"{each.outcome:<14} {_shown(each.path, root)}"
         + (f" · {each.detail}" if each.detail else "")
         + (f" · its last content is kept as {each.kept.name}" if each.kept else "")
         for each in done
     ]
-    level = "info" if good == len(done) else "warning"
     title = f"{good} of {plural(len(done), 'file')} are as they were before that prompt."
-    return NoticeItem(title, level, "\n".join(lines), folded=False)
+    return title, lines
 
 
 def _shown(path: Path, root: Path) -> str:

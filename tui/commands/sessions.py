@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from tui.desk import Desk
 from tui.errors import HoldfastError
 from tui.paths import shorten
-from tui.services import Agent, SessionChoice
+from tui.services import Agent, Session, SessionChoice
 from tui.session.records import Finding
 from tui.widgets.figures import plural
 
-_FORMATS = ("md", "html", "jsonl")
+if TYPE_CHECKING:
+    from tui.desk import Desk
+    from tui.screens.shelf import Format
+
+FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
 
 
 def new(desk: Desk, _: str) -> None:
@@ -39,9 +44,10 @@ async def resume(desk: Desk, wanted: str) -> None:
 
 
 async def _browse(desk: Desk) -> None:
-    from tui.resuming import picked_choice, shelf_of  # noqa: PLC0415 - as those below: on demand
+    from tui.resuming import picked_choice  # noqa: PLC0415 - as those below: on demand
     from tui.screens.choices import Picked  # noqa: PLC0415
     from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
+    from tui.taking_up import shelf_of  # noqa: PLC0415
 
     def chosen(picked: Picked | None) -> None:
         if picked is not None:
@@ -49,7 +55,9 @@ async def _browse(desk: Desk) -> None:
 
     agent = desk.bridge.agent
     current = agent.session.path if agent else None
-    screen = SessionsScreen(shelf_of(desk.bridge), current=current, rename=desk.bridge.rename)
+    screen = SessionsScreen(
+        shelf_of(desk.bridge.services), current=current, rename=desk.bridge.rename
+    )
     desk.app.push_screen(screen, chosen)
 
 
@@ -64,10 +72,10 @@ def _begun(desk: Desk, what: str) -> Agent | None:
 
 async def fork(desk: Desk, _: str) -> None:
     """Go on with a copy of the session, as it stands in memory."""
-    from tui.resuming import forked  # noqa: PLC0415
+    from tui.taking_up import forked  # noqa: PLC0415
 
-    if _begun(desk, "fork"):
-        desk.open_session(await forked(desk.bridge))
+    if agent := _begun(desk, "fork"):
+        desk.open_session(await forked(agent.session, desk.bridge.services))
 
 
 def rename(desk: Desk, title: str) -> None:
@@ -79,27 +87,33 @@ def rename(desk: Desk, title: str) -> None:
 
 async def export(desk: Desk, format_: str) -> None:
     """Write the session, as it stands in memory, into the workspace."""
-    from tui.session.export import export as document_of  # noqa: PLC0415
-    from tui.session.reader import Loaded  # noqa: PLC0415
-
     say = desk.bridge.chat.notice.say
-    wanted = format_.lower() or "md"
-    if wanted not in _FORMATS:
+    wanted = FORMATS.get(format_.lower() or "md")
+    if wanted is None:
         say(f"{format_} is no format.", "warning", hint="/export md, html or jsonl")
         return
     agent = _begun(desk, "export")
     if agent is None:
         return
+    root = desk.bridge.services.workspace
+    path, secrets = await asyncio.to_thread(written, agent.session, root, wanted)
+    removed = f"{plural(secrets, 'secret')} removed." if secrets else ""
+    say(f"Written: {shorten(path)}.", "success", hint=removed)
+
+
+def written(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
+    """Write a session, as it stands in memory, into a folder. Returns the file, and how many
+    secrets were removed. Blocks."""
     from tui.screens.shelf import place_for  # noqa: PLC0415
     from tui.session.copies import write_new  # noqa: PLC0415
+    from tui.session.export import export as document_of  # noqa: PLC0415
+    from tui.session.reader import Loaded  # noqa: PLC0415
 
-    session, root = agent.session, desk.bridge.services.workspace
     loaded = Loaded(session.path or root, session.header, tuple(session.records), ())
-    made = await asyncio.to_thread(document_of, loaded, wanted, title=session.title)
+    made = document_of(loaded, wanted, title=session.title)
     path = place_for(root, session.id, wanted)
-    await asyncio.to_thread(write_new, path, made.text.encode("utf-8", "replace"))
-    removed = f"{plural(made.secrets, 'secret')} removed." if made.secrets else ""
-    say(f"Written: {shorten(path)}.", "success", hint=removed)
+    write_new(path, made.text.encode("utf-8", "replace"))
+    return path, made.secrets
 
 
 async def repair(desk: Desk, _: str) -> None:
@@ -125,10 +139,10 @@ async def repair(desk: Desk, _: str) -> None:
 
 
 async def _show_damage(desk: Desk, agent: Agent, found: Sequence[Finding]) -> None:
-    from tui.resuming import written_copy  # noqa: PLC0415
     from tui.screens.damage import Damage  # noqa: PLC0415
     from tui.screens.repair import RepairScreen  # noqa: PLC0415
     from tui.session.records import new_session_id  # noqa: PLC0415
+    from tui.taking_up import written_copy  # noqa: PLC0415
 
     path, clock = agent.session.path, desk.bridge.services.clock
     if path is None:

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 from tui import themes
 from tui.commands.table import COMMANDS
 from tui.desk import Desk
-from tui.services import AppServices
-from tui.user_commands import OwnCommands
 from tui.widgets.suggesting.files import WorkspaceFiles
 from tui.widgets.suggesting.popup import Choice
-from tui.workspace import PRIVATE_DIR
-
-
-def own_commands(services: AppServices) -> OwnCommands:
-    """The person's own commands; those that a folder brings along only where it is trusted."""
-    mine = services.folders.config / "commands"
-    brought = services.workspace / PRIVATE_DIR / "commands"
-
-    def folders() -> tuple[Path, ...]:
-        return (mine, brought) if services.trusted() else (mine,)
-
-    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return OwnCommands(folders, taken)
 
 
 class PromptSources:

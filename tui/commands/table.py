@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from tui.desk import Desk
+if TYPE_CHECKING:
+    from tui.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("think", "reason step by step before acting", argument="[on|off]", offers=_SWITCH),
     Command("verbose", "show every decision", argument="[on|off]", offers=_SWITCH),
     Command("elevated", "nothing is asked any more", argument="[on|off]", offers=_SWITCH),
-    Command("config", "edit the settings; they are checked afterwards", "editing.config"),
+    Command("config", "the settings: see and change them", "settings.config", (), "[WORDS]"),
     Command("init", "let the model write AGENTS.md for this folder", "editing.init"),
     Command("repair", "what is damaged in this session, and the ways on", "sessions.repair"),
     Command("doctor", "check the installation, the key and the sessions", "models.doctor"),
+    Command("tour", "every protective feature once, in five minutes", "models.tour"),
     Command(
         "drill", "see what happens to errors, in a scratch session", "models.drill", (), "[FAULTS]"
     ),

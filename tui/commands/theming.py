@@ -47,9 +47,7 @@ async def _choose(desk: Desk) -> None:
         for name in names
     ]
     at = names.index(before) if before in names else 0
-    screen = PickScreen(
-        "theme", rows, cursor=at, on_move=show, subtitle="enter keeps · esc goes back"
-    )
+    screen = PickScreen("theme", rows, cursor=at, on_move=show, enter="keep")
     chosen = await desk.app.push_screen_wait(screen)
     if chosen is None:
         desk.use_theme(before)

@@ -24,6 +24,9 @@ Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
 FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
 """How a file stands beside what was there before a write, and what the write meant to put there."""
 
+INTERRUPTION = "B01"
+"""The code of a call without a result: not damage, but a turn that was interrupted (R2)."""
+
 _ALONE = frozenset({"write", "run"})
 _SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
 _LABEL_CHARS = 200

@@ -31,6 +31,7 @@ from tui.context.ledger_items import (
     sample_of,
     standing,
     usage_by,
+    with_images,
 )
 from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
@@ -195,9 +196,9 @@ class Ledger:
         entry = self._entries[id_]
         return round(self._tokens(standing(entry, stand)))
 
-    def items(self) -> list[Item]:
-        """All items in the order of the request."""
-        return listed(
+    def items(self, *, images: bool = False) -> list[Item]:
+        """All items in the order of the request; with `images` those of prompts apart."""
+        items = listed(
             self._fixed,
             self._added(),
             self._summary,
@@ -205,6 +206,7 @@ class Ledger:
             pinned=self._pinned,
             tokens_of=self._tokens,
         )
+        return with_images(items, self._entries, self._tokens) if images else items
 
     def _enter(
         self,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui import tokens
 from tui.calibration import Sample
 from tui.context.history import same_model
 from tui.context.labels import label_of
-from tui.context.overlay import Stand, State, content_of
+from tui.context.overlay import MASKED, Stand, State, content_of
 from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text
+from tui.images import facts, names_in, of_block
 from tui.messages import Block, Usage, tool_calls
 from tui.session.records import Record
 
-Kind: TypeAlias = Literal["system", "tools", "memory", "summary", "user", "assistant", "result"]
+Kind: TypeAlias = Literal[
+    "system", "tools", "memory", "summary", "user", "image", "assistant", "result"
+]
 Part: TypeAlias = Literal["system", "tools", "memory", "messages", "results"]
 
 PARTS: dict[Kind, Part] = {
@@ -24,6 +27,7 @@ PARTS: dict[Kind, Part] = {
     "memory": "memory",
     "summary": "messages",
     "user": "messages",
+    "image": "messages",
     "assistant": "messages",
     "result": "results",
 }
@@ -31,6 +35,9 @@ PARTS: dict[Kind, Part] = {
 
 ADDED = "system:server"
 """The item for what the server adds to a request, known once the model has answered."""
+
+AT: Final = "#"
+"""Between a record's id and the place of an image in it."""
 
 _MEMORIES = frozenset({"memory", "recalled"})
 KINDS: dict[str, Kind] = {
@@ -47,7 +54,8 @@ _IN_CALL = Weight(frames=tokens.CALL_TOKENS)
 class Item:
     """One item of the next request. `tokens` is an estimate of how it stands there.
 
-    `id` is that of its record; of fixed parts `system:<layer>` or `tool:<name>`.
+    `id` is that of its record; of fixed parts `system:<layer>` or `tool:<name>`; of an image that
+    a person attached `<record>#<place of its block>`.
     """
 
     id: str
@@ -146,6 +154,48 @@ def listed(
         size, label = round(tokens_of(entry.weight)), label_of(record, calls)
         found.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
     return found
+
+
+def with_images(
+    items: Iterable[Item], entries: Mapping[str, Entry], tokens_of: Callable[[Weight], float]
+) -> list[Item]:
+    """The same items with the images of each prompt as items of their own, behind the prompt's."""
+    found: list[Item] = []
+    for item in items:
+        entry = entries.get(item.id)
+        record = entry.record if entry and entry.kind == "user" else None
+        own = list(_images_of(item, entry, record, tokens_of)) if entry and record else []
+        if own:
+            whole = item.state in {"masked", "summarised"}
+            rest = max(0, item.tokens - sum(image.tokens for image in own))
+            item = replace(item, tokens=rest, state=item.state if whole else "full")  # noqa: PLW2901
+        found += [item, *own]
+    return found
+
+
+def _images_of(
+    item: Item, entry: Entry, record: Record, tokens_of: Callable[[Weight], float]
+) -> Iterator[Item]:
+    blocks, words = content_of(record), iter(names_in(record.data))
+    sent = entry.stand.blocks if entry.stand else blocks
+    for place, block in enumerate(blocks):
+        if block.get("type") != "image":
+            continue
+        state: State = "full"
+        stands = sent[place] if len(sent) == len(blocks) else None
+        if stands is None:
+            state = item.state
+        elif stands.get("type") != "image":
+            state = "masked" if str(stands.get("text")).startswith(MASKED) else "cut"
+        size = round(tokens_of(of_blocks([stands]))) if stands else 0
+        label = next(words, "")[1:-1] or _described(block)
+        yield Item(f"{item.id}{AT}{place}", "image", label, size, state, item.pinned)
+
+
+def _described(block: Block) -> str:
+    """An image without a word, as other programs record them."""
+    image = of_block(block, "")
+    return f"{image.picture.media_type} {facts(image)}" if image else "image"
 
 
 def usage_by(record: Record, model: str) -> Usage | None:

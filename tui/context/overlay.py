@@ -5,7 +5,8 @@ last one for a target wins, so undoing is one more record.
 
     full      as recorded
     clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters (O16)
-    imageless without its images and documents: a short text in the place of each (O31)
+    imageless without its images and documents, or without some of them: a short text in the
+              place of each (O31)
     pruned    an old result's line that says how large it was (R30, R31), by decision 26
     masked    a short text that says what stood there, how large it was, and how to get it back
 
@@ -24,6 +25,7 @@ from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.receipt import Keep
 from tui.guards.share import share
+from tui.images import names_in
 from tui.messages import Block, blocks_of, text_block
 from tui.session.records import Record
 
@@ -40,6 +42,9 @@ SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
 MEDIA = frozenset({"image", "document"})
 """The types of block that are large in bytes."""
 
+MASKED: Final = "[Masked by the person"
+"""How the text begins that stands for what the person masked."""
+
 _AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
 _END_MATTERS = frozenset({"run_command", "command_status"})
@@ -51,7 +56,8 @@ class Overlay:
 
     `age` is how many turns ago it was when it was pruned: the text that a cached prefix holds
     does not change with every turn. `tokens` is the most that a clamped result may take besides,
-    0 where there is no such limit (O23).
+    0 where there is no such limit (O23). `blocks` are the places of the images that an imageless
+    record goes without, none for all of them.
     """
 
     target: str
@@ -60,11 +66,13 @@ class Overlay:
     reason: str = ""
     age: int = 0
     tokens: int = 0
+    blocks: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields of its record."""
         said = {"target": self.target, "view": self.view, "by": self.by, "reason": self.reason}
         said |= {"age": self.age} if self.age else {}
+        said |= {"blocks": list(self.blocks)} if self.blocks else {}
         return said | ({"tokens": self.tokens} if self.tokens else {})
 
 
@@ -88,7 +96,9 @@ def overlay_in(record: Record) -> Overlay | None:
     by, reason, age, most = (data.get(name) for name in ("by", "reason", "age", "tokens"))
     turns = age if isinstance(age, int) and 0 < age < _AGE_MAX else 0
     size = most if isinstance(most, int) and most > 0 else 0
-    return Overlay(target, view, _text(by) or "person", _text(reason), turns, size)
+    return Overlay(
+        target, view, _text(by) or "person", _text(reason), turns, size, _places(data.get("blocks"))
+    )
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
@@ -128,7 +138,7 @@ def stand(record: Record, overlay: Overlay | None, room: Room | None = None) -> 
         text = pruned_text(chars(blocks), overlay.age or 1, is_error=failed, path=copy_of(record))
         return Stand("pruned", shortened(blocks, text)) if blocks else None
     if overlay is not None and overlay.view == "imageless":
-        return _imageless(record, room or Room())
+        return _imageless(record, room or Room(), overlay)
     if record.type != "tool_result":
         return None
     return _clamped(record, room or Room(), overlay.tokens if overlay else 0)
@@ -224,16 +234,24 @@ def _masked(record: Record, overlay: Overlay) -> Stand | None:
     return Stand("masked", masked) if hidden else None
 
 
-def _imageless(record: Record, room: Room) -> Stand | None:
+def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
     clamped = _clamped(record, room) if record.type == "tool_result" else None
     blocks = clamped.blocks if clamped else content_of(record)
-    kept = [
-        text_block(f"[{block['type']} left out: too large to send]")
-        if block.get("type") in MEDIA
-        else block
-        for block in blocks
-    ]
+    words = iter(names_in(record.data))
+    kept: list[Block] = []
+    for place, block in enumerate(blocks):
+        word = next(words, "") if block.get("type") == "image" else ""
+        hidden = block.get("type") in MEDIA and (not overlay.blocks or place in overlay.blocks)
+        kept.append(text_block(_left_out(block, word, overlay.by)) if hidden else block)
     return clamped if kept == blocks else Stand("cut", kept)
+
+
+def _left_out(block: Block, word: str, by: str) -> str:
+    """What stands for an image that is not sent."""
+    if by != "person":
+        return f"[{block['type']} left out: too large to send]"
+    what = word[1:-1] if word else str(block["type"])
+    return f"{MASKED}: {what}. Ask the person if you need it.]"
 
 
 def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
@@ -262,6 +280,11 @@ def _keep(record: Record) -> Keep:
     kept = cast("dict[str, Any]", receipt).get("kept") if isinstance(receipt, dict) else None
     ends = record.data.get("name") in _END_MATTERS if kept is None else kept == "ends"
     return "ends" if ends else "head"
+
+
+def _places(value: object) -> tuple[int, ...]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(item for item in items if isinstance(item, int) and item >= 0)
 
 
 def _text(value: object) -> str:

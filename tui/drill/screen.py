@@ -1,4 +1,4 @@
-"""The screen of a drill: the program's own, with a mark in the header and the tour beside it."""
+"""The screen of a drill: the program's own, with a mark in the header and the faults announced."""
 
 from __future__ import annotations
 
@@ -65,15 +65,24 @@ def _talk(session: Session, model: str) -> None:
     session.append("title", title="drill")
 
 
-class DrillApp(HoldfastApp):
-    """Says what comes next, and lays a prompt ready for it."""
+class ScratchApp(HoldfastApp):
+    """The program in a folder of `tui.drill.scratch.place`, with a mark in the header."""
 
     CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
 
+    def __init__(self, wiring: Wiring, *, theme: str, mark: str) -> None:
+        super().__init__(wiring.opening, theme=theme, clock=wiring.clock, first=HandOver(None))
+        self._mark = mark
+
+    def on_mount(self) -> None:
+        self.chat.header.state = replace(self.chat.header.state, mark=self._mark)
+
+
+class DrillApp(ScratchApp):
+    """Says what comes next, and lays a prompt ready for it."""
+
     def __init__(self, wiring: DrillWiring, *, theme: str) -> None:
-        over = HandOver(None)
-        super().__init__(wiring.opening, theme=theme, first=over)
-        self.over = over
+        super().__init__(wiring, theme=theme, mark=MARK)
         self.tour = wiring.tour
 
     @classmethod
@@ -82,7 +91,6 @@ class DrillApp(HoldfastApp):
         return cls(DrillWiring(root, Tour(faults), theme), theme=theme)
 
     def on_mount(self) -> None:
-        self.chat.header.state = replace(self.chat.header.state, mark=MARK)
         self._lay_ready()
 
     @on(TurnEnded)

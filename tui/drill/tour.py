@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from tui.clock import Clock
 from tui.errors import UsageError
@@ -150,10 +150,16 @@ class Tour:
         return True
 
 
-class Stage:
-    """A model that plays the faults of a tour. Implements `Provider`."""
+class Strikes(Protocol):
+    """Says which fault an attempt with a model meets, None for none."""
 
-    def __init__(self, model: Provider, tour: Tour, clock: Clock) -> None:
+    def strike(self, model: str) -> Fault | None: ...
+
+
+class Stage:
+    """A model that meets the faults of a tour. Implements `Provider`."""
+
+    def __init__(self, model: Provider, tour: Strikes, clock: Clock) -> None:
         self._model = model
         self._tour = tour
         self._clock = clock

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from textual import events, on
+from textual import constants, events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
@@ -149,8 +149,8 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
     @calm.setter
     def calm(self, calm: bool) -> None:
         self._phase.calm = calm
-        if calm:
-            self.app.animation_level = "none"  # pyright: ignore[reportUnknownMemberType]
+        level = "none" if calm else constants.TEXTUAL_ANIMATIONS
+        self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def output(self) -> OutputView:

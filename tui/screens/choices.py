@@ -73,4 +73,31 @@ class PracticeSetup:
     """The practice model, for this run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way on. `help` says what becomes of the conversation."""
+
+    name: str
+    label: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is shown of a failed request.
+
+    `error` are the server's words, `meaning` ours; `findings` is what the check of the request
+    says, None where none was made; `before` are the ways that were gone already.
+    """
+
+    title: str
+    error: str
+    ways: tuple[Way, ...]
+    meaning: str = ""
+    status: int | None = None
+    request_id: str | None = None
+    findings: tuple[str, ...] | None = None
+    before: tuple[str, ...] = ()
+
+
 Setup: TypeAlias = KeySetup | ServerSetup | PracticeSetup

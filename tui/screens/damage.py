@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.context.history import history
+from tui.context.interrupted import INTERRUPTION
 from tui.context.repair import repair
 from tui.errors import SessionError
 from tui.messages import Message
@@ -23,7 +24,6 @@ from tui.session.lines import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import Finding, Record
 from tui.widgets.figures import plural
-from tui.widgets.transcript import INTERRUPTION
 
 SHOWN_BYTES = 64 * 1024
 """So much of a line is shown."""

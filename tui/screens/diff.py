@@ -7,22 +7,16 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content
-from textual.screen import ModalScreen
 
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.diff import DiffView
 
 
-class DiffScreen(ModalScreen[None]):
+class DiffScreen(Dialog[None]):
     """Closed by Esc, q or Enter; `y` copies the diff."""
 
     DEFAULT_CSS = """
-    DiffScreen { align: center middle; background: $background 55%; }
-    DiffScreen #box {
-        width: 96%; height: 96%; background: $background; border: round $primary; padding: 0 1;
-        border-title-color: $text-primary; border-title-style: bold;
-        border-subtitle-color: $text-muted; scrollbar-size-vertical: 1;
-    }
+    DiffScreen #box { width: 96%; background: $background; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
@@ -37,9 +31,8 @@ class DiffScreen(ModalScreen[None]):
         self._title, self.text = title, text
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="box", can_focus=True) as box:
-            box.border_title = Content(self._title)
-            box.border_subtitle = Content("y copies · esc closes")
+        box = VerticalScroll(can_focus=True)
+        with self.framed(box, self._title, SCROLL, ("y", "copy"), ("esc", "close")):
             yield DiffView(self.text)
 
     def action_scroll(self, rows: int) -> None:
@@ -47,4 +40,4 @@ class DiffScreen(ModalScreen[None]):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)  # pyright: ignore[reportUnknownMemberType]
-        self.query_one("#box").border_subtitle = Content("copied · esc closes")
+        self.show_keys(("y", "copied"), ("esc", "close"))

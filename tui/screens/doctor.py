@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Awaitable, Sequence
 from typing import ClassVar, Final
 
@@ -10,10 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.doctor import Check, summary
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.plain import visible
 
 _MARKS: Final = {
@@ -22,40 +23,46 @@ _MARKS: Final = {
     "fail": ("✗", "$text-error"),
 }
 _NAME = 15
+_KEYS: Final = (SCROLL, ("esc", "close"))
 
 
-def check_lines(checks: Sequence[Check]) -> Content:
-    """The checks for reading, those that fail first."""
+def check_lines(checks: Sequence[Check], width: int) -> Content:
+    """The checks for reading in `width` cells, those that fail first."""
     order = ("fail", "warn", "ok")
     lines: list[Content] = []
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
         name = (f"{check.name:<{_NAME}}", "bold $foreground")
-        line = Content.assemble((f"{glyph} ", style), name, (visible(check.detail), "$foreground"))
-        fix = [Content.styled(f"→ {visible(check.fix)}", "$text-muted")] if check.fix else []
-        lines += [line, *fix]
+        said = [(part, "$foreground") for part in _wrapped(check.detail, width)]
+        said += [(part, "$text-muted") for part in _wrapped(check.fix, width)]
+        head = [(f"{glyph} ", style), name]
+        for part in said or [("", "")]:
+            lines.append(Content.assemble(*head, part))
+            head = [(" " * (2 + _NAME), "")]
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
-class DoctorScreen(ModalScreen[None]):
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(visible(text), max(20, width - 2 - _NAME))
+
+
+class DoctorScreen(Dialog[None]):
     """Closed by Esc, q or Enter. The checks are awaited once the screen stands; then they are
     `found`."""
 
-    CSS_PATH = "doctor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#box"
 
     def __init__(self, checks: Awaitable[Sequence[Check]]) -> None:
-        super().__init__()
+        super().__init__(classes="-table")
+        self._seen: Sequence[Check] = ()
         self.found = False
         self._checks = checks
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="box", can_focus=True) as box:
-            box.border_title = Content("doctor")
-            box.border_subtitle = Content("esc closes")
+        with self.framed(VerticalScroll(can_focus=True), "doctor", *_KEYS):
             yield Static("Looking …", id="checks", markup=False)
 
     def on_mount(self) -> None:
@@ -64,6 +71,15 @@ class DoctorScreen(ModalScreen[None]):
     @work(exclusive=True)
     async def look(self) -> None:
         """Show what was found."""
-        checks = await self._checks
-        self.query_one("#checks", Static).update(check_lines(checks))
+        self._seen = await self._checks
+        self._draw()
         self.found = True
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        if self._seen:
+            text = self.query_one("#checks", Static)
+            text.update(check_lines(self._seen, text.size.width))
+            self.show_keys(*_KEYS)

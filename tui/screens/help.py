@@ -12,8 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import ModalScreen
 from textual.widget import Widget
+
+from tui.widgets.dialog import SCROLL, Dialog
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,9 @@ class HelpTable(Widget):
         return Content("\n").join(help_lines(self._sections, self.content_size.width))
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Closed by Esc, F1, q or Enter."""
 
-    CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
@@ -69,7 +69,6 @@ class HelpScreen(ModalScreen[None]):
         self._sections = sections
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="box", can_focus=True) as box:
-            box.border_title = Content("help")
-            box.border_subtitle = Content("esc closes")
+        keys = (SCROLL, ("esc", "close"))
+        with self.framed(VerticalScroll(can_focus=True), "help", *keys):
             yield HelpTable(self._sections)

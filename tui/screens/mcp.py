@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from rich.cells import cell_len, set_cell_size
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.paths import shorten
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.figures import plural
 from tui.widgets.keys import MCP_KEYS, bindings
 from tui.widgets.plain import clean, one_line
@@ -36,6 +37,7 @@ _MARKS: Final = {
     "failed": ("✗", "error"),
     "off": ("○", "muted"),
 }
+_KEYS: Final = (("enter", "tools"), ("space", "on, off"), ("r", "restart"), ("o", "log"))
 _NONE: Final = """\
 No MCP servers are configured. Name them in config.toml:
 
@@ -56,7 +58,7 @@ class Agent(Protocol):
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> None: ...
 
 
-class McpScreen(ModalScreen[None]):
+class McpScreen(Dialog[None]):
     """A row for each server, and below an opened one a row for each of its tools."""
 
     CSS_PATH = "mcp.tcss"
@@ -67,14 +69,13 @@ class McpScreen(ModalScreen[None]):
     AUTO_FOCUS: ClassVar[str | None] = "#servers"
 
     def __init__(self, agent: Agent) -> None:
-        super().__init__()
+        super().__init__(classes="-table")
         self._agent = agent
         self._opened: set[str] = set()
         self._shown: list[tuple[Server, McpTool | None]] = []
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content("mcp servers")
+        with self.framed(Vertical(), "mcp servers"):
             yield Rows(id="servers")
             yield Static(_NONE, id="none", markup=False)
             yield Static("", id="about", markup=False)
@@ -141,11 +142,13 @@ class McpScreen(ModalScreen[None]):
         pane = self.query_one("#log", VerticalScroll)
         pane.focus()
         pane.scroll_end(animate=False)
-        self.query_one("#box").border_subtitle = Content(f"{shorten(path)} · esc back")
+        self.query_one("#box").border_title = Content(f"mcp servers · {shorten(path)}")
+        self.show_keys(SCROLL, ("esc", "back"))
 
     def action_close(self) -> None:
         if self.has_class("-log"):
             self.remove_class("-log")
+            self.query_one("#box").border_title = Content("mcp servers")
             self.rows.focus()
             self._tell()
         else:
@@ -178,8 +181,9 @@ class McpScreen(ModalScreen[None]):
         if tool is not None:
             off = tool.own_name in server.switched_off
             mark: Part = ("    ○ ", "muted") if off else ("    ● ", "success")
-            name = one_line(tool.own_name)
-            said = one_line(tool.description)[: max(0, width - len(name) - 10)]
+            column = max(cell_len(one_line(other.own_name)) for other in server.tools)
+            name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
+            said = one_line(tool.description)[:width]
             return [mark, (name, "muted" if off else "text"), (f"  {said}", "muted")]
         glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
@@ -193,7 +197,7 @@ class McpScreen(ModalScreen[None]):
             (head, "text"),
             (f"{server.state:<9}", look),
             (f" {tools}", "text"),
-            (tail[: max(0, width - 32 - len(tools))], "muted"),
+            (tail[:width], "muted"),
         ]
 
     def _tell(self) -> None:
@@ -210,8 +214,7 @@ class McpScreen(ModalScreen[None]):
                 said = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
         self.query_one("#about", Static).update(Content(clean(said)))
         if not self.has_class("-log"):
-            keys = "esc" if row is None else "enter tools · space on/off · r restart · o log · esc"
-            self.query_one("#box").border_subtitle = Content(keys)
+            self.show_keys(*(_KEYS if row else ()), ("esc", "close"))
 
 
 def _key(row: tuple[Server, McpTool | None]) -> tuple[str, str]:

@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.choices import ModelRow
+from tui.widgets.dialog import Dialog
 from tui.widgets.figures import tokens
 from tui.widgets.plain import one_line
 
@@ -29,17 +29,22 @@ def model_line(row: ModelRow, width: int) -> Content:
     else:
         fit, style = f"too small: {tokens(row.needs)} needed", "$text-error"
     part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
-    parts: list[tuple[str, str]] = [(f"{fit:<24}", style), (part, "$text-accent")]
+    if width < _NAME + 36:
+        fit = fit.removesuffix(" needed")
+    column = 26 if width >= _NAME + 36 else 18
+    parts: list[tuple[str, str]] = [(f"{fit:<{column}}", style), (part, "$text-accent")]
     name = Content.styled(one_line(row.name), "bold $foreground" if row.now else "$foreground")
     assumed = " assumed" if row.source == "assumed" else ""
-    if width >= _NAME + _WINDOW + _PRICE + 34:
+    if width >= _NAME + _WINDOW + _PRICE + 36:
         price = f"{row.price:<{_PRICE}}"
         window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
         parts = [(window, "$text-muted"), (price, "$text-muted"), *parts]
-    return Content.assemble(name.truncate(_NAME - 1, ellipsis=True, pad=True), " ", *parts)
+    room = _NAME if width >= _NAME + 36 else max(12, width - 18 - 11)
+    line = Content.assemble(name.truncate(room - 1, ellipsis=True, pad=True), " ", *parts)
+    return line.truncate(width, ellipsis=True)
 
 
-class ModelsScreen(ModalScreen[str | None]):
+class ModelsScreen(Dialog[str | None]):
     """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
 
     CSS_PATH = "models.tcss"
@@ -53,14 +58,12 @@ class ModelsScreen(ModalScreen[str | None]):
     AUTO_FOCUS: ClassVar[str | None] = "#name"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
-        super().__init__()
+        super().__init__(classes="-table")
         self.rows = rows
         self._shown: list[ModelRow] = []
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content("model")
-            box.border_subtitle = Content("enter switches · esc goes back")
+        with self.framed(Vertical(), "model", ("enter", "switch"), ("esc", "back")):
             with Horizontal(id="name-row"):
                 yield Static("❯", id="caret", markup=False)
                 name = Input(placeholder="Type to filter, or another name", id="name")
@@ -108,6 +111,7 @@ class ModelsScreen(ModalScreen[str | None]):
         listing = self.query_one("#list", OptionList)
         width = listing.size.width - 2
         listing.clear_options()
+        listing.display = bool(self._shown)
         listing.add_options(Option(model_line(row, width)) for row in self._shown)
         if self._shown:
             now = (n for n, row in enumerate(self._shown) if row.now)

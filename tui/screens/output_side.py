@@ -16,6 +16,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.widgets.context_meter import ContextMeter
+from tui.widgets.key_hints import fitting
 from tui.widgets.plain import one_line
 from tui.widgets.rule import PaneRule
 from tui.widgets.still import StillColumn
@@ -156,14 +157,7 @@ class OutputSide(StillColumn):
             ("v", "pager"),
             ("e", "editor"),
         )
-        parts: list[Content] = []
-        room = (self.size.width or 60) - 2
-        for key, text in keys:
-            room -= len(key) + len(text) + 1 + (2 if parts else 0)
-            if room < 0:
-                break
-            parts.append(Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted")))
-        self._keys.update(Content("  ").join(parts))
+        self._keys.update(fitting(keys, (self.size.width or 60) - 2, gap=2))
 
     def on_resize(self) -> None:
         self._hint()

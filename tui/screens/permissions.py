@@ -2,102 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.config import Permissions
-from tui.permissions.base import Mode
-from tui.screens.words import MODES
-from tui.session.records import Record
+from tui.screens.decided import Decided
+from tui.widgets.dialog import Dialog
 from tui.widgets.figures import plural
-from tui.widgets.plain import one_line
 from tui.widgets.rows import Part, Rows
 
-_REFUSED = frozenset({"deny", "no"})
+WIDE = 80
+"""From so many columns on it is shown who decided."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """One decision: when, about which call, what was said, by whom, and why."""
-
-    time: str
-    tool: str
-    subject: str
-    answer: str
-    by: str
-    reason: str
-
-    @property
-    def look(self) -> str:
-        if self.answer in _REFUSED:
-            return "error"
-        return "warning" if self.by == "elevated" else "success"
-
-
-def decisions(records: Iterable[Record]) -> list[Decided]:
-    """What the `permission` records of a session say, oldest first."""
-    found: list[Decided] = []
-    for record in records:
-        if record.type == "permission":
-            said = [one_line(str(record.data.get(name) or "")) for name in _FIELDS]
-            found.append(Decided(_clock(record.time), *said))
-    return found
-
-
-_FIELDS = ("tool", "subject", "answer", "by", "reason")
-
-
-def _clock(time: str) -> str:
-    try:
-        return f"{datetime.fromisoformat(time).astimezone():%H:%M:%S}"
-    except ValueError:
-        return ""
-
-
-def rule_lines(
-    rules: Permissions, *, mode: Mode, elevated: bool, folders: Sequence[str]
-) -> list[tuple[str, str]]:
-    """The rules in force in the order in which they count: a name, and what holds."""
-    lines = [
-        ("mode", MODES[mode][0].strip() or mode),
-        ("folders", ", ".join(folders)),
-        ("ceiling", rules.ceiling),
-    ]
-    lines += [
-        (name, ", ".join(map(str, getattr(rules, name))) or "none")
-        for name in ("deny", "ask", "allow", "auto_grant")
-    ]
-    if elevated:
-        lines.insert(0, ("ELEVATED", "nothing is asked; what is denied or blocked stays so"))
-    return lines
-
-
-class PermissionsScreen(ModalScreen[None]):
+class PermissionsScreen(Dialog[None]):
     """Closed by Esc or q. The decision under the cursor is shown whole below."""
 
     DEFAULT_CSS = """
-    PermissionsScreen { align: center middle; background: $background 55%; }
-    PermissionsScreen #box {
-        width: 96%; height: 92%; background: $surface; border: round $primary; padding: 1 2;
-        border-title-color: $text-primary; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
     PermissionsScreen #rules { height: auto; max-height: 10; scrollbar-size-vertical: 1; }
-    PermissionsScreen #rules Static, PermissionsScreen #count { height: auto; }
+    PermissionsScreen.-short #rules { max-height: 4; }
+    PermissionsScreen Static { height: auto; }
     PermissionsScreen #count { margin: 1 0 0 0; }
-    PermissionsScreen Rows { background: $surface; height: 1fr; }
-    PermissionsScreen #whole { height: auto; max-height: 6; margin: 1 0 0 0; }
+    PermissionsScreen.-short #count { margin: 0; }
+    PermissionsScreen #whole { min-height: 3; max-height: 8; margin: 1 0 0 0; }
+    PermissionsScreen.-none #whole { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", "close", show=False)
@@ -105,13 +40,12 @@ class PermissionsScreen(ModalScreen[None]):
     AUTO_FOCUS: ClassVar[str | None] = "Rows"
 
     def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[Decided]) -> None:
-        super().__init__()
+        super().__init__(classes="-table" if found else "-table -none")
         self._rules, self._found = rules, found
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content("permissions")
-            box.border_subtitle = Content("deny before ask before allow · esc closes")
+        with self.framed(Vertical(), "permissions", ("esc", "close")):
+            yield Static(_heading("Rules", "deny before ask before allow"), markup=False)
             with VerticalScroll(id="rules", can_focus=False):
                 lines = [
                     Content.assemble((f"{name:<12}", "$text-accent"), (value, "$foreground"))
@@ -119,14 +53,24 @@ class PermissionsScreen(ModalScreen[None]):
                 ]
                 yield Static(Content("\n").join(lines), markup=False)
             count = plural(len(self._found), "decision") if self._found else "No decision yet"
-            yield Static(Content.styled(count, "bold $text-primary"), id="count", markup=False)
+            yield Static(_heading(count), id="count", markup=False)
             yield Rows(id="decisions")
             yield Static(id="whole", markup=False)
 
     def on_mount(self) -> None:
         rows = self.query_one(Rows)
+        self._fit()
         rows.show(len(self._found), self._row, cursor=len(self._found) - 1)
         self._show(len(self._found) - 1)
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """As many rows as there are decisions, as far as there is room."""
+        others = 10 if self.has_class("-short") else 12 + min(10, len(self._rules))
+        room = max(3, self.size.height - others)
+        self.query_one(Rows).styles.height = min(len(self._found), room)
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:
@@ -145,9 +89,20 @@ class PermissionsScreen(ModalScreen[None]):
 
     def _row(self, index: int, width: int) -> Sequence[Part]:
         one = self._found[index]
-        return [
-            (f"{one.time:<10}", "muted"),
-            (set_cell_size(one.answer, 9), one.look),
-            (set_cell_size(one.by, 18), "muted"),
-            (set_cell_size(f"{one.tool} {one.subject}", max(1, width - 37)), "text"),
-        ]
+        parts = [(f"{one.time:<10}", "muted"), (_cell(one.answer, 8), one.look)]
+        if width >= WIDE:
+            parts.append((_cell(one.by, 24), "muted"))
+        return [*parts, (f"{one.tool} {one.subject}"[:width], "text")]
+
+
+def _heading(text: str, more: str = "") -> Content:
+    return Content.assemble(
+        (text, "bold $text-primary"), (f"   {more}" if more else "", "$text-muted")
+    )
+
+
+def _cell(text: str, width: int) -> str:
+    """A text in a column of so many cells, the last of them empty."""
+    if cell_len(text) >= width:
+        text = set_cell_size(text, width - 2) + "…"
+    return set_cell_size(text, width)

@@ -10,6 +10,9 @@ from tui.widgets.rule import PaneRule
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 2
+_AROUND, _LEAST = 13, 16
+"""The cells around the phase on its rule, and those that it keeps."""
+_UNKNOWN = 1_000
 SILENCE_S = 5
 """Seconds without a byte from the model from which on they are counted."""
 
@@ -50,12 +53,19 @@ class Phase:
         if not self.what:
             return
         now = self._clock.monotonic()
+        passed = duration(now - self._since)
         silent = now - self._heard if self._heard is not None else 0.0
         silence = f"  nothing heard for {duration(silent)}" if silent >= SILENCE_S else ""
+        room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length
+        room -= len(passed) + _AROUND
+        if room - len(silence) < min(len(self.what), _LEAST):
+            silence = ""
+        room = max(_LEAST, room - len(silence))
+        what = Content.styled(self.what, "$foreground").truncate(room, ellipsis=True)
         glyph = "●" if self.calm else SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
         self._rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
-            (self.what, "$foreground"),
-            (f"  {duration(now - self._since)}", "$text-muted"),
+            what,
+            (f"  {passed}", "$text-muted"),
             (silence, "$text-muted"),
         )

@@ -9,25 +9,17 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
-from textual.screen import ModalScreen
 
+from tui.widgets.dialog import Dialog
 from tui.widgets.rows import Part, Rows
 
 
-class PickScreen(ModalScreen[int | None]):
-    """Dismissed with the number of a row; None for Esc. The parts must be clean already."""
+class PickScreen(Dialog[int | None]):
+    """Dismissed with the number of a row; None for Esc. The parts must be clean already.
 
-    DEFAULT_CSS = """
-    PickScreen { align: center middle; background: $background 40%; }
-    PickScreen #box {
-        width: 92; max-width: 96%; height: auto; max-height: 80%;
-        background: $surface; border: round $primary; padding: 1 2;
-        border-title-color: $text-primary; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
-    PickScreen Rows { background: $surface; }
+    `enter` says what Enter does, in a word or two.
     """
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,q", "leave", "back", show=False)
     ]
@@ -39,19 +31,17 @@ class PickScreen(ModalScreen[int | None]):
         rows: Sequence[Sequence[Part]],
         *,
         cursor: int = 0,
-        subtitle: str = "enter chooses · esc goes back",
+        enter: str = "choose",
         on_move: Callable[[int], object] | None = None,
     ) -> None:
         super().__init__()
-        self._title, self._subtitle = title, subtitle
+        self._title, self._enter = title, enter
         self._rows = rows
         self._first = cursor
         self._on_move = on_move
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content(self._title)
-            box.border_subtitle = Content(self._subtitle)
+        with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
             yield Rows(id="rows")
 
     def on_mount(self) -> None:
@@ -67,7 +57,7 @@ class PickScreen(ModalScreen[int | None]):
 
     def _fit(self) -> None:
         """As high as there are rows, as far as there is room."""
-        self.rows.styles.height = max(1, min(len(self._rows), self.size.height * 8 // 10 - 4))
+        self.rows.styles.height = max(1, min(len(self._rows), self.size.height - 6))
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:

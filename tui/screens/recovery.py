@@ -8,7 +8,6 @@ nothing with it, neither by a digit nor by Enter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -16,11 +15,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.clock import Clock
+from tui.screens.choices import Trouble, Way
+from tui.widgets.dialog import Dialog
 from tui.widgets.plain import one_line, visible
 
 GRACE_S: Final = 0.5
@@ -29,36 +29,11 @@ TYPING_S: Final = 2.0
 
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
+_WIDE = 80
+"""From so many columns on every way has room to say what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way on. `help` says what becomes of the conversation."""
-
-    name: str
-    label: str
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is shown of a failed request.
-
-    `error` are the server's words, `meaning` ours; `findings` is what the check of the request
-    says, None where none was made; `before` are the ways that were gone already.
-    """
-
-    title: str
-    error: str
-    ways: tuple[Way, ...]
-    meaning: str = ""
-    status: int | None = None
-    request_id: str | None = None
-    findings: tuple[str, ...] | None = None
-    before: tuple[str, ...] = ()
-
-
-class RecoveryScreen(ModalScreen[str | None]):
+class RecoveryScreen(Dialog[str | None]):
     """Dismissed with the name of a way, or with None where everything shall stay as it is.
 
     `stray` takes what was typed for the prompt.
@@ -71,7 +46,8 @@ class RecoveryScreen(ModalScreen[str | None]):
     AUTO_FOCUS: ClassVar[str | None] = "#ways"
 
     def __init__(self, trouble: Trouble, clock: Clock, stray: Callable[[str], object]) -> None:
-        super().__init__()
+        super().__init__(classes="-danger")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
         self.trouble = trouble
         self._clock = clock
@@ -81,17 +57,15 @@ class RecoveryScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         trouble = self.trouble
-        with Vertical(id="box") as box:
-            box.border_title = Content(trouble.title)
-            box.border_subtitle = Content(_reference(trouble))
+        with self.framed(Vertical(), trouble.title, *_keys(len(trouble.ways))):
             with VerticalScroll(id="said", can_focus=False):
                 yield Static(_said(trouble), markup=False)
             yield OptionList(
-                *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways, 1)),
+                *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways)),
                 id="ways",
                 compact=True,
             )
-            yield Static(_foot(len(trouble.ways)), id="foot", markup=False)
+            yield Static(id="help", markup=False)
 
     @property
     def armed(self) -> bool:
@@ -130,6 +104,18 @@ class RecoveryScreen(ModalScreen[str | None]):
     def action_keep(self) -> None:
         self.dismiss(None)
 
+    def on_resize(self) -> None:
+        wide = self.size.width >= _WIDE
+        listing = self.query_one("#ways", OptionList)
+        for number, way in enumerate(self.trouble.ways):
+            listing.replace_option_prompt_at_index(number, _row(number, way, wide=wide))
+
+    @on(OptionList.OptionHighlighted, "#ways")
+    def _looked_at(self, event: OptionList.OptionHighlighted) -> None:
+        """What a way does, where the rows have no room for it."""
+        way = self.trouble.ways[event.option_index]
+        self.query_one("#help", Static).update(Content.styled(way.help, "$text-muted"))
+
     @on(OptionList.OptionSelected, "#ways")
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         if self.armed:
@@ -138,8 +124,9 @@ class RecoveryScreen(ModalScreen[str | None]):
 
 def _reference(trouble: Trouble) -> str:
     """The status and the request's id, for whoever asks the server's people."""
-    status = str(trouble.status) if trouble.status else ""
-    return " · ".join(filter(None, (status, one_line(trouble.request_id or ""))))
+    status = f"status {trouble.status}" if trouble.status else ""
+    request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
+    return " · ".join(filter(None, (status, request)))
 
 
 def _said(trouble: Trouble) -> Content:
@@ -147,6 +134,8 @@ def _said(trouble: Trouble) -> Content:
     if len(error) > _SHOWN_CHARS:
         error = error[:_SHOWN_CHARS] + " …"
     parts: list[tuple[str, str]] = [(error, "$foreground")]
+    if reference := _reference(trouble):
+        parts.append((f"\n{reference}", "$text-muted"))
     if trouble.meaning:
         parts.append((f"\n{trouble.meaning}", "$text-muted"))
     if trouble.before:
@@ -161,14 +150,14 @@ def _said(trouble: Trouble) -> Content:
     return Content.assemble(*parts)
 
 
-def _row(number: int, way: Way) -> Content:
+def _row(number: int, way: Way, *, wide: bool = True) -> Content:
+    """A way with its key, and what it does where there is room for that."""
+    help_ = way.help if wide else ""
     return Content.assemble(
-        (f"{number}  ", "$text-accent"), (f"{way.label:<24}", "bold"), (way.help, "$text-muted")
+        (f"{number + 1}  ", "$text-accent"), (f"{way.label:<24}", "bold"), (help_, "$text-muted")
     )
 
 
-def _foot(ways: int) -> Content:
-    keys = f"1–{ways}" if ways > 1 else "1"
-    kept = "keeps everything: the session, and what you typed"
-    choose = [(keys, "$text-accent"), (" chooses   ", "$text-muted")] if ways else []
-    return Content.assemble(*choose, ("esc", "$text-accent"), (f" {kept}", "$text-muted"))
+def _keys(ways: int) -> list[tuple[str, str]]:
+    keys = [(f"1–{ways}" if ways > 1 else "1", "choose")] if ways else []
+    return [*keys, ("esc", "keep everything")]

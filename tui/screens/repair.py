@@ -79,7 +79,7 @@ class RepairScreen(Screen[Answer]):
             yield Choice("c", "Continue", "continue")
             if self._copy is not None:
                 yield Choice("r", "Read only", "read_only")
-                yield Choice("w", "Write a repaired copy", "copy")
+                yield Choice("w", "Write a copy", "copy")
             yield Choice("b", "Back", "back")
 
     def on_mount(self) -> None:
@@ -119,16 +119,16 @@ class RepairScreen(Screen[Answer]):
         else:
             text = (
                 f"{said}, and what comes next is added at its end.\n"
-                f"A copy would be {self._copy.name} beside it, with the original's bytes."
+                f"A repaired copy would be {self._copy.name} beside it."
             )
         return Content.styled(text, "$text-muted")
 
-    def _row(self, index: int, width: int) -> list[Part]:
+    def _row(self, index: int, _: int) -> list[Part]:
         finding = self._damage.findings[index]
         return [
             (set_cell_size(finding.code, 5), "warning"),
             (set_cell_size(where(finding), 22), "muted"),
-            (one_line(finding.action)[: max(0, width)], "text"),
+            (one_line(finding.action), "text"),
         ]
 
     @on(Rows.Moved)

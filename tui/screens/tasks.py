@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _FILE_MAX = 10_000_000
 TICK_S = 0.25
+_OPEN = Hint("enter", "open", "screen.open")
 _HINTS = (
     Hint("r", "retry", "screen.redo"),
     Hint("e", "edit", "screen.edit"),
-    Hint("enter", "open", "screen.open"),
     Hint("f4", "output", "screen.output"),
 )
 _PAUSE, _GO_ON = Hint("p", "pause", "screen.pause"), Hint("p", "go on", "screen.pause")
@@ -144,7 +144,11 @@ class TasksScreen(ChatScreen):
         state = self.run.state
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
-        self.set_class(state is None, "-nothing")
+        below = self.query_one("#conversation-rule", PaneRule)
+        below.title = Content.styled("conversation" if state else "tasks", "$text-muted")
+        if self.has_class("-nothing") != (state is None):
+            self.set_class(state is None, "-nothing")
+            self.panes.arrange()
         self._hints((), "")
         if state is None:
             return
@@ -280,9 +284,9 @@ class TasksScreen(ChatScreen):
 
     def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
         """What can be done now; the rest would only say no."""
-        ours = (_GO_ON, _LEAVE, *_HINTS)
+        ours = (_OPEN, _GO_ON, _LEAVE, *_HINTS)
         if self.run.live:
-            ours = (_GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
+            ours = (_OPEN, _GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
         elif self._begin:
-            ours = (_CHOOSE, *ours) if self.run.state else (_CHOOSE, _LEAVE)
+            ours = (*ours, _CHOOSE) if self.run.state else (_CHOOSE, _LEAVE)
         super()._hints(ours, "")

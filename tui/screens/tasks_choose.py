@@ -10,13 +10,13 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.figures import plural
+from tui.widgets.dialog import Dialog
 from tui.widgets.plain import one_line
 
 
@@ -29,7 +29,7 @@ class TaskFileRow:
     done: int
 
 
-class ChooseTasks(ModalScreen[Path | None]):
+class ChooseTasks(Dialog[Path | None]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,17 +39,14 @@ class ChooseTasks(ModalScreen[Path | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#path"
     DEFAULT_CSS = """
-    ChooseTasks { align: center middle; background: $background 55%; }
-    ChooseTasks #box {
-        width: 84; max-width: 96%; height: auto; max-height: 90%;
-        background: $surface; border: round $primary; padding: 0 1;
-        border-title-color: $text-primary; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    ChooseTasks #path-row { height: 1; margin: 0 0 1 0; }
+    ChooseTasks #caret { width: 2; color: $text-primary; text-style: bold; }
     ChooseTasks #path, ChooseTasks #path:focus {
-        border: none; height: 1; padding: 0; background: $surface; margin: 0 0 1 0;
+        width: 1fr; border: none; height: 1; padding: 0; background: $surface;
+        background-tint: $background 0%;
     }
-    ChooseTasks #files { border: none; padding: 0; background: $surface; max-height: 16; }
+    ChooseTasks #files { border: none; padding: 0; background: $surface; max-height: 60vh; }
+    ChooseTasks #files > .option-list--option { padding: 0 1; }
     ChooseTasks #none { color: $text-muted; }
     """
 
@@ -60,19 +57,22 @@ class ChooseTasks(ModalScreen[Path | None]):
         self._shown: list[TaskFileRow] = []
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content("run a task file")
-            box.border_subtitle = Content("enter chooses · esc goes back")
-            path = Input(placeholder="Type to filter, or a path", id="path")
-            path.cursor_blink = False
-            yield path
+        with self.framed(Vertical(), "run a task file", ("enter", "choose"), ("esc", "back")):
+            with Horizontal(id="path-row"):
+                yield Static("❯", id="caret", markup=False)
+                path = Input(placeholder="Type to filter, or a path", id="path")
+                path.cursor_blink = False
+                yield path
             files = OptionList(id="files", compact=True)
             files.can_focus = False
             yield files
             yield Static("No Markdown file with checkboxes is near.", id="none", markup=False)
 
     def on_mount(self) -> None:
-        self._draw("")
+        self.call_after_refresh(self._draw, "")
+
+    def on_resize(self) -> None:
+        self._draw(self.query_one("#path", Input).value)
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -105,11 +105,12 @@ class ChooseTasks(ModalScreen[Path | None]):
         found = [(name, row) for name, row in named if wanted.strip().lower() in name.lower()]
         self._shown = [row for _, row in found]
         files = self.query_one("#files", OptionList)
+        column = max(12, min(60, self.size.width - 36))
         files.clear_options()
         files.add_options(
             Option(
                 Content.assemble(
-                    Content(one_line(name)).truncate(44, ellipsis=True, pad=True),
+                    Content(one_line(name)).truncate(column, ellipsis=True, pad=True),
                     (f"  {plural(row.tasks, 'task')}, {row.done} done", "$text-muted"),
                 )
             )

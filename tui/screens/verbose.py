@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.event_log import Entry, EventLog
 from tui.widgets.figures import plural
 from tui.widgets.keys import VERBOSE_KEYS, bindings
@@ -22,13 +22,14 @@ from tui.widgets.rows import Part, Rows
 FOLLOW_S = 0.25
 """How often new events come into sight."""
 NAME = 20
+_CLOSE = ("esc, f12", "close")
 _EMPTY = (
     "Nothing has happened yet. Every request, retry, decision and measurement will stand here"
     " with its time."
 )
 
 
-class VerboseScreen(ModalScreen[None]):
+class VerboseScreen(Dialog[None]):
     """Shows `log`; follows its end until the cursor leaves it or the person pauses."""
 
     CSS_PATH = "verbose.tcss"
@@ -47,8 +48,7 @@ class VerboseScreen(ModalScreen[None]):
         self._words = ""
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content("verbose")
+        with self.framed(Vertical(), "verbose"):
             with Horizontal(id="words-row"):
                 yield Static("/", id="slash", markup=False)
                 words = Input(placeholder="name, id or text of an event", id="words")
@@ -92,6 +92,7 @@ class VerboseScreen(ModalScreen[None]):
         if self.has_class("-whole"):
             self.remove_class("-whole")
             self.rows.focus()
+            self._say("")
         elif self.has_class("-filter"):
             self.remove_class("-filter")
             self.query_one("#words", Input).value = ""
@@ -116,6 +117,7 @@ class VerboseScreen(ModalScreen[None]):
         self.query_one("#json", Static).update(Content(clean(self._shown[event.index].whole)))
         self.add_class("-whole")
         self.query_one("#whole").focus()
+        self._say("")
 
     def follow(self) -> None:
         """Bring new events into sight, unless paused."""
@@ -132,18 +134,22 @@ class VerboseScreen(ModalScreen[None]):
         self.rows.show(len(self._shown), self._draw, cursor=end if follow else cursor)
         if follow:
             self.rows.scroll_end(animate=False, force=True)
-        self._say("paused" if self._paused else "")
+        self._say("")
 
-    def _draw(self, index: int, width: int) -> Sequence[Part]:
+    def _draw(self, index: int, _: int) -> Sequence[Part]:
         entry = self._shown[index]
         head = f"{entry.at:%H:%M:%S}.{entry.at.microsecond // 1000:03d}  "
-        line = one_line(entry.line)[:width]
+        line = one_line(entry.line[:10_000])
         return [(head, "muted"), (entry.kind.ljust(NAME)[:NAME] + "  ", entry.look), (line, "text")]
 
     def _say(self, state: str) -> None:
-        box = self.query_one("#box")
+        """How it stands, beside the title, and what the keys do now."""
+        state = state or ("paused" if self._paused else "")
         found = plural(len(self._shown), "event")
-        first = " · ".join(filter(None, (found, state)))
-        box.border_subtitle = Content(
-            f"{first} · / filter · space pause · enter open · y copy · esc, F12"
-        )
+        title = " · ".join(filter(None, ("verbose", found, state)))
+        self.query_one("#box").border_title = Content(title)
+        if self.has_class("-whole"):
+            self.show_keys(SCROLL, ("y", "copy"), ("esc", "back"))
+        else:
+            pause = ("space", "go on" if self._paused else "pause")
+            self.show_keys(("enter", "open"), ("/", "filter"), pause, ("y", "copy"), _CLOSE)

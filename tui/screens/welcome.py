@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from textual import events, on, work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -14,10 +14,15 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.screens.aside import step_aside
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.servers import LocalServer
+from tui.widgets.key_hints import in_a_row
 
 _WIDTH = 26
+_FIXED = ("key", "server", "practice", "tour")
+"""The choices that are always there, as they stand."""
+
 _KEY_HELP = (
     "It is kept in the system's keyring, or where there is none in a file that only you can "
     "read. It is sent to Anthropic's server and to nothing else."
@@ -29,6 +34,10 @@ _SERVER_HELP = (
 _PRACTICE_HELP = (
     "A small built-in model that works offline. It reads, searches, edits and runs commands in "
     "this folder with the real tools, and asks before it changes anything."
+)
+_TOUR_HELP = (
+    "Every protective feature once, on the real screen, in a scratch folder that is removed at "
+    "the end. It comes back here."
 )
 
 
@@ -54,7 +63,7 @@ class WelcomeScreen(Screen[Setup | None]):
         problem: str = "",
     ) -> None:
         super().__init__()
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall"), (36, "-high")]
         self._probe = probe
         self._why = why
         self._problem = problem
@@ -68,6 +77,7 @@ class WelcomeScreen(Screen[Setup | None]):
                 Option(_choice("Anthropic", "paste an API key"), id="key"),
                 Option(_choice("Another server", "address and model"), id="server"),
                 Option(_choice("Practice model", "offline, without a key"), id="practice"),
+                Option(_choice("Take the tour first", "5 minutes, no key needed"), id="tour"),
                 id="choices",
                 compact=True,
             )
@@ -81,6 +91,8 @@ class WelcomeScreen(Screen[Setup | None]):
                 yield Static(_SERVER_HELP, classes="help", id="server-help", markup=False)
             with Vertical(classes="form", id="practice-form"):
                 yield Static(_PRACTICE_HELP, classes="help", markup=False)
+            with Vertical(classes="form", id="tour-form"):
+                yield Static(_TOUR_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
         yield Static(_keys(), id="keys", markup=False)
 
@@ -96,7 +108,7 @@ class WelcomeScreen(Screen[Setup | None]):
             return
         choices = self.query_one("#choices", OptionList)
         at = choices.highlighted
-        kept = [choices.get_option(name) for name in ("key", "server", "practice")]
+        kept = [choices.get_option(name) for name in _FIXED]
         choices.clear_options()
         choices.add_option(kept[0])
         for server in found:
@@ -118,8 +130,8 @@ class WelcomeScreen(Screen[Setup | None]):
         if self._chosen and self._chosen != chosen:
             self._say("")
         self._chosen = chosen
-        form = chosen if chosen in {"key", "practice"} else "server"
-        for name in ("key", "server", "practice"):
+        form = chosen if chosen in _FIXED else "server"
+        for name in _FIXED:
             self.query_one(f"#{name}-form").set_class(name == form, "-shown")
         if form == "server":
             self._fill(self._servers.get(chosen))
@@ -129,12 +141,10 @@ class WelcomeScreen(Screen[Setup | None]):
         match event.option_id:
             case "practice":
                 self.dismiss(PracticeSetup())
-            case "key":
-                self.query_one("#key", Input).focus()
-            case "server":
-                self.query_one("#base-url", Input).focus()
-            case _:
-                self.query_one("#model", Input).focus()
+            case "tour":
+                self._say(step_aside(cast("App[Any]", self.app), "tour"))
+            case chosen:
+                self.query_one(_first_field(chosen), Input).focus()
 
     @on(Input.Submitted, "#key")
     def _key_given(self, event: Input.Submitted) -> None:
@@ -160,6 +170,15 @@ class WelcomeScreen(Screen[Setup | None]):
             model.focus()
         else:
             self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed before a field was entered still gets there."""
+        wanted = _first_field(self._chosen)
+        if wanted and event.is_printable and self.query_one("#choices").has_focus:
+            event.stop()
+            field = self.query_one(wanted, Input)
+            self.set_focus(field)
+            field.post_message(events.Key(event.key, event.character))
 
     def on_paste(self, event: events.Paste) -> None:
         """A key that is pasted before its field was entered still gets there."""
@@ -188,6 +207,19 @@ class WelcomeScreen(Screen[Setup | None]):
         line = self.query_one("#problem", Static)
         line.update(Content(problem))
         line.set_class(bool(problem), "-shown")
+
+
+def _first_field(chosen: str | None) -> str:
+    """The field that a choice is filled in from; "" where it has none."""
+    match chosen:
+        case "practice" | "tour":
+            return ""
+        case "key":
+            return "#key"
+        case "server":
+            return "#base-url"
+        case _:  # a server whose address is known
+            return "#model"
 
 
 def _field(label: str, name: str, example: str, *, password: bool = False) -> ComposeResult:
@@ -221,6 +253,4 @@ def _welcome(why: str) -> Content:
 
 def _keys() -> Content:
     keys = (("↑ ↓", "choose"), ("enter", "go on"), ("esc", "back, or leave"))
-    return Content("   ").join(
-        [Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted")) for key, text in keys]
-    )
+    return in_a_row(keys)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.screens.decided import MODE_NAMES
 from tui.widgets.status_line import Hint
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ BUSY_HINTS = (
     *IDLE_HINTS[1:],
 )
 MODES: dict[Mode, tuple[str, str]] = {
-    "ask": ("asks before changes", "$text-muted"),
-    "accept_edits": ("accepts edits", "$text-accent"),
-    "plan": ("plan: read only", "$text-secondary"),
+    "ask": (MODE_NAMES["ask"], "$text-muted"),
+    "accept_edits": (MODE_NAMES["accept_edits"], "$text-accent"),
+    "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
 

@@ -10,23 +10,30 @@ Drafts are no part of the branch: nothing names one as its parent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, cast
 
 TYPED_EVERY_S = 1.0
 ANSWER_EVERY_S = 5.0
+
+NO_IMAGES: Mapping[str, str] = MappingProxyType({})
 
 _ANSWER_OVER = frozenset({"assistant", "interrupt", "retry", "failover", "error"})
 
 
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
-    """What was typed, queued and streamed when a session was last written, and not sent since."""
+    """What was typed, queued and streamed when a session was last written, and not sent since.
+
+    `images` names the files of the images that go with the texts, by the words for them.
+    """
 
     prompt: str = ""
     queue: tuple[str, ...] = ()
     answer: str = ""
+    images: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __bool__(self) -> bool:
         return bool(self.prompt.strip() or self.queue or self.answer)
@@ -41,6 +48,7 @@ class DraftReader:
     def __init__(self) -> None:
         self._prompt = ""
         self._queue: list[str] = []
+        self._images: dict[str, str] = {}
         self._answer: list[str] = []
         self._length = 0
 
@@ -51,6 +59,7 @@ class DraftReader:
             queue = data.get("queue")
             items = cast("list[object]", queue) if isinstance(queue, list) else []
             self._queue = [item for item in items if isinstance(item, str)]
+            self._images = _names(data.get("images"))
             self._add(_text(data.get("answer")), data.get("after"))
         elif kind == "user":
             self._sent(_text(data.get("text")))
@@ -58,7 +67,8 @@ class DraftReader:
             self._forget()
 
     def left_behind(self) -> LeftBehind:
-        return LeftBehind(self._prompt, tuple(self._queue), "".join(self._answer))
+        answer = "".join(self._answer)
+        return LeftBehind(self._prompt, tuple(self._queue), answer, self._images)
 
     def _add(self, piece: str, after: object) -> None:
         if not isinstance(after, int):
@@ -89,6 +99,7 @@ class DraftWriter:
         self._typed: tuple[str, tuple[str, ...]] = ("", ())
         self._answer = ""
         self._written: tuple[str, tuple[str, ...]] = ("", ())
+        self._images: Mapping[str, str] = NO_IMAGES
         self._typed_at = self._answer_at = float("-inf")
 
     @property
@@ -98,13 +109,18 @@ class DraftWriter:
         return bool(prompt.strip() or queue)
 
     def note(
-        self, now: float, prompt: str, queue: Sequence[str], answer: str
+        self,
+        now: float,
+        prompt: str,
+        queue: Sequence[str],
+        answer: str,
+        images: Mapping[str, str] = NO_IMAGES,
     ) -> tuple[dict[str, Any] | None, float]:
         """The fields of a draft to write now, if one is due, and when to come back, in seconds.
 
         0 seconds: nothing is waiting to be written.
         """
-        self._typed = (prompt, tuple(queue))
+        self._typed, self._images = (prompt, tuple(queue)), images
         if not answer:
             self._answer = ""
         fields: dict[str, Any] = {}
@@ -125,14 +141,24 @@ class DraftWriter:
         elif not fields:
             return None, min(waits, default=0.0)
         self._written = self._typed
-        return {"prompt": prompt, "queue": list(queue), **fields}, min(waits, default=0.0)
+        return {**self._fields(), **fields}, min(waits, default=0.0)
 
     def last(self) -> dict[str, Any] | None:
         """The fields of what is typed and not written yet, None if there is nothing."""
         if self._typed == self._written:
             return None
         self._written = self._typed
-        return {"prompt": self._typed[0], "queue": list(self._typed[1])}
+        return self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        prompt, queue = self._typed
+        named = {"images": dict(self._images)} if self._images else {}
+        return {"prompt": prompt, "queue": list(queue), **named}
+
+
+def _names(value: object) -> dict[str, str]:
+    items = cast("dict[object, object]", value).items() if isinstance(value, dict) else ()
+    return {word: name for word, name in items if isinstance(word, str) and isinstance(name, str)}
 
 
 def _text(value: object) -> str:

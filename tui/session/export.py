@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tui.images import names_in
 from tui.messages import Block, blocks_of, text_of
 from tui.secrets import mask, mask_values
 from tui.session.reader import Loaded
@@ -28,12 +29,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of the conversation. `folded`: of interest to some readers only."""
+    """A piece of the conversation. `folded`: of interest to some readers only; `named`: another
+    piece has the text as well."""
 
     who: str
     text: str
     folded: bool = False
     image: str = ""
+    named: bool = False
 
 
 def export(loaded: Loaded, format_: Literal["md", "html", "jsonl"], *, title: str = "") -> Exported:
@@ -45,7 +48,7 @@ def export(loaded: Loaded, format_: Literal["md", "html", "jsonl"], *, title: st
     for part in _parts(loaded.branch):
         text, found = mask(part.text)
         count += found
-        parts.append(_Part(part.who, text, part.folded, part.image))
+        parts.append(_Part(part.who, text, part.folded, part.image, part.named))
     name, found = mask(title or loaded.header.id)
     count += found
     facts = _facts(loaded, count)
@@ -77,7 +80,7 @@ def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
         data = record.data
         match record.type:
             case "user":
-                yield from _blocks("You", blocks_of(data.get("content")))
+                yield from _prompt(data)
             case "assistant":
                 model = data.get("model")
                 yield from _blocks(
@@ -114,6 +117,17 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[_Part]:
                 yield _Part(who, f"[{kind}]")
 
 
+def _prompt(data: dict[str, Any]) -> Iterator[_Part]:
+    """What the person sent: the text, in which words stand for the images, then those."""
+    blocks, words = blocks_of(data.get("content")), iter(names_in(data))
+    yield from _blocks("You", [block for block in blocks if block.get("type") != "image"])
+    for block in blocks:
+        if block.get("type") == "image":
+            word = next(words, "")
+            part = _image("You", block)
+            yield _Part("You", word or part.text, image=part.image, named=bool(word))
+
+
 def _image(who: str, block: Block) -> _Part:
     source: dict[str, Any] = block["source"] if isinstance(block.get("source"), dict) else {}
     media, data = source.get("media_type"), source.get("data")
@@ -126,6 +140,8 @@ def _image(who: str, block: Block) -> _Part:
 def _markdown(title: str, facts: Sequence[str], parts: Iterable[_Part]) -> str:
     lines = [f"# {_one_line(title)}", "", _one_line(" · ".join(facts)), ""]
     for part in parts:
+        if part.named:
+            continue
         lines += [f"## {_one_line(part.who)}", ""]
         lines += _fenced(part.text) if part.folded else [part.text]
         lines.append("")

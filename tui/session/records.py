@@ -3,7 +3,8 @@
 The first line is the header, every other line one record: `type`, `id`, `parent`, `time` and the
 fields of its type. Ids sort in the order they were made. Unknown types and fields are kept.
 
-    user         content, text (as typed; absent for text that nobody typed)
+    user         content, text (as typed; absent for text that nobody typed), images (the words for
+                 the images in the content, in their order)
     assistant    content, model, usage, stop_reason, request_id
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
@@ -19,7 +20,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     recovery     step, action, error_class, tokens_before, tokens_after, request_id, text
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             how the view stands from here, see `context.rungs`
-    overlay      target, view (see tui.context.overlay), by, reason    how another record stands
+    overlay      target, view, blocks (see tui.context.overlay), by, reason    how another stands
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
                  reason, model, usage        `covers` is the last record it stands for
     uncompaction target                         makes every compaction before it void
@@ -28,7 +29,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     mcp          off                            tools of MCP servers that are kept from the model
     title        title
     rewind       target, left     begins a branch before `target`; `left` ends the other branch
-    draft        prompt, queue, answer, after             no part of the branch, see `drafts`
+    draft        prompt, queue, answer, after, images     no part of the branch, see `drafts`
     note         text
 """
 

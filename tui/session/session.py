@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import tui
 from tui.clock import Clock, timestamp
 from tui.errors import SessionError, StorageError
+from tui.images import without_words
 from tui.messages import Usage, blocks_of, text_of
 from tui.paths import Folders
-from tui.session.drafts import DraftWriter, LeftBehind
+from tui.session.drafts import NO_IMAGES, DraftWriter, LeftBehind
 from tui.session.lease import Lease
 from tui.session.reader import Loaded, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id
@@ -179,15 +180,23 @@ class Session:
             self._write(self._file, line, starts=type_ == "user")
         return record
 
-    def draft(self, prompt: str, queue: Sequence[str] = (), answer: str = "") -> float:
+    def draft(
+        self,
+        prompt: str,
+        queue: Sequence[str] = (),
+        answer: str = "",
+        images: Mapping[str, str] = NO_IMAGES,
+    ) -> float:
         """Note what a crash would take: the prompt being typed, the queue, the answer so far.
 
-        To be called with all three whenever one changes. Writes what is typed at most once a
+        `images` are the files of the images that the texts have, by the words that stand for
+        them. To be called with all of it whenever one changes. Writes what is typed at most once a
         second and the answer every 5 s, and returns after how many seconds to call again with
         the same, 0 if all is written. Never raises; does not wait for the disk, so a crash of
         the program loses nothing and one of the machine what was not synced since.
         """
-        fields, wait = self._drafts.note(self._clock.monotonic(), prompt, queue, answer)
+        now = self._clock.monotonic()
+        fields, wait = self._drafts.note(now, prompt, queue, answer, images)
         if fields is not None:
             self._write_draft(fields)
         return wait
@@ -308,6 +317,7 @@ def title_of(prompt: dict[str, Any]) -> str:
     text = prompt.get("text")
     if not isinstance(text, str):
         text = text_of(blocks_of(prompt.get("content")))
+    text = without_words(text) or text
     line = " ".join(text[: TITLE_CHARS * 8].split())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 

@@ -11,6 +11,7 @@ from tui.arguments import Options
 from tui.clock import SystemClock
 from tui.context import view
 from tui.errors import UsageError
+from tui.images import facts, of_block
 from tui.messages import blocks_of, text_of
 from tui.paths import folders
 from tui.permissions.gate import RulesOnly
@@ -118,7 +119,7 @@ def view_(options: Options) -> int:
             "thinking": sent.thinking,
             "ledger": [
                 {"item": item.id, "kind": item.kind, "tokens": item.tokens, "state": item.state}
-                for item in agent.ledger.items()
+                for item in agent.ledger.items(images=True)
             ],
         }
     )
@@ -153,6 +154,8 @@ def _block_text(block: dict[str, Any]) -> str:
             return str(block.get("text"))
         case "tool_use":
             return f"{block.get('name')} {json.dumps(block.get('input'), ensure_ascii=False)}"
+        case "image" if image := of_block(block, ""):
+            return f"({image.picture.media_type}, {facts(image)})"
         case kind:
             return f"({kind})"
 

@@ -121,8 +121,9 @@ class Process:
         first = self._read
         while not self._drained.is_set():
             before = self._read
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._drained.wait(), _DRAIN_S)
+            with suppress(TimeoutError):  # not wait_for: before 3.12 it loses a cancellation
+                async with asyncio.timeout(_DRAIN_S):
+                    await self._drained.wait()
             idle = self._read == before and not self._taking.locked()
             if idle or self._read - first > _LEFT_IN_PIPE:
                 break

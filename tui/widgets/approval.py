@@ -13,13 +13,13 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui.clock import Clock
 from tui.permissions.base import Answer, Call, Decision
 from tui.widgets.choice import Choice
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.diff import DiffView, counts
 from tui.widgets.keys import APPROVAL_KEYS, bindings
 from tui.widgets.plain import visible
@@ -35,23 +35,18 @@ _CHOICES = (
     ("4", "no, because …", "no"),
     ("esc", "no", "refuse"),
 )
+_KEYS = (SCROLL, ("tab", "answers"))
 
 
-class ApprovalModal(ModalScreen[Answer]):
+class ApprovalModal(Dialog[Answer]):
     """Asks about one call. `stray` takes characters that were typed for the prompt."""
 
     BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#preview"
 
     DEFAULT_CSS = """
-    ApprovalModal { align: center bottom; background: $background 55%; }
-    ApprovalModal #box {
-        width: 100%; max-width: 120; height: auto; max-height: 100%; overflow-y: auto;
-        background: $surface; border: round $warning; padding: 0 2;
-        border-title-color: $text-warning; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
-    ApprovalModal.-high-risk #box { border: round $error; border-title-color: $text-error; }
+    ApprovalModal { align: center bottom; }
+    ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
     ApprovalModal #preview {
         height: auto; max-height: 40vh; margin: 1 0; background: $background; padding: 0 1;
         scrollbar-size-vertical: 1;
@@ -59,7 +54,10 @@ class ApprovalModal(ModalScreen[Answer]):
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
     ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
     ApprovalModal.-narrow Choice { padding: 0; }
-    ApprovalModal Input { display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1; }
+    ApprovalModal Input, ApprovalModal Input:focus {
+        display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1;
+        background: $background; background-tint: $background 0%;
+    }
     ApprovalModal.-explaining Input { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
     """
@@ -71,7 +69,7 @@ class ApprovalModal(ModalScreen[Answer]):
         clock: Clock,
         stray: Callable[[str], object] | None = None,
     ) -> None:
-        super().__init__(classes="-high-risk" if decision.risk == "high-risk" else None)
+        super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.call = call
         self.decision = decision
@@ -80,10 +78,10 @@ class ApprovalModal(ModalScreen[Answer]):
         self._armed_at = clock.monotonic() + GRACE_S
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content(visible(self.call.tool))
+        with self.framed(Vertical(), visible(self.call.tool), *_KEYS) as box:
             if risk := self.decision.risk:
-                box.border_subtitle = Content.styled(risk, _RISKS.get(risk, ""))
+                named = (f" · {risk}", _RISKS.get(risk, ""))
+                box.border_title = Content.assemble(visible(self.call.tool), named)
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
@@ -92,7 +90,7 @@ class ApprovalModal(ModalScreen[Answer]):
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
                     yield Choice(key, label, name)
-            reason = Input(placeholder="Why not? The model is told. Enter answers, Esc goes back.")
+            reason = Input(placeholder="Why not? The model is told.")
             reason.cursor_blink = False
             yield reason
 
@@ -116,11 +114,13 @@ class ApprovalModal(ModalScreen[Answer]):
     def action_explain(self) -> None:
         if self.armed:
             self.add_class("-explaining")
+            self.show_keys(("enter", "say no"), ("esc", "back"))
             self.query_one(Input).focus()
 
     def action_refuse(self) -> None:
         if self.has_class("-explaining"):
             self.remove_class("-explaining")
+            self.show_keys(*_KEYS)
             self.query_one("#preview").focus()
         elif self.armed:
             self.dismiss(Answer("no"))
@@ -158,6 +158,8 @@ class ApprovalModal(ModalScreen[Answer]):
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
         covers = f"2 and 3 cover {visible(what)}."
-        if self.call.effect == "run":
+        if self.call.command is not None:
             covers += " A command that runs can reach beyond this folder."
+        elif self.call.effect == "run":
+            covers += " Its server can reach beyond this folder."
         return covers

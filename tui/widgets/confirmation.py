@@ -10,11 +10,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.widgets.choice import Choice
+from tui.widgets.dialog import PAGES, Dialog
 from tui.widgets.plain import visible
 
 
@@ -29,7 +28,7 @@ class Question:
     details: Sequence[str] = ()
 
 
-class Confirmation(ModalScreen[bool]):
+class Confirmation(Dialog[bool]):
     """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,27 +40,17 @@ class Confirmation(ModalScreen[bool]):
     AUTO_FOCUS: ClassVar[str | None] = "#no"
 
     DEFAULT_CSS = """
-    Confirmation { align: center middle; background: $background 55%; }
-    Confirmation #box {
-        width: 76; max-width: 96%; height: auto; max-height: 90%;
-        background: $surface; border: round $warning; padding: 1 2;
-        border-title-color: $text-warning; border-title-style: bold;
-    }
-    Confirmation #details {
-        height: auto; max-height: 10; margin: 1 0 0 0; padding: 0 1; background: $background;
-        scrollbar-size-vertical: 1;
-    }
-    Confirmation .text { height: auto; color: $foreground; }
     Confirmation #answers { height: auto; margin: 1 0 0 0; }
+    Confirmation.-narrow #answers { layout: vertical; }
     """
 
     def __init__(self, question: Question) -> None:
-        super().__init__()
+        super().__init__(classes="-question -warning")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]
         self.question = question
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content(self.question.title)
+        with self.framed(Vertical(), self.question.title, PAGES):
             yield Static(self.question.text, classes="text", markup=False)
             if self.question.details:
                 with VerticalScroll(id="details", can_focus=False):

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.style import Style
-from textual.binding import Binding, BindingType
 from textual.selection import Selection
 from textual.worker import Worker
 
 from tui.widgets import ansi
 from tui.widgets.copy_file import CopyFile
+from tui.widgets.copy_part import WINDOW, Part, part_of
 from tui.widgets.copy_port import CopyPort
-from tui.widgets.line_view import LineView, Picture, place, scrolling, strips
-from tui.widgets.markdown.text import Line, Span, chop, line
+from tui.widgets.find_marks import Needle
+from tui.widgets.line_view import place, strips
+from tui.widgets.markdown.text import Line, Span, line
+from tui.widgets.text_view import TextView
 
-WINDOW = 1 << 14
-"""Bytes of a line that are drawn at a time."""
 STEP = WINDOW - 512
 """By so many bytes a long line is paged to the side."""
 COPY_MAX = 1 << 20
 """Bytes that are put on the clipboard at most."""
 _SLICE_S = 0.1
-_PICTURES_KEPT = 256
 _LOOKS = ("text", "note", "found", "here")
 
 
-class CopyView(LineView):
+class CopyView(TextView):
     """Shows a `CopyFile`, which it closes. A carriage return starts its line again.
 
     Of a line longer than WINDOW a part is in sight, and how much stands before and behind it;
@@ -39,35 +37,26 @@ class CopyView(LineView):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _LOOKS}
     DEFAULT_CSS = """
     CopyView {
-        overflow-x: auto;
         & > .copy-view--text { color: $text; }
         & > .copy-view--note { color: $text-warning; }
         & > .copy-view--found { background: $warning 35%; }
         & > .copy-view--here { color: $background; background: $warning; text-style: bold; }
-        &:ansi > .copy-view--found { background: transparent; text-style: underline; }
+        &:ansi > .copy-view--found, &:nocolor > .copy-view--found {
+            background: transparent; text-style: underline;
+        }
         &:ansi > .copy-view--here { text-style: reverse; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "rows(-1)", "Up", show=False),
-        Binding("down,j", "rows(1)", "Down", show=False),
-        Binding("left,h", "columns(-1)", "Left", show=False),
-        Binding("right,l", "columns(1)", "Right", show=False),
-        Binding("w", "wrap", "Wrap", show=False),
-    ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._port = CopyPort(self._measure)
         self._viewport = self._port
-        self._pictures: OrderedDict[int, Picture] = OrderedDict()
         self._endless: set[int] = set()
-        self._wide = 0
         self._shift = 0
-        self._needle, self._fold = b"", False
+        self._needle = Needle()
         self._here = -1
         self._counting: Worker[None] | None = None
-        self.wrap = False
 
     @property
     def file(self) -> CopyFile:
@@ -101,9 +90,8 @@ class CopyView(LineView):
         self.mark(b"")
         self._port.file.close()
         self._port.use(CopyFile(b""))
-        self._pictures.clear()
-        self._wide = self._shift = 0
-        scrolling.reset_x(self)
+        self._shift = 0
+        self._unroll()
         self._soon()
 
     def on_unmount(self) -> None:
@@ -126,7 +114,7 @@ class CopyView(LineView):
 
     def mark(self, needle: bytes, *, fold: bool = False, at: int = -1) -> None:
         """Mark what is found in sight; what stands at byte `at` is brought into sight."""
-        self._needle, self._fold, self._here = needle, fold, at
+        self._needle, self._here = Needle(needle, fold), at
         if at >= 0:
             self._reveal(at)
         self._shown = []
@@ -153,35 +141,18 @@ class CopyView(LineView):
 
     def _spot(self, start: int, at: int) -> tuple[int, int, int]:
         """(row, column, cells) of what was found at byte `at` of a line."""
-        data, _, _, first = self._window(start)
-        part = data[: max(0, at - first)]
-        part = part.lower() if self._fold else part
-        number = part.count(self._needle)
+        part = self._part(start)
+        number = self._needle.count(part.data[: max(0, at - part.first)])
         for row, drawn in enumerate(self._picture(start).lines):
-            spots = self._spots(drawn)
+            spots = self._needle.spots(drawn)
             if number < len(spots):
                 low, high = spots[number]
                 return row, cell_len(drawn.text[:low]), cell_len(drawn.text[low:high])
             number -= len(spots)
         return 0, 0, 0
 
-    def _spots(self, drawn: Line) -> list[tuple[int, int]]:
-        """Where what is searched for stands in a drawn line."""
-        wanted = self._needle.decode("utf-8", "replace")
-        text = drawn.text
-        if self._fold:
-            text = text.translate(_LOWER)
-        found: list[tuple[int, int]] = []
-        at = text.find(wanted)
-        while at >= 0:
-            found.append((at, at + len(wanted)))
-            at = text.find(wanted, at + len(wanted))
-        return found
-
     def _overlay(self, index: int, row: int, line: Line) -> Line:
-        if not self._needle:
-            return line
-        spots = self._spots(line)
+        spots = self._needle.spots(line)
         if not spots:
             return line
         line = strips.marked(line, spots, self._look["found"])
@@ -202,58 +173,17 @@ class CopyView(LineView):
             for name in _LOOKS
         }
 
-    def _redraw(self) -> None:
-        self._pictures.clear()
-
     def _apply(self) -> None:
         self._settled()  # the width of what has come into sight
         super()._apply()
 
-    def _breadth(self) -> int:
-        return self._width if self.wrap else self._wide
+    def _part(self, start: int) -> Part:
+        return part_of(self.file, start, self._shift)
 
-    def _settled(self) -> None:
-        if not self.wrap:
-            seen = (self._picture(start).lines[0].cells for start, _ in self._port.rows)
-            self._wide = max(self._wide, *seen, 0)
-
-    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
-        for picture in self._pictures.values():
-            picture.strips.clear()
-        super().watch_scroll_x(old_value, new_value)
-
-    def _picture(self, index: int) -> Picture:
-        picture = self._pictures.get(index)
-        if picture is None:
-            picture = self._pictures[index] = Picture(self._draw(index))
-            if len(self._pictures) > _PICTURES_KEPT:
-                self._pictures.popitem(last=False)
-        return picture
-
-    def _window(self, start: int) -> tuple[bytes, int, int | None, int]:
-        """What is drawn of a line: the bytes, how many stand before and behind (None: not known
-        yet), and where they begin in the file."""
-        end = self.file.end(start)
-        stop = self.file.size if end is None else end
-        tail = self.file.read(max(start, stop - WINDOW), stop).rstrip(b"\r") if end else b""
-        again = tail.rfind(b"\r")
-        if again >= 0:  # all before it was overwritten
-            first = max(start, stop - WINDOW) + again + 1
-            return tail[again + 1 :], 0, 0, first
-        if stop - start <= WINDOW:
-            return tail, 0, 0, start
-        first = start + min(self._shift, max(0, stop - start - WINDOW))
-        data = self.file.read(first, first + WINDOW)
-        if first > start:
-            cut = next((n for n in range(4) if n >= len(data) or data[n] & 0xC0 != 0x80), 0)
-            data, first = data[cut:], first + cut
-        behind = None if end is None else max(0, stop - first - len(data))
-        return data, first - start, behind, first
-
-    def _draw(self, start: int) -> list[Line]:
-        data, before, behind, _ = self._window(start)
+    def _draw(self, index: int) -> list[Line]:
+        data, before, behind, _ = self._part(index)
         if behind is None:
-            self._endless.add(start)
+            self._endless.add(index)
             data = data.rstrip(b"\r").rpartition(b"\r")[2]
         drawn = ansi.spans(data.decode("utf-8", "replace"), self._look["text"])
         note = self._look["note"]
@@ -261,8 +191,7 @@ class CopyView(LineView):
         spans += drawn
         if behind is None or behind:
             spans.append((" …" if behind is None else f" … +{behind:,}", note))
-        rows = chop(spans, self._width) if self.wrap else [line(spans)]
-        return rows or [line([])]
+        return self._laid(spans) or [line([])]
 
     # Copying
 
@@ -315,13 +244,6 @@ class CopyView(LineView):
         self._port.move(step)
         self._apply()
 
-    def action_wrap(self) -> None:
-        """Let long lines go on in the next row, or out of sight again."""
-        self.wrap = not self.wrap
-        self._pictures.clear()
-        scrolling.reset_x(self)
-        self._settle()
-
     def action_columns(self, step: int) -> None:
         """Eight columns to the side; beyond the last to the next part of the lines in sight."""
         room = 0 if self.wrap else max(0, self._wide - self._width)
@@ -332,18 +254,14 @@ class CopyView(LineView):
             self._turn_to(max(0, self._shift - STEP))
             self.scroll_to(x=max(0, self._wide - self._width), animate=False)
         else:
-            self.scroll_to(x=x + 8 * step, animate=False)
+            super().action_columns(step)
 
     def _hidden(self) -> bool:
         """Whether anything stands to the right of what is drawn of the lines in sight."""
-        return any(self._window(start)[2] != 0 for start, _ in self._port.rows)
+        return any(self._part(start).behind != 0 for start, _ in self._port.rows)
 
     def _turn_to(self, shift: int) -> None:
         """Draw long lines from another byte on."""
-        self._shift, self._wide = shift, 0
-        self._pictures.clear()
-        scrolling.reset_x(self)
+        self._shift = shift
+        self._unroll()
         self._settle()
-
-
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

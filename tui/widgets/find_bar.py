@@ -13,7 +13,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-_KEYS = (("enter ↑", "older"), ("↓", "newer"), ("esc", "closes"))
+from tui.widgets.key_hints import fitting
+
+_KEYS = (("enter ↑", "older"), ("↓", "newer"), ("esc", "close"))
 _NOTHING = Content.styled("not found", "$text-warning")
 
 
@@ -79,13 +81,9 @@ class FindBar(Horizontal):
 
     def _show(self) -> None:
         """What was said, and the keys as far as there is room beside what is looked for."""
-        parts = [self._said] if self._said else []
-        room = int(self.size.width * 0.6) - 4 - self._said.cell_length
-        for key, text in _KEYS:
-            room -= len(key) + len(text) + 1 + (3 if parts else 0)
-            if room < 0:
-                break
-            parts.append(Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted")))
+        said = f"{self._said.plain}   " if self._said else ""
+        keys = fitting(_KEYS, int(self.size.width * 0.6) - 4 - len(said))
+        parts = [part for part in (self._said, keys) if part]
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
 
     def on_resize(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.reactive import reactive
 
@@ -11,6 +12,8 @@ from tui.widgets.plain import one_line
 from tui.widgets.still import Still
 
 GAP = 3
+LEAST = 12
+"""Cells that the model keeps beside a long folder; half of them make a folder worth saying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,13 @@ def header_line(state: HeaderState, width: int) -> Content:
         parts = [place, model]
     if total(*parts) > room and branch:
         return header_line(replace(state, branch=""), width)
-    if (over := total(*parts) - room) > 0:
-        keep = max(8, len(folder) - over)
-        parts[-2] = Content.styled(_tail(folder, keep), "$foreground")
     if total(*parts) > room:
+        least = min(model.cell_length, max(LEAST, room // 3))
+        keep = max(least, room - GAP - cell_len(folder))
+        model = model.truncate(min(model.cell_length, keep), ellipsis=True)
+        folder = _tail(folder, room - GAP - model.cell_length)
+        parts = [Content.styled(folder, "$foreground"), model]
+    if total(*parts) > room or not folder:
         parts = [model.truncate(max(0, room), ellipsis=True)]
     spare = room - total(*parts) - GAP
     if title_text and spare >= 12:
@@ -78,7 +84,12 @@ def header_line(state: HeaderState, width: int) -> Content:
 
 
 def _tail(path: str, keep: int) -> str:
-    return path if len(path) <= keep else "…" + path[len(path) - keep + 1 :]
+    """The end of a path in so many cells, "" where that would say nothing."""
+    if cell_len(path) <= keep:
+        return path
+    while path and cell_len(path) >= keep:
+        path = path[1:]
+    return f"…{path}" if len(path) >= LEAST // 2 else ""
 
 
 class HeaderBar(Still):

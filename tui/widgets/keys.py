@@ -40,6 +40,7 @@ PROMPT_KEYS = (
     Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "write the prompt in your editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter takes a suggestion, Esc closes them"),
     Key("", "", "!, !!", "a shell command; what !! prints is kept from the model"),
+    Key("ctrl+v", "paste", "Ctrl+V", "paste; an image is attached, as by its path or @path"),
     Key("ctrl+d", "delete_or_quit", "Ctrl+D", "quit, when the prompt is empty"),
     Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; fg comes back"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo typing"),
@@ -147,6 +148,14 @@ MCP_KEYS = (
     Key("o", "log", "o", "what a server wrote to its log"),
 )
 
+SETTINGS_KEYS = (
+    Key("enter,space", "change", "Enter, Space", "change it: the next word, a field, or lines"),
+    Key("d,delete", "reset", "d, Delete", "back to the default: out of your file"),
+    Key("u", "undo", "u", "undo the last change"),
+    Key("slash", "filter", "/", "filter, as any other letter does"),
+    Key("e", "edit_file", "e", "open the file in your editor; it is checked afterwards"),
+)
+
 TASK_KEYS = (
     Key("p", "pause", "p", "pause after the running task, or go on"),
     Key("s", "skip", "s", "leave a task out of this run"),
@@ -172,5 +181,6 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("In the sessions (F3)", SESSION_KEYS),
     ("In the debug view (F12)", VERBOSE_KEYS),
     ("Among the MCP servers (/mcp)", MCP_KEYS),
+    ("In the settings (/config)", SETTINGS_KEYS),
 )
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
-from textual.binding import Binding, BindingType
 from textual.selection import Selection
 
 from tui.widgets import ansi
-from tui.widgets.line_view import LineView, Picture, place, scrolling
-from tui.widgets.markdown.text import Line, Span, chop, decoration, line
+from tui.widgets.line_view import place
+from tui.widgets.markdown.text import Line, Span, decoration
 from tui.widgets.output_lines import OutputLines
+from tui.widgets.text_view import TextView
 
 CELLS_MAX = 4_000
 """Cells of a line that can be seen."""
-PICTURES_KEPT = 512
 
 _LOOKS = ("text", "note", "added", "removed", "hunk")
+_FILLED = frozenset({"added", "removed"})
 _DIFF = {"+": "added", "-": "removed", "@": "hunk"}
 
 
@@ -34,7 +33,7 @@ def _diff_kind(lines: OutputLines, index: int) -> str | None:
     return _DIFF.get(row[:1])
 
 
-class OutputView(LineView):
+class OutputView(TextView):
     """Text with the colours of its escape sequences; follows the end while it is at the end.
 
     Long lines go on out of sight, or `wrap`.
@@ -43,7 +42,6 @@ class OutputView(LineView):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"output-view--{name}" for name in _LOOKS}
     DEFAULT_CSS = """
     OutputView {
-        overflow-x: auto;
         & > .output-view--text { color: $text; }
         & > .output-view--note { color: $text-warning; }
         & > .output-view--added { color: $text-success; background: $success 12%; }
@@ -52,27 +50,16 @@ class OutputView(LineView):
         &:ansi > .output-view--added, &:ansi > .output-view--removed { background: transparent; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "rows(-1)", "Up", show=False),
-        Binding("down,j", "rows(1)", "Down", show=False),
-        Binding("left,h", "columns(-1)", "Left", show=False),
-        Binding("right,l", "columns(1)", "Right", show=False),
-        Binding("w", "wrap", "Wrap", show=False),
-    ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._output = OutputLines()
         self._viewport.lay(flat=True)
-        self._pictures: OrderedDict[int, Picture] = OrderedDict()
         self._diff = False
-        self._wide = 0
-        self._wrap = False
         self.title = ""
 
     @property
     def wrap(self) -> bool:
-        """Whether long lines go on in the next row, or out of sight."""
         return self._wrap
 
     @wrap.setter
@@ -119,11 +106,9 @@ class OutputView(LineView):
     def clear(self) -> None:
         """Take all lines out, and the title."""
         self._output = OutputLines()
-        self._pictures.clear()
         self._viewport.clear()
-        self._wide = 0
         self.title = ""
-        scrolling.reset_x(self)
+        self._unroll()
         self._stale = True
         self._soon()
 
@@ -138,34 +123,10 @@ class OutputView(LineView):
             return [1] * count
         return [self._estimate(text) for text in self._output.between(start, len(self._output))]
 
-    def _breadth(self) -> int:
-        return self._width if self.wrap else self._wide
-
-    def _settled(self) -> None:
-        if not self.wrap:
-            seen = (self._picture(index).lines[0].cells for index, _ in self._viewport.rows)
-            self._wide = max(self._wide, *seen, 0)
-
-    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
-        for picture in self._pictures.values():
-            picture.strips.clear()
-        super().watch_scroll_x(old_value, new_value)
-
     # What it looks like
 
     def _styles(self) -> dict[str, Style]:
         return {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
-
-    def _redraw(self) -> None:
-        self._pictures.clear()
-
-    def _picture(self, index: int) -> Picture:
-        picture = self._pictures.get(index)
-        if picture is None:
-            picture = self._pictures[index] = Picture(self._draw(index))
-            if len(self._pictures) > PICTURES_KEPT:
-                self._pictures.popitem(last=False)
-        return picture
 
     def _draw(self, index: int) -> list[Line]:
         looks, output = self._look, self._output
@@ -176,7 +137,8 @@ class OutputView(LineView):
         kind = _diff_kind(output, index) if self._diff else None
         spans = ansi.spans(output[index], looks[kind or "text"])
         kept = _clipped(spans, output.over(index), looks["note"])
-        return chop(kept, self._width) if self.wrap else [line(kept)]
+        rows = self._laid(kept)
+        return [row._replace(fill=looks[kind]) for row in rows] if kind in _FILLED else rows
 
     # Copying
 
@@ -204,18 +166,6 @@ class OutputView(LineView):
             return index, 0
         rows = self._picture(index).lines
         return index, x + sum(len(above.text) for above in rows[:row])
-
-    # Scrolling
-
-    def action_wrap(self) -> None:
-        """Let long lines go on in the next row, or out of sight again."""
-        self.wrap = not self.wrap
-        scrolling.reset_x(self)
-        self._settle()
-
-    def action_columns(self, step: int) -> None:
-        """Eight columns to the side."""
-        self.scroll_to(x=self.scroll_x + 8 * step, animate=False)
 
 
 def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:

@@ -1,10 +1,12 @@
-"""Where the person types: several lines, a history, and long pastes folded into a word."""
+"""Where the person types: several lines, a history; long pastes and images are each a word."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from rich.text import Text
 from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
@@ -24,14 +26,28 @@ FOLD_LINES = 20
 
 
 _CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
+_WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
+
+
+class Attachments(Protocol):
+    """Who knows the images behind words; `tui.attaching.Attaching` says what each does."""
+
+    def knows(self, word: str) -> bool: ...
+    def could_hold(self, text: str) -> bool: ...
+    def recall(self, text: str) -> None: ...
+    async def of_paste(self, text: str) -> str | None: ...
+    async def of_clipboard(self) -> tuple[str, bool]: ...
 
 
 class Prompt(TextArea):
     """A text area that sends on Enter. Grows to eight rows.
 
-    `value` is what would be sent: pastes that were folded are whole in it. `suggestions` follow
+    `value` is what would be sent: pastes that were folded are whole in it, images are the words
+    for them. `images` knows those, once there is a session to send them to. `suggestions` follow
     what is typed, once there are any; only while they are open do they get keys.
     """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
 
     BINDINGS = bindings(PROMPT_KEYS)  # pyright: ignore[reportAssignmentType]
 
@@ -50,6 +66,7 @@ class Prompt(TextArea):
         background: $input-cursor-background; color: $input-cursor-foreground;
     }}
     Prompt .text-area--placeholder {{ color: $text-muted; }}
+    Prompt .prompt--image {{ color: $text-accent; }}
     """
 
     @dataclass
@@ -78,7 +95,10 @@ class Prompt(TextArea):
         self._pastes: dict[str, str] = {}
         self._pasted = 0
         self._set = ""
+        self._looking = 0  # so many pastes may yet become images
+        self._send_then = False
         self.suggestions: Suggestions | None = None
+        self.images: Attachments | None = None
 
     @property
     def value(self) -> str:
@@ -94,6 +114,8 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
         if self.suggestions is not None:
             self.suggestions.close()
+        if self.images is not None and "[image " in text:
+            self.images.recall(text)
 
     def put_whole(self, text: str) -> None:
         """As `put`, for a text that may be long: it is folded then."""
@@ -106,8 +128,16 @@ class Prompt(TextArea):
         self.put(f"{shown}\n{self.text}" if self.text else shown)
 
     def add_paste(self, text: str) -> None:
-        """Insert at the cursor, folded into one word when it is long."""
-        clean = self._fold(text.replace("\r\n", "\n").replace("\r", "\n"))
+        """Insert at the cursor, folded into one word when it is long.
+
+        Paths of images are replaced by the words for them, once they have been read.
+        """
+        plain = text.replace("\r\n", "\n").replace("\r", "\n")
+        clean = self._fold(plain)
+        shell = self.text.startswith("!")  # whose commands take paths
+        if self.images and clean == plain and not shell and self.images.could_hold(plain):
+            self._looking += 1
+            self.run_worker(self._look(self.images, clean), group="attach")
         if result := self._replace_via_keyboard(clean, *self.selection):
             self.move_cursor(result.end_location)
             self._set = self.text
@@ -133,12 +163,88 @@ class Prompt(TextArea):
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
-            if self.text.strip():
-                self.post_message(self.Submitted(self, self.value))
+            self._send()
         elif not self.text and event.key in {"home", "end"}:
             event.stop()
             event.prevent_default()
             await self.run_action(f"screen.scroll('{event.key}')")
+
+    def _send(self) -> None:
+        """Send what stands here; while a paste may yet become an image, once that is known."""
+        self._send_then = bool(self._looking)
+        if not self._looking and self.text.strip():
+            self.post_message(self.Submitted(self, self.value))
+
+    async def _look(self, images: Attachments, pasted: str) -> None:
+        """Put the words for images in the place of their pasted paths."""
+        try:
+            words = await images.of_paste(pasted)
+            at = self.text.rfind(pasted) if words else -1
+            if words and at >= 0:
+                end = at + len(pasted.rstrip(" "))  # a terminal ends a dropped path with a blank
+                self.replace(words, self._place(at), self._place(end))
+        finally:
+            self._looking -= 1
+            if self._send_then and not self._looking:
+                self._send()
+
+    def action_paste(self) -> None:
+        """Ctrl+V: what the system's clipboard holds, an image or a text."""
+        if self.images is None:
+            super().action_paste()
+        else:
+            self.run_worker(self._paste_clipboard(self.images), group="attach")
+
+    async def _paste_clipboard(self, images: Attachments) -> None:
+        self._looking += 1
+        try:
+            text, copied = await images.of_clipboard()
+        finally:
+            self._looking -= 1
+        if copied:
+            self.add_paste(text)
+        elif text and (result := self._replace_via_keyboard(text, *self.selection)):
+            self.move_cursor(result.end_location)
+        if self._send_then and not self._looking:
+            self._send()
+
+    def get_line(self, line_index: int) -> Text:
+        """A line of the text; the words of images look like what they are."""
+        line = super().get_line(line_index)
+        if self.images is not None and "[image " in line.plain:
+            style = self.get_component_rich_style("prompt--image", partial=True)
+            for found in _WORD.finditer(line.plain):
+                if self.images.knows(found[0]):
+                    line.stylize(style, *found.span())
+        return line
+
+    def action_delete_left(self) -> None:
+        """Delete the character before the cursor; a word for a paste or an image as a whole."""
+        if not self._delete_word(before=True):
+            super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """As `action_delete_left`, of what stands behind the cursor."""
+        if not self._delete_word(before=False):
+            super().action_delete_right()
+
+    def _delete_word(self, *, before: bool) -> bool:
+        """Whether such a word stood at the cursor; it is gone then."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        at = line[column - 1 : column] == "]" if before else line[column : column + 1] == "["
+        if not at or not self.selection.is_empty:
+            return False
+        for found in _WORD.finditer(line):
+            start, end = found.span()
+            if column == (end if before else start) and self._stands_for(found[0]):
+                self._delete_via_keyboard((row, start), (row, end))
+                return True
+        return False
+
+    def _stands_for(self, word: str) -> bool:
+        """Whether a word stands for a paste or an image."""
+        return word in self._pastes or (self.images is not None and self.images.knows(word))
 
     async def on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -168,8 +274,7 @@ class Prompt(TextArea):
             self.post_message(self.Submitted(self, self.value))
             return
         self.put(text)
-        before = text[:cursor]
-        self.move_cursor((before.count("\n"), cursor - before.rfind("\n") - 1))
+        self.move_cursor(self._place(cursor))
         self.post_message(self.Edited())
         self._follow()
 
@@ -202,6 +307,11 @@ class Prompt(TextArea):
         """How many characters stand before the cursor."""
         row, column = self.cursor_location
         return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
+
+    def _place(self, index: int) -> tuple[int, int]:
+        """The row and column of a character."""
+        before = self.text[:index]
+        return before.count("\n"), index - before.rfind("\n") - 1
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)

@@ -14,10 +14,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tui.widgets.key_hints import in_a_row
 from tui.widgets.plain import one_line
 
 ROWS: Final = 5
-_KEYS = (("enter", "takes it"), ("ctrl+r", "older"), ("esc", "closes"))
+_KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))
 
 
 def matching(entries: Sequence[str], query: str) -> list[str]:
@@ -143,9 +144,5 @@ class PromptSearch(Vertical):
         nothing = Content.styled("No earlier prompt holds that.", "$text-warning")
         self.query_one("#found", Static).update(Content("\n").join(rows) if rows else nothing)
         count = f"{self._at + 1} of {len(self._found)}   " if self._found else ""
-        keys = [
-            Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))
-            for key, text in _KEYS
-        ]
-        told = Content.assemble((f"  {count}", "$foreground"), Content("   ").join(keys))
+        told = Content.assemble((f"  {count}", "$foreground"), in_a_row(_KEYS))
         self.query_one("#search-keys", Static).update(told)

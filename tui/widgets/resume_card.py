@@ -11,11 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
+from textual.geometry import Size
+from textual.widget import Widget
 
 from tui.widgets.choice import Choice
 from tui.widgets.figures import plural
 from tui.widgets.plain import one_line
+
+_APART = "   "
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,6 @@ class ResumeCard(Vertical):
     ResumeCard #resume-items {
         height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1;
     }
-    ResumeCard #resume-items > Static { height: auto; }
     ResumeCard > .ways { height: auto; padding: 0 1; }
     ResumeCard Choice { width: auto; }
     """
@@ -66,14 +68,11 @@ class ResumeCard(Vertical):
         facts = [plural(len(self._calls), "call") + " without a result"] if self._calls else []
         if self._commands:
             facts.append(plural(len(self._commands), "command") + " still running")
-        title = Content.assemble(
-            ("■ the last run was interrupted", "bold $text-warning"),
-            (f"   {' · '.join(facts)}", "$text-muted"),
-        )
-        yield Static(title, id="resume-title", markup=False)
+        title = Content.styled("■ the last run was interrupted", "bold $text-warning")
+        yield _Pair(title, Content.styled(" · ".join(facts), "$text-muted"), id="resume-title")
         with VerticalScroll(id="resume-items", can_focus=False):
             for left in (*self._calls, *self._commands):
-                yield Static(_line(left), markup=False)
+                yield _Pair(*_told(left))
         if self._calls:
             with Horizontal(classes="ways"):
                 yield Choice("t", "Tell the model", "tell")
@@ -94,10 +93,36 @@ class ResumeCard(Vertical):
             choice.action_choose()
 
 
-def _line(left: Left) -> Content:
-    return Content.assemble(
-        (left.name, "bold $foreground"),
-        (f" {one_line(left.label)}" if left.label else "", "$foreground"),
-        ("  ", ""),
-        (left.known, "$text-muted" if left.certain else "$text-warning"),
-    )
+def _told(left: Left) -> tuple[Content, Content]:
+    """What it is, and what is known of it."""
+    label = f" {one_line(left.label)}" if left.label else ""
+    what = Content.assemble((left.name, "bold $foreground"), (label, "$foreground"))
+    return what, Content.styled(left.known, "$text-muted" if left.certain else "$text-warning")
+
+
+class _Pair(Widget):
+    """A thing and what is said of it: in one row where there is room, else in rows of their own."""
+
+    DEFAULT_CSS = """
+    _Pair { height: auto; width: 1fr; }
+    """
+
+    def __init__(self, what: Content, said: Content, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._what, self._said = what, said
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._rows(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._rows(self.content_size.width))
+
+    def _rows(self, width: int) -> list[Content]:
+        if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
+            return [Content.assemble(self._what, _APART, self._said)]
+        indent = Content("  ")
+        said = self._said.wrap(max(8, width - 2))
+        return [
+            self._what.truncate(width, ellipsis=True),
+            *(Content.assemble(indent, row) for row in said),
+        ]

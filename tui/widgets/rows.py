@@ -1,4 +1,7 @@
-"""A list of rows with a cursor. A frame costs the rows in sight, however many there are."""
+"""A list of rows with a cursor. A frame costs the rows in sight, however many there are.
+
+What is wider than the list ends with an ellipsis.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ class Rows(ScrollView, can_focus=True):
         & > .rows--error { color: $text-error; }
         & > .rows--cursor { background: $primary-muted; text-style: bold; }
         &:ansi > .rows--cursor { background: transparent; text-style: bold reverse; }
+        &:nocolor > .rows--cursor { background: transparent; text-style: bold reverse; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -146,4 +150,8 @@ class Rows(ScrollView, can_focus=True):
         parts = self._draw(index, width)
         segments = [Segment(text, base + self._styles[look]) for text, look in parts]
         cells = sum(cell_len(text) for text, _ in parts)
-        return Strip(segments, cells).adjust_cell_length(width, base)
+        strip = Strip(segments, cells)
+        if cells > width > 1:
+            last = Segment("…", base + self._styles["muted"])
+            strip = Strip([*strip.crop(0, width - 1), last], width)
+        return strip.adjust_cell_length(width, base)

@@ -8,7 +8,9 @@ from itertools import chain
 from typing import Any, cast
 
 from tui.context import start_card
+from tui.context.interrupted import INTERRUPTION, interrupted_calls
 from tui.figures import moment, tokens
+from tui.images import prompt_of
 from tui.messages import Block, text_of
 from tui.session.records import Record
 from tui.widgets.conversation.items import (
@@ -23,6 +25,14 @@ from tui.widgets.conversation.items import (
 from tui.widgets.error_words import words
 from tui.widgets.figures import plural
 
+INTERRUPTED = "interrupted"
+"""The summary of a call that was closed without an end of its own."""
+BEGUN, NEVER = "started, end unknown", "never started"
+_OUTCOMES = {
+    "never_started": NEVER,
+    "finished_result_lost": "finished, result lost",
+    "unknown": "end unknown",
+}
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
 
@@ -30,7 +40,14 @@ SHOWN_CHARS = 8000
 def items_of(records: Iterable[Record]) -> list[Item]:
     """The items of a conversation as its records tell it, in their order."""
     calls: dict[str, ToolItem] = {}
-    return list(chain.from_iterable(_record_items(record, calls) for record in records))
+    branch = list(records)
+    items = list(chain.from_iterable(_record_items(record, calls) for record in branch))
+    if any(item.state == "interrupted" for item in calls.values()):
+        for call in interrupted_calls(branch):
+            if item := calls.get(call.call_id):
+                begun = call.outcome == "unknown" and call.started
+                item.summary = BEGUN if begun else _OUTCOMES[call.outcome]
+    return items
 
 
 def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item | None:
@@ -54,25 +71,12 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
     match record.type:
         case "user":
             typed = data.get("text")
-            return [UserItem(str(typed))] if typed is not None else [NoticeItem(text_of(content))]
+            return [NoticeItem(text_of(content)) if typed is None else UserItem(prompt_of(data))]
         case "assistant":
             return _answer_items(content, calls)
-        case "permission" if item := calls.get(str(data.get("call_id"))):
-            item.label = item.label or str(data.get("subject", ""))
-            if data.get("answer") in {"no", "deny"}:
-                item.state = "denied"
-            elif data.get("by") == "elevated":
-                item.elevated = True
-        case "tool_result" if item := calls.get(str(data.get("call_id"))):
-            fill(
-                item,
-                is_error=bool(data.get("is_error")),
-                seconds=data.get("seconds"),
-                receipt=data.get("receipt"),
-                text=text_of(content),
-                diff=str(data.get("display") or ""),
-                summary=str(data.get("summary") or ""),
-            )
+        case "permission" | "intent" | "tool_result":
+            if item := calls.get(str(data.get("call_id"))):
+                _tell(item, record.type, data)
         case "interrupt":
             said = str(data.get("text") or "")
             stopped = NoticeItem("Stopped here.", "warning")
@@ -87,6 +91,33 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
         case _:
             return _trouble_items(record.type, data, record.time)
     return []
+
+
+def _tell(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
+    """Put on its card what a record says of a call."""
+    match kind:
+        case "permission":
+            item.label = item.label or str(data.get("subject", ""))
+            if data.get("answer") in {"no", "deny"}:
+                item.state = "denied"
+            elif data.get("by") == "elevated":
+                item.elevated = True
+        case "intent":
+            item.summary = BEGUN
+        case _:
+            summary, details = str(data.get("summary") or ""), data.get("details")
+            text = text_of(cast("list[Block]", data.get("content") or []))
+            if summary == INTERRUPTED and isinstance(details, dict):
+                text = str(cast("dict[str, object]", details).get("partial") or "")
+            fill(
+                item,
+                is_error=bool(data.get("is_error")),
+                seconds=data.get("seconds"),
+                receipt=data.get("receipt"),
+                text=text,
+                diff=str(data.get("display") or ""),
+                summary=summary,
+            )
 
 
 def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
@@ -144,15 +175,39 @@ def fill(
     summary: str,
 ) -> None:
     """Put a finished call's result on its card."""
+    interrupted = summary == INTERRUPTED
     if item.state != "denied":
-        item.state = "interrupted" if summary == "interrupted" else "error" if is_error else "ok"
-    item.seconds, item.receipt, item.diff = seconds, receipt, diff
-    item.summary = "" if item.state == "interrupted" else summary
+        item.state = "interrupted" if interrupted else "error" if is_error else "ok"
+    item.summary = _how_far(text, seconds, item.summary) if interrupted else summary
+    item.seconds = (seconds or None) if interrupted else seconds
+    item.receipt, item.diff = receipt, diff
     lines = text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
         lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
     item.preview = "\n".join(lines)
+
+
+def close(item: ToolItem, printed: str) -> None:
+    """A call to which no end was told: the turn ended before it could begin, or with it."""
+    seconds = item.seconds if printed else None
+    item.summary = ""
+    fill(
+        item,
+        is_error=True,
+        seconds=seconds,
+        receipt=None,
+        text=printed,
+        diff="",
+        summary=INTERRUPTED,
+    )
+
+
+def _how_far(printed: str, seconds: float | None, begun: str) -> str:
+    """How far an interrupted call came, as far as that is known; its seconds say more."""
+    if printed.strip():
+        return f"{plural(len(printed.splitlines()), 'line')} printed"
+    return "" if seconds else begun or NEVER
 
 
 def title_of(item: ToolItem) -> str:
@@ -187,10 +242,6 @@ def _switch_item(data: Mapping[str, Any]) -> NoticeItem:
     id_ = f"request {data['request_id']}" if data.get("request_id") else ""
     detail = "\n".join(part for part in (id_, text) if part.strip())
     return NoticeItem(f"{reason} · {new} goes on", "warning", detail)
-
-
-INTERRUPTION = "B01"
-"""The code of a call without a result: not damage, but a turn that was interrupted (R2)."""
 
 
 def repair_items(findings: Sequence[dict[str, str]]) -> list[Item]:

@@ -10,11 +10,10 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.widgets.choice import Choice
+from tui.widgets.dialog import PAGES, Dialog
 from tui.widgets.plain import visible
 
 
@@ -27,7 +26,7 @@ class Way:
     name: str
 
 
-class WaysModal(ModalScreen[str | None]):
+class WaysModal(Dialog[str | None]):
     """Dismissed with the name of a way; None for Esc. The last way has the focus at first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,18 +37,6 @@ class WaysModal(ModalScreen[str | None]):
     AUTO_FOCUS: ClassVar[str | None] = ""
 
     DEFAULT_CSS = """
-    WaysModal { align: center middle; background: $background 55%; }
-    WaysModal #box {
-        width: 76; max-width: 96%; height: auto; max-height: 96%;
-        background: $surface; border: round $primary; padding: 1 2;
-        border-title-color: $text-primary; border-title-style: bold;
-    }
-    WaysModal.-warning #box { border: round $warning; border-title-color: $text-warning; }
-    WaysModal .text { height: auto; color: $foreground; }
-    WaysModal #details {
-        height: auto; max-height: 8; margin: 1 0 0 0; padding: 0 1; background: $background;
-        scrollbar-size-vertical: 1;
-    }
     WaysModal #ways { height: auto; margin: 1 0 0 0; }
     WaysModal Choice { width: 1fr; margin: 0; background: $surface; }
     WaysModal Choice:focus { background: $primary; }
@@ -64,15 +51,14 @@ class WaysModal(ModalScreen[str | None]):
         details: Sequence[str] = (),
         warning: bool = False,
     ) -> None:
-        super().__init__(classes="-warning" if warning else "")
+        super().__init__(classes="-question -warning" if warning else "-question")
         self.title_text = title
         self.text = text
         self.ways = ways
         self.details = details
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content(self.title_text)
+        with self.framed(Vertical(), self.title_text, PAGES):
             yield Static(self.text, classes="text", markup=False)
             if self.details:
                 with VerticalScroll(id="details", can_focus=False):

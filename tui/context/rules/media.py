@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from tui.context.rules import Violation
+from tui.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
 from tui.messages import Block
 
-MAX_BYTES = 5 * 1024 * 1024
-"""Of the base64 text (B31)."""
-
-MAX_PIXELS = 8000
 MANY_IMAGES = 20
 MANY_PIXELS = 2000
 MAX_MEDIA = 600
 """Images and documents together (B34)."""
-
-MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 SOURCE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "base64": ("data", "media_type"),
     "url": ("url",),
     "file": ("file_id",),
 }
-
-_HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decoded whole
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What an image's own bytes say. Sizes are in pixels."""
-
-    media_type: str
-    width: int
-    height: int
-
-    @property
-    def longest(self) -> int:
-        return max(self.width, self.height)
 
 
 def image_violations(block: Block, where: str) -> Iterator[Violation]:
@@ -94,18 +72,7 @@ def picture_of(block: Block) -> Picture | None:
     """What the bytes of a base64 image say; None where they cannot be read or are elsewhere."""
     source: Any = block.get("source")
     data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    if not isinstance(data, str) or len(data) % 4 or not data.isascii():
-        return None
-    for length in (_HEAD, len(data)):
-        try:
-            head = binascii.a2b_base64(data[:length], strict_mode=True)
-        except ValueError:
-            return None
-        if found := _picture(head):
-            return found if found.width and found.height else None
-        if not head.startswith(b"\xff\xd8"):
-            return None
-    return None
+    return picture_in(data) if isinstance(data, str) else None
 
 
 def _base64_violations(source: dict[str, Any], where: str) -> Iterator[Violation]:
@@ -128,51 +95,3 @@ def _base64_violations(source: dict[str, Any], where: str) -> Iterator[Violation
     if picture.longest > MAX_PIXELS:
         words = "At least one of the image dimensions exceed max allowed size"
         yield Violation("B30", where, f"{path}.data: {words}: {MAX_PIXELS} pixels")
-
-
-def _picture(head: bytes) -> Picture | None:
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return Picture("image/png", _big(head[16:20]), _big(head[20:24]))
-    if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
-        return Picture("image/gif", _little(head[6:8]), _little(head[8:10]))
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP" and len(head) >= 30:
-        return _webp(head)
-    if head.startswith(b"\xff\xd8"):
-        return _jpeg(head)
-    return None
-
-
-def _webp(head: bytes) -> Picture | None:
-    match head[12:16]:
-        case b"VP8 ":
-            width, height = _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF
-        case b"VP8L":
-            bits = _little(head[21:25])
-            width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        case b"VP8X":
-            width, height = _little(head[24:27]) + 1, _little(head[27:30]) + 1
-        case _:
-            return None
-    return Picture("image/webp", width, height)
-
-
-def _jpeg(head: bytes) -> Picture | None:
-    """Walk the segments to the frame header, which holds the size."""
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            return Picture("image/jpeg", _big(head[at + 7 : at + 9]), _big(head[at + 5 : at + 7]))
-        if marker == 0xFF:  # fill byte
-            at += 1
-        else:
-            at += 2 + _big(head[at + 2 : at + 4])
-    return None
-
-
-def _big(data: bytes) -> int:
-    return int.from_bytes(data, "big")
-
-
-def _little(data: bytes) -> int:
-    return int.from_bytes(data, "little")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from tui.images import without_words
 from tui.messages import Block, Message, text_of
 from tui.provider.practice.steps import Step
 from tui.provider.practice.understand import understand
@@ -69,12 +70,14 @@ class Exchange:
 class Turn:
     """What was typed, and the exchanges since.
 
+    `images` are the content blocks that came with it.
     `open`: the last answer made calls, so more was to come. `told`: that answer came after all
     results, so what there was to say of them has been said.
     """
 
     text: str
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    images: list[Block] = field(default_factory=list[Block])
     answered: bool = False
     open: bool = False
     told: bool = False
@@ -112,11 +115,14 @@ def turns(messages: Iterable[Message]) -> list[Turn]:
             if any(not exchange.outcome.interrupted for exchange in came):
                 found[-1].told = False
         texts = list(_typed(content))
-        if not texts:
+        shown = [block for block in content if block.get("type") == "image"]
+        if not texts and not shown:
             continue
         if found and not found[-1].answered and not results:
-            texts = list(dict.fromkeys([found.pop().text, *texts]))
-        found.append(Turn("\n".join(texts)))
+            before = found.pop()
+            texts = list(dict.fromkeys([before.text, *texts]))
+            shown = [*before.images, *(block for block in shown if block not in before.images)]
+        found.append(Turn("\n".join(texts), images=shown))
     return found
 
 
@@ -176,7 +182,7 @@ def _typed(content: Iterable[Block]) -> Iterator[str]:
     """The texts of a user message that somebody typed: no summaries, no embedded documents."""
     for block in content:
         if block.get("type") == "text":
-            text = str(block.get("text", "")).strip()
+            text = without_words(str(block.get("text", "")).strip())
             if text and not text.startswith((_SUMMARY, "<")):
                 yield text
 

@@ -18,7 +18,7 @@ from tui.provider.practice.dialogue import (
     plan_of,
     turns,
 )
-from tui.provider.practice.steps import Step, Talk, Think, code, describe
+from tui.provider.practice.steps import Step, Talk, Think, Unknown, code, describe
 from tui.provider.practice.work import Surroundings, perform
 
 _SUBJECT = {
@@ -44,6 +44,9 @@ def respond(request: Request) -> Answer:
         return Answer(text=summary.summarise(digest))
     spoken = turns(request.messages)
     plan = plan_of(spoken)
+    seen = words.of_images(spoken[-1].images) if spoken and not plan.now else ""
+    if seen and all(isinstance(step, Unknown | Talk) for step in plan.steps):
+        return Answer(text=seen)
     around = Surroundings(
         frozenset(str(tool.get("name")) for tool in request.tools), last_todos(request.messages)
     )
@@ -52,7 +55,8 @@ def respond(request: Request) -> Answer:
     if not played.calls:
         text = "\n\n".join(part for part in (text, _set_aside(spoken, plan, around)) if part)
     return Answer(
-        text=text or ("" if played.calls else _nothing_left(plan)),
+        text="\n\n".join(filter(None, (seen, text)))
+        or ("" if played.calls else _nothing_left(plan)),
         calls=played.calls,
         thinking=_thinking(plan, played, request),
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from tui.figures import size
+from tui.images import of_block
+from tui.messages import Block
 from tui.provider.practice.steps import code
 
 _ABILITIES = (
@@ -78,6 +81,26 @@ def did_not_understand(text: str, found: Sequence[str], tools: Collection[str]) 
     return (
         f"I did not understand {code(text)}. I am the practice model and go by simple rules."
         f"{examples}\n\n`help` shows everything I understand. {REAL_MODEL}"
+    )
+
+
+def of_images(blocks: Sequence[Block]) -> str:
+    """What can be said of images without looking at them: type, pixels, bytes."""
+    if not blocks:
+        return ""
+    lines: list[str] = []
+    for block in blocks:
+        image = of_block(block, "")
+        if image is None:
+            lines.append("- an image whose header I cannot read")
+            continue
+        picture, kind = image.picture, image.picture.media_type.removeprefix("image/").upper()
+        lines.append(f"- {kind}, {picture.width} × {picture.height} pixels, {size(image.bytes)}")
+    what = "an image" if len(blocks) == 1 else f"{len(blocks)} images"
+    listed = "\n".join(lines)
+    return (
+        f"I was given {what}:\n\n{listed}\n\nThat is what the header says. I am the practice model,"
+        f" rules without eyes: what is in it I cannot tell. {REAL_MODEL}"
     )
 
 

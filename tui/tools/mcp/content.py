@@ -34,8 +34,7 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
             case "text":
                 yield text_block(block.text)
             case "image" if block.mime_type in IMAGES:
-                source = {"type": "base64", "media_type": block.mime_type, "data": block.data}
-                yield {"type": "image", "source": source}
+                yield _image(block.mime_type, block.data)
             case "image" | "audio":
                 yield text_block(f"[{block.type}, {block.mime_type}: not shown]")
             case "resource_link":
@@ -44,10 +43,19 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
                 yield _embedded(block.resource)
 
 
+def _image(mime_type: str, data: str) -> Block:
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": mime_type, "data": data},
+    }
+
+
 def _embedded(
     resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
 ) -> Block:
-    text = getattr(resource, "text", None)
+    text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
     if isinstance(text, str):
         return text_block(f"[resource {resource.uri}]\n{text}")
+    if isinstance(blob, str) and resource.mime_type in IMAGES:
+        return _image(resource.mime_type, blob)
     return text_block(f"[resource {resource.uri}, {resource.mime_type or 'binary'}: not shown]")

@@ -172,8 +172,11 @@ class Server:
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
 
     async def _list(self, client: Client) -> tuple[McpTool, ...]:
-        """What it offers, by name: the order that a server lists them in may change."""
-        found = await _list_tools(client)
+        """What it offers, by name: the order that a server lists them in may change.
+
+        Tools that only run as tasks of the protocol are left out: no call of ours would be taken.
+        """
+        found = [tool for tool in await _list_tools(client) if not _task_only(tool)]
         tools = (McpTool(self.name, tool, self.call) for tool in found)
         return tuple(sorted(tools, key=lambda tool: tool.name))
 
@@ -260,6 +263,10 @@ async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+def _task_only(tool: mcp_types.Tool) -> bool:
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
 def _offered(server: Server) -> Iterable[McpTool]:

@@ -69,6 +69,9 @@ def _seconds(seconds: float, *, running: bool = False) -> str:
 def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     """State, seconds, summary and badge; the least needed goes first when there is no room."""
     glyph, look, word = _MARKS[item.state]
+    told = item.summary
+    if item.state == "interrupted" and item.seconds is None and not item.preview and told:
+        word, told = told, ""  # what is known of it says that it was
     if item.state == "running" and frame >= 0:
         glyph = SPINNER[frame % len(SPINNER)]
     detail = styles["c-detail"]
@@ -83,7 +86,7 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
         else None
     )
     space = "  " if words or seconds else " "
-    summary: Span | None = (space + clip(item.summary, 40), detail) if item.summary else None
+    summary: Span | None = (space + clip(told, 40), detail) if told else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
     words_of_marks = (
         "ELEVATED" * item.elevated,

@@ -1,58 +1,197 @@
-"""A unified diff → lines: line numbers, + and −, what is between hunks as a quiet mark."""
+"""A unified diff → lines: line numbers, + and −, the words that changed, quiet marks between hunks.
+
+One drawing for the conversation, the question before an edit, and the view of all changes. Nothing
+of the text is left out: what is no part of a diff is drawn as it is.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
 
 from tui.widgets.markdown.styles import Styles
-from tui.widgets.markdown.text import Line, chop, decoration, prefixed
+from tui.widgets.markdown.text import Line, Span, clip, decoration, fold, prefixed, wrap
 from tui.widgets.plain import clean
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_NONE = "/dev/null"
 ROWS_MAX = 1_000
 """Rows of a diff that are drawn; the rest is counted."""
+TWO_COLUMNS = 72
+"""Cells from which on the old line numbers stand beside the new ones."""
+_COMPARED = 100
+"""Pairs of lines of which the words are compared, and at most so many words of each."""
+_ALIKE = 0.5
+"""Lines less alike than this are other lines: no word of them is marked."""
 
 
-def draw_diff(diff: str, width: int, styles: Styles) -> list[Line]:
-    """The lines of a unified diff. Files are named where there are several."""
-    rows = clean(diff).rstrip("\n").split("\n")
-    more = len(rows) - ROWS_MAX
-    hunks = [match for row in rows if (match := _HUNK.match(row))]
-    digits = max((len(str(int(hunk[3]) + int(hunk[4] or 1))) for hunk in hunks), default=1)
-    several = sum(row.startswith("+++ ") for row in rows) > 1
+@dataclass(slots=True)
+class _Row:
+    """A line of a hunk: `sign` is "+", "-" or " ", `spots` are the characters that changed."""
+
+    sign: str
+    old: int
+    new: int
+    text: str
+    spots: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A line that stands around hunks; `source` is what it is in the diff."""
+
+    kind: str
+    text: str
+    source: str
+
+
+def draw_diff(
+    diff: str, width: int, styles: Styles, *, names: bool = False, rows_max: int = ROWS_MAX
+) -> list[Line]:
+    """The lines of a unified diff. Files are named where there are several, or with `names`."""
+    rows = clean(diff).removesuffix("\n").split("\n")
+    more = len(rows) - rows_max
+    names = names or sum(map(_plus, rows)) > 1
+    parsed = list(_parse(rows[:rows_max]))
+    _compare(parsed)
+    numbers = (max(row.old, row.new) for row in parsed if isinstance(row, _Row))
+    digits = len(str(max(numbers, default=1)))
     drawn: list[Line] = []
-    old = new = old_left = new_left = 0
-    for row in rows[:ROWS_MAX]:
-        hunk = _HUNK.match(row)
-        if hunk is None and (old_left > 0 or new_left > 0):
-            sign = row[:1] if row[:1] in {"+", "-", "\\"} else " "
-            if sign == "\\":  # "no newline at the end of the file"
-                continue
-            number = f"{old if sign == '-' else new:>{digits}} "
-            drawn += _row(number, sign, row[1:], width, styles)
-            old, old_left = old + (sign != "+"), old_left - (sign != "+")
-            new, new_left = new + (sign != "-"), new_left - (sign != "-")
-        elif hunk is not None:
-            old, new = int(hunk[1]), int(hunk[3])
-            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
-            if drawn:
-                mark = f"{'⋯':>{digits}} {hunk[5]}".rstrip()
-                drawn.append(decoration([(mark, styles["c-hunk"])], source=row))
-        elif several and row.startswith("+++ "):
-            name = row[4:].removeprefix("b/")
-            drawn.append(decoration([(name, styles["c-tool"])], source=row))
+    inside = False
+    for row in parsed:
+        if isinstance(row, _Row):
+            drawn += _draw(row, digits, width, styles)
+        elif row.kind == "other":
+            drawn += wrap([(row.text.expandtabs(4), styles["c-hunk"])], width)
+        elif row.kind == "file" and names:
+            name: list[Span] = [(clip(row.text, width), styles["c-tool"])]
+            drawn += [decoration([])] if drawn else []
+            drawn.append(decoration(name, source=row.source))
+        elif row.kind == "hunk" and inside:
+            text = clip(f"{'⋯':>{digits}} {row.text}", width)
+            drawn.append(decoration([(text, styles["c-hunk"])], source=row.source))
+        inside = isinstance(row, _Row)
     if more > 0:
         drawn.append(decoration([(f"… +{more:,} lines", styles["c-fold"])]))
     return drawn
 
 
-def _row(number: str, sign: str, text: str, width: int, styles: Styles) -> list[Line]:
-    look = styles[{"+": "c-added", "-": "c-removed"}.get(sign, "c-detail")]
+def _parse(rows: Sequence[str]) -> Iterator[_Row | _Mark]:
+    old = new = old_left = new_left = 0
+    before = ""
+    for place, row in enumerate(rows):
+        hunk = _HUNK.match(row)
+        sign = row[:1] or " "
+        if hunk is None and (old_left > 0 or new_left > 0) and sign in "+- ":
+            yield _Row(sign, old, new, row[1:])
+            old, old_left = old + (sign != "+"), old_left - (sign != "+")
+            new, new_left = new + (sign != "-"), new_left - (sign != "-")
+        elif hunk is not None:
+            old, new = int(hunk[1]), int(hunk[3])
+            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
+            yield _Mark("hunk", hunk[5], row)
+        elif row.startswith("--- ") and any(map(_plus, rows[place + 1 : place + 2])):
+            before = row[4:]
+        elif _plus(row) and place and rows[place - 1].startswith("--- "):
+            yield _Mark("file", _name(before, row[4:]), row)
+        elif row:
+            yield _Mark("other", row, row)
+
+
+def _plus(row: str) -> bool:
+    return row.startswith("+++ ")
+
+
+def _name(before: str, after: str) -> str:
+    """What a file is called; both names, where it was moved."""
+    before, after = before.split("\t", maxsplit=1)[0], after.split("\t", maxsplit=1)[0]
+    if before == _NONE:
+        return f"{after.removeprefix('b/')}  new"
+    if after == _NONE:
+        return f"{before.removeprefix('a/')}  removed"
+    if before == after:
+        return after
+    old, new = before.removeprefix("a/"), after.removeprefix("b/")
+    return new if old == new else f"{old} → {new}"
+
+
+def _compare(rows: Sequence[_Row | _Mark]) -> None:
+    """Find what changed within lines that were taken out and put in again, a little different."""
+    left = _COMPARED
+    before: list[_Row] = []
+    for sign, group in groupby(rows, lambda row: row.sign if isinstance(row, _Row) else ""):
+        run = [row for row in group if isinstance(row, _Row)]
+        if sign == "+":
+            for old, new in zip(before, run, strict=False):
+                if left <= 0:
+                    return
+                left -= 1
+                old.spots, new.spots = _changed(old.text, new.text)
+        before = run if sign == "-" else []
+
+
+def _changed(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The characters of two lines that differ, by words; none where little is the same."""
+    if max(len(old), len(new)) > 8 * _COMPARED:
+        return [], []
+    one, other = _WORDS.findall(old), _WORDS.findall(new)
+    if max(len(one), len(other)) > _COMPARED:
+        return [], []
+    match = SequenceMatcher(None, one, other, autojunk=False)
+    if match.ratio() < _ALIKE:
+        return [], []
+    changed = [code for code in match.get_opcodes() if code[0] != "equal"]
+    return (
+        [_span(one, low, high) for _, low, high, _, _ in changed if low < high],
+        [_span(other, low, high) for _, _, _, low, high in changed if low < high],
+    )
+
+
+def _span(words: Sequence[str], low: int, high: int) -> tuple[int, int]:
+    """Where some words stand, without the spaces around them."""
+    while high - low > 1 and words[high - 1].isspace():
+        high -= 1
+    while high - low > 1 and words[low].isspace():
+        low += 1
+    start = sum(map(len, words[:low]))
+    return start, start + sum(map(len, words[low:high]))
+
+
+def _draw(row: _Row, digits: int, width: int, styles: Styles) -> list[Line]:
+    sign = row.sign
+    name = {"+": "c-added", "-": "c-removed"}.get(sign, "c-label")
+    look = styles[name]
     fill = None if sign == " " else look
-    rows: list[Line] = []
-    for index, part in enumerate(chop([(text.expandtabs(4), look)], width - len(number) - 2)):
-        mark = (sign if sign != "-" else "−") if not index else " "
+    old = f"{row.old:>{digits}} " if sign != "+" else " " * (digits + 1)
+    new = f"{row.new:>{digits}} " if sign != "-" else " " * (digits + 1)
+    number = old + new if width >= TWO_COLUMNS else old if sign == "-" else new
+    spans: list[Span] = []
+    at = 0
+    for start, end in row.spots:
+        spans += [(row.text[at:start], look), (row.text[start:end], styles[f"{name}-word"])]
+        at = end
+    spans.append((row.text[at:], look))
+    parts = fold(_untabbed(spans), width - len(number) - 2, look)
+    drawn: list[Line] = []
+    for index, part in enumerate(parts):
         head = number if not index else " " * len(number)
-        row = prefixed(part, [(head, styles["c-rail"]), (f"{mark} ", look)], sign)
-        rows.append(row._replace(fill=fill))
-    return rows
+        mark = f"{'−' if sign == '-' else sign} " if not index else "  "
+        line = prefixed(part, [(head, styles["c-rail"]), (mark, look)], sign)
+        drawn.append(line._replace(fill=fill))
+    if len(drawn) == 1:
+        drawn[0] = drawn[0]._replace(source=sign + row.text)
+    return drawn
+
+
+def _untabbed(spans: Sequence[Span]) -> list[Span]:
+    """The spans with tabs widened as they are in the whole line."""
+    column, widened = 0, list[Span]()
+    for text, style in spans:
+        part = (" " * column + text).expandtabs(4)[column:] if "\t" in text else text
+        column += len(part)
+        widened.append((part, style))
+    return widened

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from rich.style import Style
 
 from tui.figures import plural
+from tui.images import words_in
 from tui.widgets import markdown
 from tui.widgets.conversation.card import draw_card, has_inside
 from tui.widgets.conversation.items import (
@@ -81,11 +83,11 @@ def estimate(item: Item, width: int) -> int:
 
 
 def gap(before: Item | None, item: Item) -> bool:
-    """Whether a blank row stands between two items: cards in a row stand together."""
+    """Whether a blank row stands between two items: cards in a row stand together, and notes."""
     if before is None:
         return False
-    small = (ToolItem, ThinkingItem)
-    return not (isinstance(before, small) and isinstance(item, small))
+    together = ((ToolItem, ThinkingItem), (NoticeItem, AttemptItem))
+    return not any(isinstance(before, kind) and isinstance(item, kind) for kind in together)
 
 
 def draw(item: Item, width: int, styles: Styles, frame: int = -1) -> list[Line]:
@@ -116,6 +118,15 @@ def _long(text: str) -> bool:
     return text.count("\n") >= LONG or len(text) > 80 * LONG
 
 
+def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
+    """A prompt's text; the words that stand for images are told apart."""
+    named = words_in(text)
+    if not named:
+        return [(text, look)]
+    parts = re.split("(" + "|".join(map(re.escape, named)) + ")", text)
+    return [(part, styles["c-reply"] if part in named else look) for part in parts if part]
+
+
 def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     queued = item.state == "queued"
     bar: list[Span] = [(" ▌ ", styles["c-queued-bar" if queued else "c-you-bar"])]
@@ -132,7 +143,7 @@ def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
         hidden = (
             f"… +{rest:,} lines" if rest > 0 else f"… +{len(item.text) - len(text):,} characters"
         )
-    rows = wrap([(clean(text).expandtabs(4), look)], min(inner(width), 120))
+    rows = wrap(_marked(clean(text).expandtabs(4), look, styles), min(inner(width), 120))
     rows = rows[:LONG_SHOWN] if shorten else rows
     drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
     if hidden:

@@ -28,6 +28,8 @@ RULES: dict[str, str] = {
     "badge": "color: $text-warning;",
     "added": "color: $text-success; background: $success 12%;",
     "removed": "color: $text-error; background: $error 12%;",
+    "added-word": "color: $text; background: $success 38%;",
+    "removed-word": "color: $text; background: $error 38%;",
     "hunk": "color: $text-muted;",
     "match": "color: $text; background: $warning-muted;",
     "hit": "color: $background; background: $text-warning; text-style: bold;",
@@ -44,6 +46,11 @@ def css(selector: str) -> str:
     plain = "\n".join(  # a terminal's sixteen colours have no tints
         f"    &:ansi > .conversation--{name} {{ background: transparent; }}"
         for name in ("added", "removed", "match")
+    )
+    plain += "".join(
+        f"\n    &:ansi > .conversation--{name}-word {{ background: transparent;"
+        f" color: {colour}; text-style: bold underline; }}"
+        for name, colour in (("added", "$text-success"), ("removed", "$text-error"))
     )
     return f"{selector} {{\n{rules}\n{plain}\n}}\n" + markdown.css(selector)
 

@@ -22,7 +22,7 @@ from textual.timer import Timer
 
 from tui.widgets.keys import PANE_KEYS, bindings
 from tui.widgets.line_view import caret, scrolling, strips
-from tui.widgets.line_view.bar import Bar
+from tui.widgets.line_view.bar import Bar, Thin
 from tui.widgets.line_view.viewport import Viewport
 from tui.widgets.markdown.text import Line
 
@@ -225,6 +225,7 @@ class LineView(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         self.vertical_scrollbar.renderer = Bar  # pyright: ignore[reportAttributeAccessIssue] - Textual's own example
+        self.horizontal_scrollbar.renderer = Thin  # pyright: ignore[reportAttributeAccessIssue]
 
     def on_resize(self) -> None:
         self._settle()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui.widgets.markdown.text import Line, Span, chop, clip, decoration, prefixed
+from tui.widgets.markdown.text import Line, Span, clip, decoration, fold, prefixed
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -144,7 +144,10 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
     drawn: list[Line] = []
     spans = coloured([row.expandtabs(4) for row in rows], language, styles)
     for row, source in zip(spans, rows, strict=True):
-        parts = [prefixed(part, [(" ", fill)])._replace(fill=fill) for part in chop(row, width - 2)]
+        parts = [
+            prefixed(part, [(" ", fill)])._replace(fill=fill)
+            for part in fold(row, width - 2, styles["label"])
+        ]
         if "\t" in source and len(parts) == 1:
             parts[0] = parts[0]._replace(source=source)
         drawn += parts

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from tui.widgets.markdown.styles import Styles
 
 Align: TypeAlias = Literal["left", "center", "right"]
-_LEAST = 6
-"""Cells that a column keeps, if it has as many, before the table becomes a list of fields."""
+_LEAST, _WORD = 6, 14
+"""Cells that a column keeps, if it has as many, before the table becomes a list of fields: the
+first, or as many as its longest word has, up to the second."""
 
 
 @dataclass(slots=True)
@@ -31,24 +32,37 @@ def _widest(cell: Sequence[Span]) -> int:
     return max(cell_len(row) for row in text.split("\n"))
 
 
-def fit(natural: Sequence[int], room: int) -> list[int] | None:
+def _longest(cell: Sequence[Span]) -> int:
+    words = "".join(part for part, _ in cell).split()
+    return max((cell_len(word) for word in words if word.isascii()), default=0)
+
+
+def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | None:
     """Column widths that need at most `room` cells together; the widest give way first.
 
-    None when a column would get less than it can be read in.
+    `words` are the longest words of the columns. None when a column would get less than it can be
+    read in.
     """
     if sum(natural) <= room:
         return list(natural)
-    least = sum(min(width, _LEAST) for width in natural)
-    if least > room:
+    least = [
+        min(width, max(_LEAST, min(word, _WORD)))
+        for width, word in zip(natural, words, strict=True)
+    ]
+    if sum(least) > room:
         return None
+
+    def widths_of(most: int) -> list[int]:
+        return [max(bound, min(width, most)) for width, bound in zip(natural, least, strict=True)]
+
     low, high = 1, max(natural)
     while low < high:
         middle = (low + high + 1) // 2
-        if sum(min(width, middle) for width in natural) <= room:
+        if sum(widths_of(middle)) <= room:
             low = middle
         else:
             high = middle - 1
-    widths = [min(width, low) for width in natural]
+    widths = widths_of(low)
     spare = room - sum(widths)
     for index, width in enumerate(natural):
         if spare and widths[index] < width:
@@ -120,7 +134,8 @@ def draw(table: Table, width: int, styles: Styles) -> list[Line]:
     """The lines of a table in `width` cells."""
     columns = len(table.aligns)
     natural = [max(1, *(_widest(row[index]) for row in table.rows)) for index in range(columns)]
-    widths = fit(natural, width - 3 * columns - 1)
+    words = [max(_longest(row[index]) for row in table.rows) for index in range(columns)]
+    widths = fit(natural, words, width - 3 * columns - 1)
     if widths is None:
         return _listed(table, width, styles)
     return _boxed(table, widths, styles)

@@ -181,6 +181,70 @@ def chop(spans: Sequence[Span], width: int) -> list[Line]:
     ]
 
 
+_HANG_ROOM = 24
+"""Cells from which on a broken line of code is marked, and goes on under its own indent."""
+CONTINUES = "↪ "
+_AFTER = frozenset(" ,;")
+"""Code is best broken behind one of these, else behind other punctuation."""
+
+
+def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
+    """`spans` (one line of code) broken behind a space or punctuation where there is one.
+
+    What goes on is marked in the style `mark` and stands as deep as the line does. Copied, the
+    rows are the line as it was.
+    """
+    text = "".join(part for part, _ in spans)
+    width = max(2, width)
+    if (len(text) if text.isascii() else cell_len(text)) <= width:
+        return [line(spans)]
+    hang, room = 0, width
+    if width >= _HANG_ROOM:
+        hang = min(len(text) - len(text.lstrip(" ")), width // 3)
+        room = width - hang - len(CONTINUES)
+    pieces = _code_pieces(text, width, room)
+    rows = [
+        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
+    ]
+    if pieces[-1].end < len(text):  # spaces at the end, out of sight
+        rows[-1] = rows[-1]._replace(source=text[pieces[-1].start :])
+    if room == width:
+        return rows
+    before: list[Span] = [(" " * hang + CONTINUES, mark)]
+    return [rows[0], *(prefixed(row, before) for row in rows[1:])]
+
+
+def _code_pieces(text: str, width: int, room: int) -> list[Piece]:
+    """Where a line of code is broken: the first piece in `width` cells, the others in `room`."""
+    pieces: list[Piece] = []
+    body = len(text) - len(text.lstrip(" "))
+    at, join, cells = 0, None, width
+    while at < len(text):
+        reach = at + len(chop_cells(text[at : at + cells], cells)[0])
+        end = after = reach
+        if reach < len(text):
+            after = _code_break(text, max(body, (at + reach) // 2), reach)
+            end = len(text[:after].rstrip(" ")) if after > body else after
+            after += len(text[after:]) - len(text[after:].lstrip(" "))
+        pieces.append(Piece(at, max(at + 1, end), join))
+        join, at, cells = text[max(at + 1, end) : after], max(at + 1, after), room
+    return pieces
+
+
+def _code_break(text: str, least: int, most: int) -> int:
+    """The last good place to break, from `least` to `most`; `most` where there is none."""
+    if text[most] == " ":
+        return most
+    other = 0
+    for place in range(most, least, -1):
+        if text[place - 1] in _AFTER:
+            return place
+        before, behind = text[place - 1], text[place]
+        if not other and not (before.isalnum() or before == "_") and before != behind:
+            other = place
+    return other or most
+
+
 def clip(text: str, width: int) -> str:
     """The first line of `text`, cleaned, cut to `width` cells with an ellipsis."""
     text = clean(text[: 8 * width + 80]).split("\n", 1)[0].expandtabs(4).rstrip()

@@ -171,7 +171,7 @@ class Suggestions(Widget):
                 ("❯ " if chosen else "  ", "bold $text-primary"),
                 (name.ljust(column), "bold $foreground" if chosen else "$foreground"),
                 (one_line(choice.detail), "$text-muted"),
-            ).truncate(width, ellipsis=True)
+            ).truncate(width, ellipsis=True, pad=True)
             rows.append(row.stylize("on $block-cursor-background") if chosen else row)
         return Content("\n").join(rows)
 

@@ -1,0 +1,177 @@
+"""The program in terminals of many kinds: without colour, few colours, no UTF-8, too small."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.support.terminal import HOLDFAST, Terminal
+
+pytestmark = pytest.mark.slow
+
+Open: TypeAlias = Callable[..., Terminal]
+
+READY = "What shall be done?"
+_SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
+NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def colours(raw: bytes) -> set[bytes]:
+    """The sequences that set a colour of the text or of what lies behind it."""
+    return {m[0] for m in _SGR.finditer(raw) if any(map(_is_colour, _codes(m[1])))}
+
+
+def _codes(parameters: bytes) -> list[int]:
+    return [int(one.split(b":")[0] or 0) for one in parameters.split(b";")]
+
+
+def _is_colour(code: int) -> bool:
+    return code in (*range(30, 39), *range(40, 49), *range(90, 98), *range(100, 108))
+
+
+@pytest.fixture
+def holdfast(work: Path, env: dict[str, str]) -> Open:
+    def start(*argv: str, more: Mapping[str, str] | None = None, **kind: Any) -> Terminal:
+        return Terminal([*HOLDFAST, *argv], cwd=work, env={**env, **(more or {})}, **kind)
+
+    return start
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_no_color_leaves_no_colour_on_any_screen(holdfast: Open, *, no_color: bool) -> None:
+    with holdfast("--practice", more={"NO_COLOR": "1"} if no_color else {}) as screen:
+        screen.wait_for(READY)
+        screen.type("change demo to sample in README.md\r")
+        screen.wait_for("+The sample project.", "1 once")
+        screen.press("\x1b", lambda: "1 turn" in screen.text)
+        for key, shown in (("\x10", "/add-dir"), ("\x1bOP", "keys"), ("\x1bOR", "this folder")):
+            screen.forget()
+            screen.press(key, lambda shown=shown: shown in screen.text)
+            found = colours(screen.raw)
+            assert not found if no_color else found
+            screen.type("\x1b")
+        assert b"\x1b[7m" in screen.raw or not no_color  # the text cursor is still to be seen
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (("sessions", "list"), 0),
+        (("doctor",), 1),
+        (("run", "tasks.md", "--headless", "--practice"), 0),
+        (("--nonsense",), 2),
+        (("-r", "nothing-like-it", "--practice"), 4),
+        (("--help",), 0),
+    ],
+    ids=["sessions", "doctor", "run", "usage", "no session", "help"],
+)
+def test_no_color_holds_for_what_is_printed(
+    holdfast: Open, work: Path, argv: tuple[str, ...], code: int
+) -> None:
+    (work / "tasks.md").write_text("- [ ] say hello\n")
+    with holdfast(*argv, more={"NO_COLOR": "1"}) as screen:
+        assert screen.exit_code(30) == code
+        assert len(screen.text) > 20
+        assert colours(screen.raw) == set()
+
+
+@pytest.mark.parametrize(
+    ("term", "deep"),
+    [
+        ("xterm-16color", False),
+        ("screen-256color", True),
+        ("tmux-256color", True),
+        ("linux", False),
+        ("xterm-256color", True),
+        ("a-terminal-nobody-knows", False),
+    ],
+)
+def test_a_turn_on_a_terminal_without_colorterm(holdfast: Open, term: str, *, deep: bool) -> None:
+    with holdfast("--practice", kind={"TERM": term}) as screen:
+        screen.wait_for(READY)
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.", "1 turn")
+        found = colours(screen.raw)
+        assert found
+        assert not any(b"38;2" in one or b"48;2" in one for one in found)
+        assert any(b"38;5" in one for one in found) == deep
+
+
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "POSIX"}])
+def test_the_plain_locale_does_no_harm(holdfast: Open, locale: dict[str, str]) -> None:
+    with holdfast("--practice", more=locale) as screen:
+        screen.wait_for(READY)
+        screen.type("say grüß\r")
+        screen.wait_for("grüß", "1 turn")
+
+
+def test_a_locale_that_is_not_utf8_is_told_and_the_screen_is_whole(holdfast: Open) -> None:
+    with holdfast("--practice", more=NO_UTF8) as screen:
+        screen.wait_for(READY, "is drawn in UTF-8 all the same", "export LANG=C.UTF-8")
+        screen.type("read README.md\r")
+        screen.wait_for("The demo project.", "1 turn", "───")
+        assert "\\u2" not in screen.text
+
+
+@pytest.mark.parametrize("argv", [("doctor",), ("sessions", "list"), ("--help",)])
+def test_what_is_printed_in_a_locale_without_utf8(holdfast: Open, argv: tuple[str, ...]) -> None:
+    with holdfast(*argv, more=NO_UTF8) as screen:
+        assert screen.exit_code() in {0, 1}
+        assert "Traceback" not in screen.text
+
+
+def test_a_terminal_that_is_too_small_says_so_and_recovers(holdfast: Open) -> None:
+    with holdfast("--practice", columns=20, rows=5) as screen:
+        screen.wait_for("20 × 5", "40 × 10")
+        screen.forget()
+        screen.resize(100, 30)
+        screen.wait_for(READY, "ctrl+p")
+        screen.type("read READ")
+        screen.wait_for("read READ")
+        screen.resize(39, 30)
+        screen.wait_for("39 × 30")
+        screen.resize(100, 9)
+        screen.wait_for("100 × 9")
+        screen.forget()
+        screen.resize(40, 10)
+        screen.wait_for("read READ")
+        screen.type("ME.md\r")
+        screen.wait_for("The demo project.")
+
+
+def test_a_terminal_that_is_too_small_can_be_left(holdfast: Open) -> None:
+    with holdfast("--practice", columns=20, rows=5) as screen:
+        screen.wait_for("40 × 10")
+        screen.type("\x03")
+        screen.read(0.2)
+        screen.type("\x03")
+        assert screen.exit_code() == 0
+
+
+@pytest.mark.parametrize("motion", ["full", "reduced"])
+def test_reduced_motion_paints_nothing_but_the_seconds(
+    holdfast: Open, script: Callable[[str], str], config: Callable[[str], Path], motion: str
+) -> None:
+    config(f'motion = "{motion}"\n')
+    waits = script('[[turn]]\ntext = "hello"\ndelay_s = 60.0\n')
+    with holdfast("--practice", "--practice-script", waits) as screen:
+        screen.wait_for(READY)
+        screen.type("go\r")
+        screen.wait_for("waiting for practice 1 s")
+        screen.forget()
+        until = time.monotonic() + 3.2
+        while time.monotonic() < until:
+            screen.read(0.05)
+        frames = set(re.findall(r"(\S) waiting for practice", screen.text))
+        painted = screen.text.count("waiting for practice")
+    if motion == "reduced":
+        assert frames == {"●"}
+        assert 2 <= painted <= 4  # once a second, for the figure
+    else:
+        assert len(frames) > 2
+        assert painted > 4

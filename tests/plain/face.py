@@ -1,0 +1,99 @@
+"""A face without a terminal: what is typed stands in a script, what is said in a list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tests.support.fake_agent import World
+from tui.plain import resuming
+from tui.plain.commands import command
+from tui.plain.talk import Talk
+from tui.services import SessionChoice
+
+
+@dataclass
+class FakeFace:
+    """`prompts` and `answers` are given in their order; without one the prompt waits for ever,
+    and a question fails the test. `asked` are the questions that were put."""
+
+    prompts: deque[str | None] = field(default_factory=deque[str | None])
+    answers: deque[str | None] = field(default_factory=deque[str | None])
+    said: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+    began_with: list[str] = field(default_factory=list[str])
+    bells: int = 0
+    unsent: str = ""
+    gone: bool = False
+    ended: bool = False
+    typed: Callable[[str], object] = print
+    interrupt: Callable[[], object] = print
+    leave: Callable[[], object] = print
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.said)
+
+    def say(self, *lines: str) -> None:
+        self.said.extend(lines)
+
+    async def prompt(self, text: str = "") -> str | None:
+        self.began_with.append(text)
+        while not self.prompts:  # noqa: ASYNC110 - a test appends to it
+            await asyncio.sleep(0)
+        return self.prompts.popleft()
+
+    async def answer(self, question: str, *, hidden: bool = False) -> str | None:
+        self.asked.append(question)
+        assert self.answers, f"nobody answers {question!r} after:\n{self.text}"
+        return self.answers.popleft()
+
+    def listen(
+        self,
+        typed: Callable[[str], object],
+        interrupt: Callable[[], object],
+        leave: Callable[[], object],
+    ) -> None:
+        self.typed, self.interrupt, self.leave = typed, interrupt, leave
+
+    def begun(self) -> str:
+        return self.unsent
+
+    def bell(self) -> None:
+        self.bells += 1
+
+
+async def until(done: Callable[[], object]) -> None:
+    """Let things go on until something is true."""
+    for _ in range(3000):
+        if done():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never came")
+
+
+@asynccontextmanager
+async def talking(
+    world: World,
+    *,
+    answers: Iterable[str | None] = (),
+    choice: SessionChoice | None = SessionChoice(),  # noqa: B008 - frozen
+) -> AsyncGenerator[tuple[Talk, FakeFace]]:
+    """A conversation that has been opened and runs; it ends with the block."""
+    face = FakeFace(answers=deque(answers))
+    talk = Talk(world.services(), face, command, resuming.change)
+    await resuming.first(talk, choice)
+    face.said = [line for line in face.said if not line.startswith("Session 0199")]
+    running = asyncio.create_task(talk.run())
+    try:
+        yield talk, face
+        if running.done():
+            running.result()
+    finally:
+        face.leave()
+        running.cancel()
+        await asyncio.wait({running})
+        await talk.close()

@@ -1,0 +1,233 @@
+"""Commands in plain lines: each leads somewhere or says why not; those that list take a number."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plain.face import talking, until
+from tests.support.clock import ManualClock
+from tests.support.fake_agent import World
+from tui import plainly
+from tui.agent import events
+from tui.commands.table import COMMANDS
+from tui.plain.commands import HANDLERS, REASONS, complete
+from tui.screens.choices import ModelRow
+from tui.services import SessionChoice
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.clock = ManualClock()
+    return world
+
+
+def test_every_command_of_the_table_is_carried_out_or_answered_with_a_reason() -> None:
+    named = {command.name for command in COMMANDS if command.place}
+    assert named == HANDLERS.keys() | REASONS.keys()
+    assert not HANDLERS.keys() & REASONS.keys()
+    assert all(reason.endswith(".") for reason in REASONS.values())
+
+
+def test_nothing_of_it_loads_the_screen() -> None:
+    code = (
+        "import pkgutil, sys, json, importlib, tui.plain, tui.fullscreen\n"
+        "for one in pkgutil.iter_modules(tui.plain.__path__):\n"
+        "    importlib.import_module(f'tui.plain.{one.name}')\n"
+        "print(json.dumps(sorted({'textual', 'rich', 'anthropic'} & set(sys.modules))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize("name", sorted(HANDLERS.keys() - {"quit"}))
+async def test_every_command_says_something_in_a_new_session(world: World, name: str) -> None:
+    async with talking(world, answers=[None]) as (_, face):
+        face.prompts.append(f"/{name}")
+        await until(lambda: face.said or world.agent.sent)
+        assert "went wrong" not in face.text
+        assert "needs the full screen" not in face.text
+
+
+@pytest.mark.parametrize("name", sorted(REASONS))
+async def test_what_needs_the_screen_says_so(world: World, name: str) -> None:
+    async with talking(world) as (_, face):
+        face.prompts.append(f"/{name} x")
+        await until(lambda: face.said)
+        assert face.said == [REASONS[name]]
+
+
+async def test_an_unknown_command_names_a_near_one(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts.append("/statsu")
+        await until(lambda: face.said)
+        assert face.said[0].startswith("There is no /statsu. Did you mean /status?")
+
+
+async def test_help_names_every_command_and_what_is_not_here(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts.append("/help")
+        await until(lambda: face.said)
+        assert all(f"/{command.name}" in face.text for command in COMMANDS)
+
+
+async def test_directives_go_to_the_agent_as_typed(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts.append("/think on")
+        await until(lambda: world.agent.sent)
+        assert world.agent.sent == ["/think on"]
+
+
+async def test_status_speaks_the_meter(world: World) -> None:
+    measured = events.ContextMeasured(82_100, 1, 1, 200_000, {}, "catalogue")
+    world.scripts.append([events.UserMessage("go"), measured])
+    async with talking(world) as (_, face):
+        face.prompts += ["go", "/status"]
+        await until(lambda: any(line.startswith("Context") for line in face.said))
+        assert (
+            "Context: 41 percent of the context, 82,100 of 200,000 tokens, compacts at 80 percent."
+            in face.said
+        )
+
+
+async def test_the_modes(world: World) -> None:
+    async with talking(world) as (_, face):
+        seen: list[str] = []
+        for typed in ("/plan", "/plan edits", "/plan ask", "/plan", "/plan"):
+            before = len(face.said)
+            face.prompts.append(typed)
+            await until(lambda before=before: len(face.said) > before)
+            seen.append(world.agent.mode)
+        assert seen == ["plan", "accept_edits", "ask", "plan", "ask"]
+
+
+async def test_resume_lists_by_number_and_takes_an_id(world: World) -> None:
+    world.add_row("first", hours=1, messages=2)
+    world.add_row("second", hours=2, messages=2)
+    for row, number in zip(world.rows, (0, 1), strict=True):
+        world.old[row.path] = world.session_of(number)
+    async with talking(world, answers=["2"]) as (_, face):
+        face.prompts.append("/resume")
+        await until(lambda: len(world.agents) == 2)
+        assert world.chosen[-1] == SessionChoice(world.rows[1].path)
+        assert world.agents[0].closed
+        face.prompts.append(f"/resume {world.rows[0].id[:4]}")
+        await until(lambda: len(world.agents) == 3)
+        face.prompts.append("/resume zzz")
+        await until(lambda: "No session of this folder begins with zzz." in face.text)
+
+
+async def test_models_are_chosen_by_number(world: World) -> None:
+    world.models = (ModelRow("other", 200_000),)
+    async with talking(world, answers=["2"]) as (_, face):
+        face.prompts.append("/model")
+        await until(lambda: world.agent.model == "other")
+        assert any("in use now" in line for line in face.said)
+
+
+async def test_todos_are_kept_to_be_read_again(world: World) -> None:
+    todos = events.TodosChanged(({"text": "a", "status": "in_progress"},))
+    world.scripts.append([events.UserMessage("go"), todos])
+    async with talking(world) as (_, face):
+        face.prompts += ["go", "/todos"]
+        await until(lambda: face.said.count("  now: a") == 2)
+
+
+async def test_export_writes_a_document(world: World, tmp_path: Path) -> None:
+    world.add_row("what was said", hours=1, messages=2)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    async with talking(world, choice=SessionChoice(path)) as (_, face):
+        face.prompts += ["/export md", "/export pdf"]
+        await until(lambda: "pdf is no format." in face.text)
+        (made,) = tmp_path.glob("session-*.md")
+        assert "what was said" in made.read_text()
+
+
+async def test_rewind_lays_the_prompt_ready(world: World) -> None:
+    world.add_row("go", hours=1, messages=4)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    async with talking(world, answers=["2"], choice=SessionChoice(path)) as (_, face):
+        face.prompts.append("/rewind")
+        await until(lambda: len(world.agents) == 2)
+        await until(lambda: face.began_with[-1] == "go")
+        assert world.old[path].records[-1].type == "rewind"
+
+
+def test_a_word_is_completed(world: World, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("x")
+    (tmp_path / "nest").mkdir()
+    (tmp_path / "nest" / "deep.py").write_text("x")
+    (tmp_path / ".hidden").write_text("x")
+
+    class Talk:
+        services = world.services()
+
+        class own:  # noqa: N801
+            found: dict[str, Any] = {"mine": None}  # noqa: RUF012
+
+    def of(line: str) -> list[str]:
+        return list(complete(Talk, line))  # pyright: ignore[reportArgumentType] - all it looks at
+
+    assert of("/unc") == ["/uncompact "]
+    assert of("/mi") == ["/mine "]
+    assert of("look at @no") == ["@notes.md "]
+    assert of("@n") == ["@nest/", "@notes.md "]
+    assert of("@nest/d") == ["@nest/deep.py "]
+    assert of("plain words") == []
+    assert of("/tmp/x") == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "term", "settings", "why"),
+    [
+        ((), "xterm-256color", "", ""),
+        (("--plain",), "xterm-256color", "", "asked"),
+        (("-C", "x", "--plain", "go"), "xterm", "", "asked"),
+        (("--", "--plain"), "xterm", "", ""),
+        ((), "dumb", "", "dumb"),
+        ((), "", "", "dumb"),
+        ((), "xterm", "plain = true\n", "configured"),
+        ((), "xterm", "plain = false\n", ""),
+        ((), "xterm", 'theme = "plain"\n', ""),
+        ((), "xterm", "plain = \n", ""),
+    ],
+)
+def test_when_lines_are_spoken(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    argv: tuple[str, ...],
+    term: str,
+    settings: str,
+    why: str,
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(settings)
+    assert plainly.why(argv) == why
+
+
+def test_the_settings_are_looked_for_where_they_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tui.paths import folders  # noqa: PLC0415
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("HOLDFAST_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for base in ("", str(tmp_path / "xdg")):
+        monkeypatch.setenv("XDG_CONFIG_HOME", base)
+        file = folders().config_file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("plain = true\n")
+        assert plainly.why(()) == "configured"
+        file.unlink()
+        assert plainly.why(()) == ""

@@ -1,0 +1,403 @@
+"""The conversation on a scripted agent: turns, the queue, questions, failures, sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.plain.face import talking, until
+from tests.support.clock import ManualClock
+from tests.support.fake_agent import Ask, FakeSession, Hold, World, record
+from tui.agent import events
+from tui.errors import CredentialsError, SessionInUseError
+from tui.messages import Usage
+from tui.permissions.base import Call, Decision
+from tui.screens.choices import KeySetup, ModelRow, PracticeSetup
+from tui.services import SessionChoice
+from tui.session.drafts import LeftBehind
+from tui.session.records import Finding
+
+CALL = Call(
+    "t1", "run_command", "run", "rm -rf build", "rm -rf build",
+    preview_kind="command", preview="rm -rf build", scope="rm -rf build",
+)  # fmt: skip
+DECISION = Decision("ask", "It deletes files.", "policy", "high-risk")
+DONE = events.TurnFinished("done", Usage(1, 1), None)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.clock = ManualClock()
+    return world
+
+
+async def test_a_turn_is_said_by_its_lines_and_what_was_typed_is_not_repeated(world: World) -> None:
+    world.scripts.append(
+        [
+            events.UserMessage("go"),
+            events.RequestSent(1, 10, "m", 1),
+            *(events.TextDelta(piece) for piece in ("I'll ", "look", ".\n", "Two ", "lines.")),
+            events.AssistantMessage("I'll look.\nTwo lines.", "tool_use", Usage()),
+            events.ToolStarted("1", "read_file", {}, "a.py"),
+            events.ToolFinished("1", "read_file", False, 0.1, None, "3 lines", "x\ny\nz"),
+        ]
+    )
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: len(face.began_with) == 2)
+        assert face.said == [
+            "Holdfast: I'll look.",
+            "Two lines.",
+            "Tool read_file a.py: started.",
+            "Tool read_file a.py: finished in 0.1 s, 3 lines.",
+        ]
+        assert talk.teller.answer == ""
+        face.prompts.append("/output")
+        await until(lambda: face.said[-1] == "End of output.")
+        assert face.said[-5:] == ["Output of read_file a.py:", "x", "y", "z", "End of output."]
+
+
+async def test_what_an_attempt_streamed_is_void_when_another_follows(world: World) -> None:
+    world.scripts.append(
+        [
+            events.UserMessage("go"),
+            events.RequestSent(1, 10, "m", 1),
+            events.TextDelta("Never said"),
+            events.RetryScheduled(
+                1, 3, 4, "The server broke off.", None, "stream_broken", None, 10
+            ),
+            events.RequestSent(1, 10, "m", 2),
+            events.TextDelta("Said."),
+            events.AssistantMessage("Said.", "end_turn", Usage()),
+        ]
+    )
+    async with talking(world) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: "Holdfast: Said." in face.said)
+        assert "Never" not in face.text
+        assert "Waiting 4 s, try 1 of 3; Ctrl+C stops." in face.text
+
+
+async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
+    world: World,
+) -> None:
+    hold = Hold()
+    world.scripts.append([events.UserMessage("go"), hold, events.UserMessage("and this")])
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: talk.busy)
+        face.typed("and this")
+        face.typed("/status")
+        face.typed("/rewind")
+        await until(lambda: "Doing: a turn or a command runs." in face.said)
+        assert world.agent.steered == ["and this"]
+        assert "Queued: it is sent when the agent can take it." in face.said
+        assert "The agent is at work. Ctrl+C stops it." in face.said
+        hold.release()
+        await until(lambda: "You: and this" in face.said)
+
+
+async def test_what_is_typed_while_a_turn_is_stopped_becomes_one_of_its_own(world: World) -> None:
+    world.scripts += [[events.UserMessage("go"), Hold()], [events.UserMessage("next")]]
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: talk.busy)
+        face.interrupt()
+        face.typed("next")
+        await until(lambda: world.agent.sent == ["go", "next"])
+        assert "Stopped. Say how to go on." in face.said
+
+
+async def test_a_long_silence_is_spoken_of(world: World) -> None:
+    hold = Hold()
+    world.scripts.append(
+        [events.UserMessage("go"), events.ToolStarted("1", "run_command", {}, "make"), hold]
+    )
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: talk.busy and "Tool run_command make: started." in face.said)
+        assert isinstance(world.clock, ManualClock)
+        world.clock.advance(31)
+        await until(lambda: "still at work" in face.text)
+        assert face.said[-1] == "Tool run_command make: still at work after 30 s; Ctrl+C stops."
+        hold.release()
+        await until(lambda: not talk.busy)
+
+
+async def test_R15_a_long_wait_is_spoken_of_at_its_marks_only(world: World) -> None:
+    until_ = (world.clock.now() + timedelta(hours=2, seconds=30)).isoformat()
+    hold = Hold()
+    world.scripts.append([events.UserMessage("go"), events.Parked(until_, "Come later."), hold])
+    clock = world.clock
+    assert isinstance(clock, ManualClock)
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: "Parked until" in face.text)
+        for seconds in (30, 3600, 1800):
+            before, asleep = len(face.said), len(clock.slept)
+            await until(lambda asleep=asleep: len(clock.slept) >= asleep)
+            clock.advance(seconds)
+            await until(lambda before=before: len(face.said) > before)
+        assert face.said[-3:] == [
+            f"Still waiting: {left} left; Ctrl+C stops."
+            for left in ("2 h 00 min", "1 h 00 min", "30 min 00 s")
+        ]
+        hold.release()
+        await until(lambda: not talk.busy)
+        said = len(face.said)
+        clock.advance(1800)
+        await asyncio.sleep(0.01)
+        assert len(face.said) == said
+
+
+async def test_a_full_context_is_said_once(world: World) -> None:
+    full = events.ContextMeasured(170_000, 1, 1, 200_000, {}, "catalogue")
+    world.scripts.append([events.UserMessage("go"), full, full])
+    async with talking(world) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: len(face.began_with) == 2)
+        assert face.said == [
+            "Context: 85 percent of the context, 170,000 of 200,000 tokens, compacts at 80 percent."
+        ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "reason"),
+    [
+        (["1"], "once", ""),
+        (["2"], "session", ""),
+        (["always"], "always", ""),
+        (["4", "not that folder"], "no", "not that folder"),
+        (["4", ""], "no", ""),
+        (["no: keep it"], "no", "keep it"),
+        ([None], "no", ""),
+        (["", "y", "5", "1"], "once", ""),
+    ],
+)
+async def test_an_approval(world: World, typed: list[str | None], answer: str, reason: str) -> None:
+    world.scripts.append([events.UserMessage("go"), Ask(CALL, DECISION)])
+    async with talking(world, answers=typed) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        assert (world.agent.answers[0].answer, world.agent.answers[0].reason) == (answer, reason)
+        assert face.said[:5] == [
+            "Question: run this command?",
+            "run_command, the command: rm -rf build",
+            "Risk: high-risk.",
+            "Why it is asked: It deletes files.",
+            "2 and 3 cover rm -rf build. A command that runs can reach beyond this folder.",
+        ]
+        assert face.asked[0] == "1 once, 2 this session, 3 always, 4 no: "
+        assert not face.answers
+        assert face.bells == 1
+
+
+async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:
+    world.scripts.append([events.UserMessage("go"), Ask(CALL, DECISION)])
+    async with talking(world, answers=["1 more thing for later", "4", ""]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        assert world.agent.answers[0].answer == "no"
+        assert "Answer 1, 2, 3 or 4." in face.said
+        await until(lambda: world.agent.steered or len(world.agent.sent) == 2)
+        assert "1 more thing for later" in [*world.agent.steered, *world.agent.sent]
+
+
+async def test_what_could_disguise_itself_is_spelt_out_in_a_question(world: World) -> None:
+    evil = "echo safe\x1b[2K\rrm -rf ~ \u202e"
+    call = Call("t", "run_command", "run", evil, evil, preview_kind="command", preview=evil)
+    world.scripts.append([events.UserMessage("go"), Ask(call, DECISION)])
+    async with talking(world, answers=["4", ""]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        assert "echo safe\\x1b[2K\\x0drm -rf ~ \\u202e" in face.text
+        assert "\x1b" not in face.text
+
+
+async def test_a_diff_is_read_as_added_and_removed(world: World) -> None:
+    text = "--- a/f.py\n+++ b/f.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n"
+    call = Call("t", "edit_file", "write", "f.py", preview_kind="diff", preview=text)
+    world.scripts.append([events.UserMessage("go"), Ask(call, DECISION)])
+    async with talking(world, answers=["1"]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        assert face.said[:6] == [
+            "Question: make this change?",
+            "edit_file, f.py: 1 line added, 1 removed",
+            "File f.py",
+            "At line 1:",
+            "  kept: same",
+            "  removed: old",
+        ]
+
+
+async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
+    world.rungs = ("strict", "text_only")
+    error = events.ErrorRaised("invalid_request", "messages.3 is wrong", True)
+    world.scripts += [
+        [events.UserMessage("go"), error, events.TurnFinished("failed")],
+        [events.AssistantMessage("Well.", "end_turn", Usage())],
+    ]
+    async with talking(world, answers=["2"]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: "Holdfast: Well." in face.said)
+        assert world.agent.repaired == ["text_only"]
+        assert "1: Repair and retry: sends only what is plainly valid" in face.said
+        assert "Tried already: drop thinking, summary only." in face.said
+
+
+async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:
+    error = events.ErrorRaised("overloaded", "Too busy.", True, "Try later.")
+    world.scripts.append([events.UserMessage("go"), error, events.TurnFinished("failed")])
+    async with talking(world) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: len(face.began_with) == 2)
+        assert face.said[-2:] == [
+            "Error, overloaded: Too busy. Try later.",
+            "The turn failed. Nothing is lost.",
+        ]
+
+
+async def test_a_mistake_inside_a_turn_gives_the_prompt_back(world: World) -> None:
+    world.scripts.append([ValueError("oops")])
+    async with talking(world) as (_, face):
+        face.prompts.append("precious words")
+        await until(lambda: len(face.began_with) == 2)
+        assert "Error: something went wrong (ValueError)." in face.text
+        assert face.began_with[-1] == "precious words"
+
+
+async def test_without_a_key_it_asks_how_to_reach_a_model(world: World) -> None:
+    world.refusals.append(CredentialsError("There is no API key yet."))
+    async with talking(world, answers=["1", "sk-ant-1"]) as (talk, face):
+        assert world.set_up_with == [KeySetup("sk-ant-1")]
+        assert talk.agent is not None
+        assert "sk-ant" not in face.text
+
+
+async def test_without_a_key_and_an_answer_it_ends(world: World) -> None:
+    world.refusals.append(CredentialsError("There is no API key yet."))
+    with pytest.raises(CredentialsError):
+        async with talking(world, answers=[None]):
+            pass
+
+
+async def test_the_practice_model_is_one_answer_away(world: World) -> None:
+    world.refusals.append(CredentialsError("There is no API key yet."))
+    async with talking(world, answers=["3"]):
+        assert world.set_up_with == [PracticeSetup()]
+
+
+async def test_trust_is_asked_for(world: World) -> None:
+    world.untrusted = (".holdfast/config.toml",)
+    async with talking(world, answers=["1"]) as (_, face):
+        assert world.trust == [True]
+        assert "File: .holdfast/config.toml" in face.said
+
+
+async def test_K47_a_session_is_elevated_again_only_by_a_yes(world: World) -> None:
+    world.add_row("old", hours=1)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    world.was_elevated = True
+    async with talking(world, answers=["2"], choice=SessionChoice(path)) as (_, face):
+        assert "Elevate again?" in face.said
+        await until(lambda: face.began_with)
+        assert world.agent.sent == []
+    async with talking(world, answers=["1"], choice=SessionChoice(path)):
+        await until(lambda: world.agent.sent == ["/elevated on"])
+
+
+async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
+    world.add_row("fix the test", hours=1, messages=4)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    world.old[path].left_behind = LeftBehind("half a prompt", ("queued",), "half an answer")
+    async with talking(world, choice=SessionChoice(path)) as (_, face):
+        await until(lambda: face.began_with)
+        assert "Session: fix the test, 2 prompts." in face.said
+        assert any(line.startswith("Holdfast said last: Part 3") for line in face.said)
+        assert "half an answer" in face.said
+        assert face.began_with == ["queued\nhalf a prompt"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [("1", {"take_over": True}), ("2", {"read_only": True}), (None, {})],
+)
+async def test_a_session_that_is_open_elsewhere(
+    world: World, answer: str | None, chosen: dict[str, bool]
+) -> None:
+    world.add_row("old", hours=1)
+    path = world.rows[0].path
+    world.refusals.append(SessionInUseError("Process 9 has it open."))
+    async with talking(world, answers=[answer], choice=SessionChoice(path)):
+        wanted = replace(SessionChoice(path), **chosen) if chosen else SessionChoice()
+        assert world.chosen == [SessionChoice(path), wanted]
+
+
+async def test_damage_is_told_before_a_session_is_gone_on_with(world: World) -> None:
+    world.add_row("old", hours=1)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    world.old[path].findings = (Finding("B52", "line 3", "left out"),)
+    async with talking(world, answers=["1"], choice=SessionChoice(path)) as (talk, face):
+        assert "B52, line 3: left out" in face.said
+        assert talk.agent is world.agents[0]
+    async with talking(world, answers=["4"], choice=SessionChoice(path)):
+        assert world.chosen[-1] == SessionChoice()
+        assert world.agents[-2].closed
+
+
+async def test_a_draft_is_kept_on_the_way_out(world: World) -> None:
+    async with talking(world) as (talk, face):
+        face.unsent = "half a thought"
+        await talk.let_go()
+        session = world.agent.session
+        assert session.drafts[-1] == ("half a thought", (), "")
+        assert world.agent.closed
+
+
+async def test_notes_are_saved_before_a_session_is_left(world: World) -> None:
+    async with talking(world) as (_, face):
+        world.agent.memory_pending = True
+        face.prompts.append("/new")
+        await until(lambda: len(world.agents) == 2)
+        assert "Saved to memory." in face.said
+        assert world.agents[0].closed
+
+
+async def test_a_model_that_is_too_small_is_asked_about(world: World) -> None:
+    world.models = (ModelRow("small", 8_000),)
+    async with talking(world, answers=["2", "1"]) as (_, face):
+        face.prompts += ["/model small", "/model small"]
+        await until(lambda: world.agent.model == "small")
+        assert len(face.asked) == 2
+
+
+async def test_a_command_of_ones_own_and_the_shell(world: World, tmp_path: Path) -> None:
+    async with talking(world) as (talk, face):
+        folder = talk.services.folders.config / "commands"
+        folder.mkdir(parents=True)
+        (folder / "look.md").write_text("Look at $ARGUMENTS well.")
+        face.prompts += ["!echo heard; echo twice", "/look a.py"]
+        await until(lambda: world.agent.sent)
+        assert face.said[1:3] == ["heard", "twice"]
+        assert world.agent.sent == ["/look a.py"]
+        assert "Look at a.py well." in world.agent.attached[0]
+        assert "twice" in world.agent.attached[0]
+
+
+async def test_read_only_takes_no_prompt(world: World) -> None:
+    path = Path("/data/sessions/proj/x.jsonl")
+    world.old[path] = FakeSession(records=[record("user", 0, text="hi")], read_only=True)
+    async with talking(world, choice=SessionChoice(path, read_only=True)) as (_, face):
+        face.prompts.append("do it")
+        await until(lambda: len(face.began_with) == 2)
+        assert face.began_with[-1] == "do it"
+        assert world.agent.sent == []

@@ -1,0 +1,52 @@
+"""Pictures of the first screen without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+
+from tests.screens.driving import until
+from tests.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
+from tests.support.fake_agent import World
+from tui.errors import CredentialsError
+from tui.screens.welcome import WelcomeScreen
+from tui.servers import LocalServer
+
+
+def keyless(*keys: str, found: bool = True) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = World()
+        world.refusals.append(CredentialsError("There is no API key yet."))
+        if found:
+            ollama = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
+            world.servers = (ollama,)
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await press()(pilot)
+            listing = pilot.app.screen.query_one("#choices", OptionList)
+            await until(pilot, lambda: listing.option_count == 4 + found)
+            await pilot.press(*keys)
+            await pilot.pause()
+
+        return stage.app(world), drive
+
+    return make
+
+
+PICTURES: Pictures = {
+    "key": Picture(WelcomeScreen, keyless()),
+    "nothing pasted": Picture(WelcomeScreen, keyless("enter", "enter"), state=True),
+    "server found": Picture(WelcomeScreen, keyless("down")),
+    "another server": Picture(WelcomeScreen, keyless("down", found=False), state=True),
+    "wrong address": Picture(
+        WelcomeScreen, keyless("down", "enter", *"here", "enter", found=False), state=True
+    ),
+    "practice": Picture(WelcomeScreen, keyless("end"), state=True),
+}
+
+
+@each_of(PICTURES)
+def test_picture(take: Take, picture: Picture, theme: str, size: tuple[int, int]) -> None:
+    take(picture, theme, size)

@@ -1,0 +1,184 @@
+"""The tour as data: a step for every protective feature, and a word for every place."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.commands import find
+from tui.drill.tour import Strikes
+from tui.messages import Usage
+from tui.session.records import Record
+from tui.tour import seen as places
+from tui.tour.seen import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
+from tui.tour.steps import END, STEPS, Hint, Step
+from tui.tour.tour import Tour
+
+FEATURES = {
+    "ask": (),
+    "approval": ("1", "4", "Esc"),
+    "long output": ("F4", "Tab", "o"),
+    "context": ("F2", "m", "u"),
+    "compaction": ("/compact", "/uncompact"),
+    "rate limit": ("/retry",),
+    "stop": ("Esc",),
+    "rewind": ("Esc", "f"),
+    "sessions": ("F3", "Ctrl+F"),
+    "repair": ("c",),
+    "debug view": ("/verbose on", "F12"),
+}
+"""What protects a person's work, with the keys and commands that show it."""
+
+SCREENS = {
+    "ApprovalModal": "tui.widgets.approval",
+    "WaysModal": "tui.widgets.ways",
+    "PickScreen": "tui.screens.picker",
+    "ContextScreen": "tui.screens.context",
+    "SessionsScreen": "tui.screens.sessions",
+    "RepairScreen": "tui.screens.repair",
+    "VerboseScreen": "tui.screens.verbose",
+}
+PLACES = (CHAT, BUSY, OUTPUT, WHOLE, *SCREENS, "HelpScreen")
+CUT = {"bytes_total": 500_000, "bytes_shown": 2048}
+EVENTS: tuple[Event, ...] = (
+    events.UserMessage("go"),
+    events.RequestSent(1, 100, "practice", 1),
+    events.RetryScheduled(1, 3, 20.0, "rate limited", 429, "rate_limit"),
+    events.ToolStarted("t", "run_command", {}),
+    events.PermissionAnswered("t", "edit_file", "once", "person"),
+    events.PermissionAnswered("t", "edit_file", "no", "person"),
+    events.ToolFinished("t", "run_command", False, 1.0, CUT),
+    events.ToolFinished("t", "read_file", False, 1.0, None),
+    events.ContextChanged(({"call_id": "t", "view": "masked"},)),
+    events.ContextChanged(({"call_id": "t", "view": "full"},)),
+    events.CompactionFinished(100, 50, 3, "so far"),
+    events.CompactionUndone(100),
+    events.QueueChanged(("and then",)),
+    events.QueueChanged(()),
+    events.DirectivesChanged(False, True, False),
+    events.SessionStarted("s", None, "practice", "/", True),
+    events.TurnFinished("done", Usage(), None),
+    events.TurnFinished("interrupted", Usage(), None),
+)
+RECORDS = [Record(kind, f"r{n}", None, "", {}) for n, kind in enumerate(("user", "tool_result"))]
+
+
+def told(step: Step) -> str:
+    """All that a step may say."""
+    return " ".join(f"{hint.say} {hint.lay}" for hint in step.hints)
+
+
+def test_every_protective_feature_has_a_step() -> None:
+    assert [step.name for step in STEPS] == list(FEATURES)
+    for step in STEPS:
+        missing = [key for key in FEATURES[step.name] if key not in told(step)]
+        assert missing == []
+
+
+def test_the_places_are_screens_of_the_program() -> None:
+    named = {hint.at for step in (*STEPS, END) for hint in step.hints}
+    assert named <= {CHAT, BUSY, OUTPUT, WHOLE, *SCREENS}
+    for name, module in SCREENS.items():
+        assert hasattr(import_module(module), name)
+    assert {CONTEXT, SESSIONS, REPAIR, places.DEBUG, places.PICK} <= set(SCREENS)
+
+
+def test_the_commands_that_are_laid_ready_exist() -> None:
+    laid = [hint.lay for step in STEPS for hint in step.hints if hint.lay.startswith("/")]
+    assert len(laid) >= 4
+    assert [text for text in laid if find(text[1:].split()[0]) is None] == []
+
+
+def test_what_is_said_fits_a_small_terminal() -> None:
+    hints = [hint for step in (*STEPS, END) for hint in step.hints]
+    said = [hint.say for hint in hints if hint.at != CHAT or hint not in END.hints]
+    assert [text for text in said if len(text.replace("`", "")) > 2 * 58] == []
+    lines = [hint.news for hint in hints] + [step.happened for step in STEPS]
+    assert [line for line in lines if isinstance(line, str) and len(line) > 76] == []
+
+
+@given(
+    at=st.integers(0, len(STEPS)),
+    place=st.sampled_from(PLACES),
+    narrow=st.booleans(),
+    heard=st.lists(st.sampled_from(EVENTS), max_size=8),
+    records=st.sampled_from([RECORDS, RECORDS[:1], []]),
+)
+def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
+    at: int, place: str, narrow: bool, heard: list[Event], records: list[Record]
+) -> None:
+    tour = Tour("01damaged")
+    for _ in range(at):
+        tour.skip()
+    before = tour.at
+    for event in heard:
+        tour.hear(event)
+    tour.look(place, narrow=narrow, records=records)
+    said = tour.said()
+    assert said.now
+    assert "{" not in said.lay
+    assert said.title.startswith("tour · ")
+    assert tour.at in {before, before + 1}  # one thing done is never two steps
+    tour.skip()
+    assert tour.over or tour.at > before
+
+
+def test_a_step_is_not_done_by_what_happened_before_it() -> None:
+    tour = Tour("01")
+    tour.hear(EVENTS[6])
+    tour.look(CHAT, narrow=False, records=())
+    assert tour.step is STEPS[1]
+    tour.skip()
+    tour.look(WHOLE, narrow=False, records=())
+    tour.look(CHAT, narrow=False, records=())
+    assert tour.step.name == "long output"
+
+
+def test_one_can_go_back_and_begin_anew() -> None:
+    tour = Tour("01")
+    tour.back()
+    assert tour.at == 0
+    tour.skip()
+    tour.skip()
+    tour.back()
+    assert tour.at == 1
+    assert tour.said().happened == ""
+    tour.restart()
+    assert tour.at == 0
+
+
+@pytest.mark.parametrize(("answer", "words"), [("once", "You said yes"), ("no", "You said no")])
+def test_it_says_what_was_answered(answer: str, words: str) -> None:
+    tour = Tour("01")
+    tour.skip()
+    tour.hear(events.PermissionAnswered("t", "edit_file", answer, "person"))
+    tour.look(CHAT, narrow=False, records=())
+    assert words in tour.said().happened
+
+
+def test_a_fault_strikes_once_in_its_step_alone() -> None:
+    tour = Tour("01")
+    strikes: Strikes = tour
+    assert strikes.strike("practice") is None
+    while tour.step.fault is None:
+        tour.skip()
+    fault = tour.strike("practice")
+    assert fault is not None
+    assert fault.status == 429
+    assert tour.strike("practice") is None
+    tour.skip()
+    tour.back()
+    assert tour.strike("practice") is fault
+
+
+def test_the_first_hint_that_fits_is_shown() -> None:
+    hints = (Hint(CHAT, "no", when=lambda _: False), Hint(BUSY, "busy"), Hint(CHAT, "yes"))
+    tour = Tour("01", [Step("one", "one", hints, lambda _: False, "")])
+    assert tour.said().now == "yes"
+    tour.look(BUSY, narrow=False, records=())
+    assert tour.said().now == "busy"

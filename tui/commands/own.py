@@ -1,0 +1,22 @@
+"""Which commands of their own a person has here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui.commands.table import COMMANDS
+from tui.services import AppServices
+from tui.user_commands import OwnCommands
+from tui.workspace import PRIVATE_DIR
+
+
+def own_commands(services: AppServices) -> OwnCommands:
+    """The person's own commands; those that a folder brings along only where it is trusted."""
+    mine = services.folders.config / "commands"
+    brought = services.workspace / PRIVATE_DIR / "commands"
+
+    def folders() -> tuple[Path, ...]:
+        return (mine, brought) if services.trusted() else (mine,)
+
+    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
+    return OwnCommands(folders, taken)

@@ -1,0 +1,79 @@
+"""What the drill and the tour share: a folder of their own, and the program's screen in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tui import look
+from tui.errors import UsageError
+from tui.paths import folders
+from tui.themes import DEFAULT_DARK
+
+if TYPE_CHECKING:
+    from tui.app import HoldfastApp
+    from tui.arguments import Options
+
+
+def need_terminal(what: str, *, hint: str) -> None:
+    """Raises UsageError where there is no terminal to show `what` on."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"{what} needs a terminal.", hint=hint)
+
+
+def theme_of(options: Options) -> str:
+    """The colours that were asked for, else those of the last run."""
+    return options.theme or look.remembered().get("theme", DEFAULT_DARK)
+
+
+def show(app: HoldfastApp) -> int:
+    """Run an app to its end. Returns the exit code; raises what it failed with."""
+    app.run()
+    if app.failure:
+        raise app.failure
+    return app.return_code or 0
+
+
+@contextmanager
+def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generator[Path]:
+    """A folder with all that a session needs: `home` for the program, and a `project` with files.
+
+    While it stands, it is HOLDFAST_HOME; the person's own themes are there too, and what they
+    chose about motion holds. Everything is removed at the end.
+    """
+    before, mine = os.environ.get("HOLDFAST_HOME"), folders()
+    themes, calm = mine.config / "themes", _wants_calm(mine.config_file)
+    with TemporaryDirectory(prefix=f"holdfast-{name}-", ignore_cleanup_errors=True) as made:
+        root = Path(os.path.realpath(made))
+        project, config = root / "project", root / "home" / "config"
+        project.mkdir()
+        config.mkdir(parents=True)
+        motion = 'motion = "reduced"\n' if calm else ""
+        (config / "config.toml").write_text(motion + settings, encoding="utf-8")
+        for path, text in files.items():
+            (project / path).write_text(text, encoding="utf-8")
+        if themes.is_dir():
+            shutil.copytree(themes, config / "themes", ignore_dangling_symlinks=True)
+        os.environ["HOLDFAST_HOME"] = str(root / "home")
+        try:
+            yield root
+        finally:
+            if before is None:
+                del os.environ["HOLDFAST_HOME"]
+            else:
+                os.environ["HOLDFAST_HOME"] = before
+
+
+def _wants_calm(config: Path) -> bool:
+    """Whether nothing shall move by itself. Whatever else is wrong in that file is not told."""
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8")).get("motion") == "reduced"
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,276 @@
+"""Images that a person attaches: what their bytes say, the API's limits, the word for one.
+
+Pure. Type and size are read from the first bytes, never from a file's name.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from tui.errors import ImageError
+from tui.figures import plural, size
+from tui.messages import Block
+
+MAX_BYTES: Final = 5 * 1024 * 1024
+"""Of one image's base64 text: the API takes no more (B31)."""
+
+MAX_FILE: Final = MAX_BYTES // 4 * 3
+"""Of an image's own bytes, which base64 makes a third longer."""
+
+MAX_PIXELS: Final = 8000
+MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+PROMPT_IMAGES: Final = 20
+"""Of one prompt: with more, the API takes none above 2,000 pixels (B30)."""
+
+PROMPT_BYTES: Final = 20 * 1024 * 1024
+"""Of the images of one prompt, as base64: a request of 32 MB is refused as a whole."""
+
+WORD: Final = re.compile(r"\[image (\d{1,6}): [^\[\]\n]{1,200}\]")
+"""The word that stands for an image in a text."""
+
+_NAME_CHARS = 60
+_HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decoded whole
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What an image's own bytes say. Sizes are in pixels."""
+
+    media_type: str
+    width: int
+    height: int
+
+    @property
+    def longest(self) -> int:
+        return max(self.width, self.height)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it is sent. `data` is base64, `name` what the person calls it."""
+
+    name: str
+    picture: Picture
+    data: str
+
+    @property
+    def bytes(self) -> int:
+        """How large the image itself is."""
+        return len(self.data) * 3 // 4 - self.data[-2:].count("=")
+
+    @property
+    def block(self) -> Block:
+        """The content block, in the API's own shape."""
+        source = {"type": "base64", "media_type": self.picture.media_type, "data": self.data}
+        return {"type": "image", "source": source}
+
+    def word(self, number: int) -> str:
+        """What stands for it in a text: `[image 1: shot.png 1280×800 84 KB]`."""
+        return f"[image {number}: {shown(self.name)} {facts(self)}]"
+
+
+def facts(image: Image) -> str:
+    """The pixels and the size: `1280×800 84 KB`."""
+    picture = image.picture
+    return f"{picture.width}×{picture.height} {rounded(image.bytes)}"
+
+
+def rounded(count: int) -> str:
+    """A size without a fraction from 10 on: 84 KB, 8.4 KB."""
+    text = size(count)
+    number, _, unit = text.partition(" ")
+    return text if len(number) < 4 else f"{float(number):.0f} {unit}"
+
+
+def shown(name: str) -> str:
+    """A name that fits into a word: no brackets, no control characters, not too long."""
+    plain = "".join(c if c.isprintable() and c not in "[]" else "_" for c in name)
+    plain = " ".join(plain.split()) or "unnamed"
+    return plain if len(plain) <= _NAME_CHARS else f"…{plain[1 - _NAME_CHARS :]}"
+
+
+def of_bytes(data: bytes, name: str) -> Image | None:
+    """The image that some bytes are; None where they are none that the API takes.
+
+    Raises ImageError for one that is too large for it, or cannot be read.
+    """
+    picture = picture_of(data)
+    if picture is None:
+        return None
+    return check(Image(name, picture, binascii.b2a_base64(data, newline=False).decode("ascii")))
+
+
+def check(image: Image) -> Image:
+    """The image, if it is within the API's limits for one. Raises ImageError."""
+    picture, name = image.picture, shown(image.name)
+    if not (picture.width and picture.height):
+        raise ImageError(
+            f"{name} was not attached: it cannot be read as an image.",
+            hint="Open it in an image program and save it again, as PNG or JPEG.",
+        )
+    if len(image.data) > MAX_BYTES:
+        raise too_large(image.name, image.bytes)
+    if picture.longest > MAX_PIXELS:
+        raise ImageError(
+            f"{name} was not attached: {picture.width}×{picture.height}, and the API takes at most"
+            f" {MAX_PIXELS:,} pixels a side.",
+            hint="Attach a smaller copy, or the part that matters.",
+        )
+    return image
+
+
+def too_large(name: str, count: int) -> ImageError:
+    """The error for an image above the limit of bytes."""
+    return ImageError(
+        f"{shown(name)} was not attached: {size(count)}, and the API takes at most"
+        f" {size(MAX_FILE)} an image.",
+        hint="Attach a smaller copy, or save it as JPEG.",
+    )
+
+
+def check_together(images: Sequence[Image]) -> None:
+    """Raises ImageError where there are more images than one prompt may bring."""
+    if len(images) > PROMPT_IMAGES:
+        raise ImageError(
+            f"{plural(len(images), 'image')} are too many for one prompt: at most {PROMPT_IMAGES}.",
+            hint="Send some of them with the next one.",
+        )
+    total = sum(len(image.data) for image in images)
+    if total > PROMPT_BYTES:
+        raise ImageError(
+            f"{plural(len(images), 'image')} of {size(total * 3 // 4)} are too much for one prompt:"
+            f" at most {size(PROMPT_BYTES * 3 // 4)}.",
+            hint="Send some of them with the next one, or attach smaller copies.",
+        )
+
+
+def words_in(text: str) -> list[str]:
+    """What has the form of an image's word, in its order, each once."""
+    if "[image " not in text:
+        return []
+    return list(dict.fromkeys(found[0] for found in WORD.finditer(text)))
+
+
+def number_of(word: str) -> int:
+    """The number in a word; 0 where it is none."""
+    found = WORD.fullmatch(word)
+    return int(found[1]) if found else 0
+
+
+def with_words(text: str, words: Iterable[str]) -> str:
+    """A prompt with the words that it does not hold yet, on a line of their own."""
+    missing = [word for word in words if word not in text]
+    return (
+        "\n".join(part for part in (text.rstrip(), " ".join(missing)) if part) if missing else text
+    )
+
+
+def without_words(text: str) -> str:
+    """A text less what has the form of an image's word."""
+    return WORD.sub("", text).strip() if "[image " in text else text
+
+
+def names_in(data: Mapping[str, Any]) -> list[str]:
+    """The words of the images in a prompt's record, in the order of their blocks."""
+    given: object = data.get("images")
+    items = cast("list[object]", given) if isinstance(given, list) else []
+    return [item for item in items if isinstance(item, str)]
+
+
+def recorded(data: Mapping[str, Any]) -> dict[str, Image]:
+    """The images of a prompt's record by their words; what is damaged is left out."""
+    content: object = data.get("content")
+    blocks = cast("list[object]", content) if isinstance(content, list) else []
+    found = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    images: dict[str, Image] = {}
+    for word, block in zip(names_in(data), cast("list[Block]", found), strict=False):
+        if image := of_block(block, word):
+            images[word] = image
+    return images
+
+
+def of_block(block: Block, word: str) -> Image | None:
+    """The image of a content block; `word` is what stands for it."""
+    source: object = block.get("source")
+    data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
+    picture = picture_in(data) if isinstance(data, str) else None
+    if picture is None:
+        return None
+    name = word.partition(": ")[2].rsplit(" ", 3)[0]
+    return Image(name or "image", picture, cast("str", data))
+
+
+def prompt_of(data: Mapping[str, Any]) -> str:
+    """A prompt as it is shown and brought back: its text, and a word for each image."""
+    text = data.get("text")
+    return with_words(text if isinstance(text, str) else "", names_in(data))
+
+
+def picture_in(data: str) -> Picture | None:
+    """What the bytes of a base64 text say; None where they cannot be read."""
+    if len(data) % 4 or not data.isascii():
+        return None
+    for length in (_HEAD, len(data)):
+        try:
+            head = binascii.a2b_base64(data[:length], strict_mode=True)
+        except ValueError:
+            return None
+        if found := picture_of(head):
+            return found if found.width and found.height else None
+        if not head.startswith(b"\xff\xd8"):
+            return None
+    return None
+
+
+def picture_of(head: bytes) -> Picture | None:
+    """What the first bytes of a PNG, GIF, WebP or JPEG say; None for everything else."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
+        return Picture("image/png", _big(head[16:20]), _big(head[20:24]))
+    if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
+        return Picture("image/gif", _little(head[6:8]), _little(head[8:10]))
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP" and len(head) >= 30:
+        return _webp(head)
+    if head.startswith(b"\xff\xd8"):
+        return _jpeg(head)
+    return None
+
+
+def _webp(head: bytes) -> Picture | None:
+    match head[12:16]:
+        case b"VP8 ":
+            width, height = _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF
+        case b"VP8L":
+            bits = _little(head[21:25])
+            width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8X":
+            width, height = _little(head[24:27]) + 1, _little(head[27:30]) + 1
+        case _:
+            return None
+    return Picture("image/webp", width, height)
+
+
+def _jpeg(head: bytes) -> Picture | None:
+    """Walk the segments to the frame header, which holds the size."""
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            return Picture("image/jpeg", _big(head[at + 7 : at + 9]), _big(head[at + 5 : at + 7]))
+        if marker == 0xFF:  # fill byte
+            at += 1
+        else:
+            at += 2 + _big(head[at + 2 : at + 4])
+    return None
+
+
+def _big(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _little(data: bytes) -> int:
+    return int.from_bytes(data, "little")

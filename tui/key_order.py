@@ -1,0 +1,116 @@
+"""Keys take effect one after the other, in the order in which they were pressed."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+LOOK_S = 0.05
+"""How often it is looked whether a key can still arrive, while others wait for it."""
+LONGEST_S = 5.0
+"""No key is waited for longer: what it does goes on behind the next one."""
+
+
+class KeyOrder(App[None]):
+    """An app in which no key overtakes another, however fast they come.
+
+    Textual gives a key to the widget that has the focus; where that has no use for it, the key
+    climbs from queue to queue up to the app, and only there is it looked for in the bindings. A
+    letter behind it in the same burst needs no binding: it would be in the text before the
+    Backspace that came first was even found, and it would go to the field that a key before it
+    leaves. So a key that may climb is followed by a message on the same way, and what is typed
+    meanwhile waits until that has arrived: then the key has done what it does.
+    """
+
+    class Arrived(Message):
+        """Follows a key from `start` up to the app; `screen` is the one that was on top."""
+
+        def __init__(self, start: MessagePump, screen: Screen[Any]) -> None:
+            super().__init__()
+            self.start = start
+            self.screen = screen
+            self.sent = monotonic()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._key_ahead: KeyOrder.Arrived | None = None
+        self._keys_behind: deque[events.Key | events.Paste] = deque()
+
+    @property
+    def busy_with_keys(self) -> bool:
+        """Whether a key is on its way, or waits for its turn."""
+        return self._key_ahead is not None or bool(self._keys_behind)
+
+    async def on_event(self, event: events.Event) -> None:
+        if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._key_ahead is None:
+            await self.pass_on(event)
+        else:
+            if not self._keys_behind:
+                self.set_timer(LOOK_S, partial(self._look, self._key_ahead))
+            self._keys_behind.append(event)
+
+    async def pass_on(self, event: events.Key | events.Paste) -> None:
+        """It is this key's turn: let it do what it does, or send it on its way.
+
+        An app that wants to know of a key before all others extends this, not `on_event`.
+        """
+        await super().on_event(event)
+        start = self.focused or self.screen
+        if event.is_forwarded and not _is_text(event, start):
+            self._follow(start)
+
+    def _follow(self, start: Widget) -> None:
+        arrived = self.Arrived(start, self.screen)
+        self._key_ahead = arrived if start.post_message(arrived) else None
+
+    def on_key_order_arrived(self, event: Arrived) -> None:
+        event.stop()
+        self.call_later(self._done, event)  # behind a change of the focus, which is put off too
+
+    async def _done(self, arrived: Arrived) -> None:
+        if arrived is not self._key_ahead:
+            return
+        if arrived.screen is not self.screen:  # its focus is set behind what it was sent before
+            self._follow(self.screen)
+        else:
+            self._key_ahead = None
+        if self._key_ahead is None:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        """The key has done what it does: the next ones, up to one that may climb."""
+        self._key_ahead = None
+        while self._keys_behind and self._key_ahead is None:
+            await self.pass_on(self._keys_behind.popleft())
+        if self._keys_behind:
+            self.set_timer(LOOK_S, partial(self._look, self._key_ahead))
+
+    async def _look(self, climbing: Arrived | None) -> None:
+        """Go on without a key that was lost with the widget it was for, or that takes too long."""
+        if climbing is None or climbing is not self._key_ahead:
+            return
+        if climbing.start.is_attached and monotonic() - climbing.sent < LONGEST_S:
+            self.set_timer(LOOK_S, partial(self._look, climbing))
+        else:
+            await self._go_on()
+
+
+def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
+    """Whether a field puts it into its text: then its own queue keeps the order."""
+    if not isinstance(taker, (Input, TextArea)) or taker.disabled:
+        return False
+    if isinstance(taker, TextArea) and taker.read_only:
+        return False
+    return isinstance(event, events.Paste) or event.is_printable

@@ -1,0 +1,121 @@
+"""A conversation in plain lines: for screen readers, simple terminals, serial lines, dictation.
+
+A fourth reader of the agent's events, beside the full screen, `-p` and the batch runner. Lines
+only: nothing moves the cursor, nothing is drawn again, nothing is told by colour alone. It never
+loads the screen.
+
+    terminal  reads in the main thread          face      what the conversation asks of it
+    talk      prompts and turns                 teller    events, said; `lines` is pure
+    resuming  the way to a session              asking    questions and approvals
+    commands  what is typed with a slash        reading   Markdown, read aloud
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui import plainly
+from tui.errors import HoldfastError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui.arguments import Options
+    from tui.fullscreen import Wiring
+    from tui.plain.terminal import Terminal
+
+TERMINAL_GONE = 129
+"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
+
+_WHY = {
+    "dumb": "This terminal moves no cursor, so holdfast speaks in plain lines.",
+    "configured": "Plain lines, as your settings say.",
+}
+
+
+def open_plain(options: Options) -> int:
+    """Hold a conversation. Returns the exit code; raises UsageError without a terminal, and what
+    keeps the first session from being opened."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "Plain lines are a conversation, and need a terminal.",
+            hint='Without one, use: holdfast -p "…"',
+        )
+    from tui.launch import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
+
+    with scratch_of(options) as scratch:
+        from tui.fullscreen import Wiring  # noqa: PLC0415
+
+        return _converse(Wiring(options, scratch), "" if options.plain else plainly.why(()))
+
+
+def _converse(wiring: Wiring, why: str) -> int:
+    from tui.paths import workspace_slug  # noqa: PLC0415
+    from tui.plain.editor import Editor  # noqa: PLC0415
+    from tui.plain.terminal import Terminal  # noqa: PLC0415
+    from tui.widgets.prompt_history import PromptHistory  # noqa: PLC0415
+
+    home, root = wiring.launch.folders, wiring.launch.workspace.root
+    history = PromptHistory(home.data / "history" / f"{workspace_slug(root)}.jsonl")
+    conversation = _Conversation(wiring, why)
+    terminal = Terminal(Editor(history, conversation.complete))
+    conversation.terminal = terminal
+    code = terminal.run(conversation.hold)
+    if terminal.gone:
+        return TERMINAL_GONE  # nobody is there to be told anything
+    session = wiring.session
+    if session and session.path and session.path.exists():
+        print(f"To go on: holdfast --plain -r {session.id}")  # noqa: T201
+    return code
+
+
+class _Conversation:
+    """From the first word to the last, in the loop's thread."""
+
+    terminal: Terminal
+
+    def __init__(self, wiring: Wiring, why: str) -> None:
+        self._wiring = wiring
+        self._why = why
+        self._complete: Callable[[str], Sequence[str]] | None = None
+
+    def complete(self, line: str) -> Sequence[str]:
+        """What the last word of a line may become."""
+        return self._complete(line) if self._complete else ()
+
+    async def hold(self) -> int:
+        """Until the person leaves. Returns the exit code."""
+        import asyncio  # noqa: PLC0415 - the terminal has begun to read
+
+        import tui  # noqa: PLC0415
+        from tui.plain import resuming  # noqa: PLC0415
+        from tui.plain.commands import command, complete  # noqa: PLC0415
+        from tui.plain.talk import Talk  # noqa: PLC0415
+
+        wiring, options = self._wiring, self._wiring.options
+        choice = await asyncio.to_thread(wiring.choice)
+        talk = Talk(wiring.services(), self.terminal, command, resuming.change)
+        self._complete = partial(complete, talk)
+        talk.face.say(
+            f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D leaves.",
+            *filter(None, (_WHY.get(self._why),)),
+        )
+        looking = asyncio.create_task(resuming.keep_looking(talk), name="keep looking")
+        try:
+            await resuming.first(talk, choice)
+            if options.yolo:
+                talk.face.say("ELEVATED: nothing is asked; blocked commands stay blocked.")
+            if options.verbose:
+                talk.submit("/verbose on")
+            if options.prompt:
+                talk.submit(options.prompt)
+            await asyncio.to_thread(talk.own.load)
+            await talk.run()
+        finally:
+            looking.cancel()
+            with suppress(HoldfastError):
+                await talk.close()
+        return 0

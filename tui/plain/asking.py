@@ -1,0 +1,140 @@
+"""Questions as lines: what would happen and why, then the answers by number.
+
+One question at a time. Only a number or the answer's own word answers; anything else that is typed
+was meant for the prompt and goes there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from tui.permissions.base import Answer, Call, Decision
+from tui.plain.face import Face
+from tui.plain.spoken import changed, decided_about, diff, numbered, said, sentence
+
+Ways: TypeAlias = Sequence[tuple[str, str]]
+"""Names of answers, each with what it says."""
+
+_WORD_MAX: Final = 12
+_ANSWERS: Final[dict[str, Literal["once", "session", "always", "no"]]] = {
+    "1": "once",
+    "once": "once",
+    "2": "session",
+    "session": "session",
+    "this session": "session",
+    "3": "always",
+    "always": "always",
+    "4": "no",
+    "no": "no",
+}
+_QUESTIONS: Final = {
+    "command": "Question: run this command?",
+    "diff": "Question: make this change?",
+    "text": "Question: allow this?",
+}
+_APPROVAL: Final = "1 once, 2 this session, 3 always, 4 no: "
+
+
+def approval_lines(call: Call, decision: Decision) -> list[str]:
+    """All that a person needs to know to decide about a call."""
+    text = call.preview or call.subject or "(nothing to show)"
+    lines = [_QUESTIONS[call.preview_kind]]
+    if call.preview_kind == "command":
+        lines += _named(f"{call.tool}, the command", decided_about(text))
+    elif call.preview_kind == "diff":
+        lines.append(said(f"{call.tool}, {' '.join(decided_about(call.subject))}: {changed(text)}"))
+        lines += diff(text)
+    else:
+        lines += _named(call.tool, decided_about(text))
+    if decision.risk:
+        lines.append(f"Risk: {decision.risk}.")
+    lines.append(sentence(f"Why it is asked: {' '.join(decided_about(decision.reason))}"))
+    scope = call.scope or f"later calls of {call.tool} just like this one"
+    beyond = "A command that runs can reach beyond this folder" if call.effect == "run" else ""
+    lines.append(sentence(f"2 and 3 cover {' '.join(decided_about(scope))}", beyond))
+    return lines
+
+
+def _named(name: str, text: list[str]) -> list[str]:
+    if len(text) == 1:
+        return [f"{name}: {text[0]}"]
+    return [f"{name}, {len(text)} lines:", *(f"  {line}" for line in text)]
+
+
+@dataclass(slots=True)
+class Asker:
+    """Asks by a `face`. Implements `Approver`. `stray` takes what was meant for the prompt."""
+
+    face: Face
+    stray: Callable[[str], object]
+    calls: Callable[[], object] = lambda: None
+    """Called before every question: the person may be elsewhere."""
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        """Put an approval. Cancelling the wait takes the question back; that is a no."""
+        async with self._asking:
+            self.calls()
+            self.face.say(*approval_lines(call, decision))
+            while True:
+                typed = await self.face.answer(_APPROVAL)
+                if typed is None:
+                    self.face.say("Answered: no.")
+                    return Answer("no")
+                answer, reason = _parsed(typed)
+                if answer is None:
+                    self._again(typed, "Answer 1, 2, 3 or 4.")
+                    continue
+                if answer == "no" and not reason:
+                    reason = await self.face.answer("Why not? The model is told. Or only Enter: ")
+                told = {"once": "once", "session": "for this session"}.get(answer, answer)
+                self.face.say(f"Answered: {told}.")
+                return Answer(answer, (reason or "").strip())
+
+    async def choose(self, lines: Sequence[str], ways: Ways) -> str | None:
+        """Say `lines` and the ways; the name of the one that is chosen, None for none of them."""
+        numbers = {str(number): name for number, (name, _) in enumerate(ways, 1)}
+        count = len(ways)
+        which = "1" if count == 1 else f"1 to {count}"
+        async with self._asking:
+            self.calls()
+            self.face.say(*lines, *numbered(label for _, label in ways))
+            while True:
+                typed = await self.face.answer(f"{which}, or only Enter for none: ")
+                if typed is None or not typed.strip():
+                    return None
+                word = typed.strip().lower()
+                if word in numbers:
+                    return numbers[word]
+                self._again(typed, f"Answer {which}.")
+
+    async def confirm(self, lines: Sequence[str], yes: str, no: str) -> bool:
+        """Whether a question is answered by its yes."""
+        return await self.choose(lines, [("yes", yes), ("no", no)]) == "yes"
+
+    async def text(self, question: str, *, hidden: bool = False) -> str:
+        """A line of text, "" for none."""
+        async with self._asking:
+            return ((await self.face.answer(question, hidden=hidden)) or "").strip()
+
+    def _again(self, typed: str, hint: str) -> None:
+        """What is no answer: a slip of a key is dropped, a text goes to the prompt."""
+        if len(typed.strip()) > _WORD_MAX or " " in typed.strip():
+            self.stray(typed)
+        self.face.say(hint)
+
+
+def _parsed(
+    typed: str,
+) -> tuple[Literal["once", "session", "always", "no"] | None, str]:
+    """An approval's answer as it was typed, and the reason behind a no."""
+    word = typed.strip().lower()
+    if answer := _ANSWERS.get(word):
+        return answer, ""
+    first, _, rest = typed.strip().partition(" ")
+    if first.rstrip(",:").lower() in {"4", "no"} and rest.strip():
+        return "no", rest.strip()
+    return None, ""

@@ -1,0 +1,246 @@
+"""Events as lines that say who speaks: one `match`, no state. What streams is `tui.plain.teller`'s.
+
+A fact that changes nothing for whoever listens has no line.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tui.agent import events
+from tui.agent.directives import acknowledgement
+from tui.agent.events import Event
+from tui.agent.parking import moment_of
+from tui.context import start_card
+from tui.context.interrupted import INTERRUPTION
+from tui.figures import duration, moment, plural
+from tui.plain.reading import read
+from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
+from tui.widgets.error_words import words
+
+_ERROR_LINES = 5
+"""So many lines of a failed tool's output are spoken: its last."""
+
+
+def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event
+    """The lines that tell an event. `label` is of the tool call that it is about."""
+    match event:
+        case events.SessionStarted():
+            return _started(event)
+        case events.UserMessage(text, attached):
+            typed = text.removesuffix(attached).rstrip() if attached else text
+            return labelled("You", shown(typed))
+        case events.DirectivesChanged(think, verbose, elevated):
+            on = {"think": think, "verbose": verbose, "elevated": elevated}
+            return [
+                said(f"{acknowledgement({name: True})}.") for name, value in on.items() if value
+            ]
+        case events.AssistantMessage(text=text):
+            return labelled("Holdfast", read(text))
+        case events.ToolStarted(name=name):
+            return [f"{tool(name, event.label)}: started."]
+        case events.PermissionAnswered():
+            return _answered(event, label)
+        case events.ToolFinished():
+            return _finished(event, label)
+        case events.TodosChanged(todos):
+            return todo_lines(todos)
+        case events.StorageChanged(saved, detail):
+            return [sentence("Everything is saved again" if saved else f"Not saved: {detail}")]
+        case events.Notice(text) | events.ToolsChanged(text=text):
+            return [sentence(text)]
+        case events.Debug(text):
+            return labelled("Debug", [line for line in shown(text.strip("\n")) if line.strip()])
+        case events.ErrorRaised(error_class, message, _, hint):
+            return [sentence(f"Error, {words(error_class)}: {message}", hint)]
+        case events.TurnFinished(outcome):
+            return _ended(outcome)
+        case _:
+            return _of_the_context(event) or of_a_request(event)
+
+
+def labelled(who: str, spoken: list[str]) -> list[str]:
+    """Lines of which the first says who speaks."""
+    while spoken and not spoken[0].strip():
+        spoken = spoken[1:]
+    return [f"{who}: {spoken[0]}", *spoken[1:]] if spoken else []
+
+
+def tool(name: str, label: str = "") -> str:
+    """What a tool call is called."""
+    return f"Tool {said(f'{name} {label}')}"
+
+
+def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
+    """The agent's list, each item with how it stands."""
+    if not todos:
+        return []
+    done = sum(todo.get("status") == "completed" for todo in todos)
+    states = {"completed": "done", "in_progress": "now"}
+    head = f"To do: {done} of {len(todos)} done."
+    return [
+        head,
+        *(
+            f"  {states.get(str(todo.get('status')), 'open')}: {said(str(todo.get('text', '')))}"
+            for todo in todos
+        ),
+    ]
+
+
+def meter(event: events.ContextMeasured) -> str:
+    """How full the context is, in a sentence."""
+    full = percent(event.tokens, event.window)
+    mark = f"compacts at {round(100 * event.threshold)} percent"
+    source = ", window assumed" if event.window_source == "assumed" else ""
+    figures = f"{event.tokens:,} of {counted(event.window)}"
+    return f"{full} of the context, {figures}{source}, {mark}."
+
+
+def of_a_request(event: Event, now: datetime | None = None) -> list[str]:
+    """What became of a request that did not go well."""
+    match event:
+        case events.RetryScheduled():
+            void = "What was said of this answer does not count" if event.received else ""
+            wait = "Trying again now" if event.delay_s < 1 else f"Waiting {_wait(event.delay_s)}"
+            which = f"try {event.attempt} of {event.max_attempts}"
+            return [sentence(event.reason, void, f"{wait}, {which}; Ctrl+C stops")]
+        case events.Parked(until, reason, error_class):
+            at = moment_of(until)
+            when = f" until {moment(at, now or datetime.now(UTC))}" if at else ""
+            goes_on = "It goes on by itself; Ctrl+C stops it"
+            return [sentence(f"Parked{when}: {words(error_class)}", reason, goes_on)]
+        case events.ModelSwitched():
+            return [_switched(event)]
+        case events.RecoveryStep():
+            size = f"from {event.tokens_before:,} to {counted(event.tokens_after)}"
+            return [
+                sentence(f"The request was too large: {event.text}, {size}", "It is sent again")
+            ]
+        case events.LoopStopped(name, _, times):
+            stopped = f"{name} was called {times} times in a row with the same result: stopped"
+            return [sentence(stopped, "Say what it should do instead")]
+        case _:
+            return []
+
+
+def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one case per event
+    """What was done to the context."""
+    match event:
+        case events.Compacting(number, of, size):
+            return [f"Compacting, part {number} of at most {of}, {counted(size)}."]
+        case events.CompactionStarted(_, size, messages):
+            what = (
+                f"{plural(messages, 'message')}, {counted(size)}" if messages else "the beginning"
+            )
+            return [f"Compacting {what}. Ctrl+C stops it."]
+        case events.CompactionFinished(problem=problem) if problem:
+            return [sentence(f"Not compacted: {problem}")]
+        case events.CompactionFinished(before, after, removed):
+            size = f"from {before:,} to {counted(after)}"
+            what = f"a summary stands for {plural(removed, 'message')}"
+            return [f"Compacted {size}: {what}. /uncompact brings everything back."]
+        case events.CompactionUndone(size):
+            return [f"The full conversation is sent again: {counted(size)}."]
+        case events.Pruned(results, saved):
+            return [f"{plural(results, 'old result')} left out, {counted(saved)} saved a request."]
+        case events.MemorySaved(path, entries):
+            return [f"{plural(entries, 'line')} saved to memory, in {path}."]
+        case events.HandOff(asked, done, left):
+            return [
+                sentence(f"The work turned in circles and was stopped. Asked: {asked}"),
+                *(said(f"  done: {each}") for each in done),
+                *(said(f"  left: {each}") for each in left),
+            ]
+        case events.ContextFiles(files):
+            return [sentence(text) for text in start_card.cuts(files)]
+        case events.ToolsAwaited(servers):
+            return [f"Waiting for the MCP servers: {', '.join(servers)}."]
+        case events.RepairApplied(findings):
+            return _repaired(findings)
+        case events.ContextChanged(changes):
+            return [_stands(change) for change in changes]
+        case _:
+            return []
+
+
+def _started(event: events.SessionStarted) -> list[str]:
+    how = "resumed" if event.resumed else "new"
+    kept = "" if event.path else "It is kept in memory only"
+    return [sentence(f"Session {event.session_id}, {how}, model {event.model}", kept)]
+
+
+def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
+    """Who said yes without being asked, and every no."""
+    if event.answer in {"no", "deny"}:
+        reason = f": {event.reason}" if event.reason else ""
+        return [sentence(f"{tool(event.name, label)}: not allowed{reason}")]
+    if event.by == "elevated":
+        return [f"{tool(event.name, label)}: elevated, not asked."]
+    return []
+
+
+def _finished(event: events.ToolFinished, label: str) -> list[str]:
+    name, seconds = tool(event.name, label), took(event.seconds)
+    if event.summary == "interrupted":
+        return [sentence(f"{name}: interrupted after {seconds}", cut(event.receipt))]
+    if event.summary == "denied":
+        return []  # as it was answered
+    how = "failed after" if event.is_error else "finished in"
+    facts = [said(event.summary), _images(event.images), cut(event.receipt)]
+    line = ", ".join([f"{name}: {how} {seconds}", *filter(None, facts)])
+    told = [line if line.endswith(".") else f"{line}."]
+    if event.is_error:
+        end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
+        told += [f"  {text}" for text in end if said(text) != said(event.summary)]
+    return told
+
+
+def _images(images: tuple[dict[str, Any], ...]) -> str:
+    return plural(len(images), "image") if images else ""
+
+
+def _ended(outcome: str) -> list[str]:
+    match outcome:
+        case "interrupted":
+            return ["Stopped. Say how to go on."]
+        case "limit":
+            return ["The turn reached its limit and was stopped."]
+        case "failed":
+            return ["The turn failed. Nothing is lost."]
+        case _:
+            return []
+
+
+def _switched(event: events.ModelSwitched) -> str:
+    if event.error_class is None:
+        return sentence(f"Back to the model {event.new}: {event.reason}")
+    at = moment_of(event.back_at)
+    when = f" from {moment(at, datetime.now(UTC))} on" if at else " later by itself"
+    back = f"Back to {event.old}{when}, or with /model {event.old}"
+    return sentence(event.reason, f"The model {event.new} goes on", back)
+
+
+def _repaired(findings: tuple[dict[str, str], ...]) -> list[str]:
+    """Damage, not mere interruptions: those are told with their calls."""
+    damage = [one for one in findings if one.get("code") != INTERRUPTION]
+    if not damage:
+        return []
+    places = "one place" if len(damage) == 1 else f"{len(damage):,} places"
+    where = (f"  {one.get('where', '')}: {one.get('action', '')}" for one in damage)
+    return [
+        f"This session was repaired in {places}; its file is as it was.",
+        *(f"  {said(text)}" for text in where),
+    ]
+
+
+def _stands(change: dict[str, Any]) -> str:
+    if "pinned" in change:
+        return "Pinned." if change["pinned"] else "Not pinned any more."
+    view = change.get("view")
+    states = {"full": "sent in full again", "masked": "masked", "pruned": "left out as old"}
+    return f"One item is {states.get(str(view), str(view))}, from the next request on."
+
+
+def _wait(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 60 else duration(seconds)

@@ -1,0 +1,159 @@
+"""An answer as it streams, made into lines that can be read aloud: never a token at a time.
+
+A line is spoken when it is finished, a long one sentence by sentence. Markdown is put into words
+where its signs would only be noise: headings, code blocks, tables, links, marks of emphasis.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tui.widgets.plain import clean
+
+LONG = 160
+"""An unfinished line with so many characters is spoken up to its last whole sentence."""
+
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})\s*([^`]*)$")
+_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_RULE = re.compile(r"\s{0,3}([-*_])(?:\s*\1){2,}\s*$")
+_BOX = re.compile(r"(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX])\]\s+(.*)$")
+_BULLET = re.compile(r"(\s*)[-*+]\s+(.*)$")
+_QUOTE = re.compile(r"\s{0,3}>\s?(.*)$")
+_ROW = re.compile(r"\s*\|.*\|\s*$")
+_MARKS = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*$")
+_SENTENCE = re.compile(r"[.!?:;][\"')\]]*\s+(?=\S)")
+_LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)[^)]*\)")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
+
+
+@dataclass(slots=True)
+class Reader:
+    """Takes the pieces of one answer; gives the lines that can be spoken by now."""
+
+    _rest: str = ""
+    _fence: str = ""
+    _header: list[str] = field(default_factory=list[str])
+    _held: str = ""
+    """A row of a table whose next line is not known yet."""
+    _rows: int = 0
+
+    def feed(self, text: str) -> list[str]:
+        """Take a piece. Returns the lines that are finished."""
+        self._rest += text
+        *whole, self._rest = self._rest.split("\n")
+        lines = [spoken for line in whole for spoken in self._line(clean(line))]
+        return lines + self._early()
+
+    def end(self) -> list[str]:
+        """The answer is over: what is left, and the reader begins anew."""
+        rest, self._rest = self._rest, ""
+        lines = self._line(clean(rest)) if rest.strip() else []
+        lines += self._let_go()
+        if self._fence:
+            lines.append("End of code.")
+        self.drop()
+        return lines
+
+    def drop(self) -> None:
+        """What was not spoken yet is void."""
+        self._rest = self._fence = self._held = ""
+        self._header, self._rows = [], 0
+
+    def _early(self) -> list[str]:
+        """Whole sentences of a long line that goes on."""
+        rest = self._rest
+        if self._fence or len(rest) < LONG or rest.lstrip()[:1] in {"|", "#", "`"}:
+            return []
+        if rest.count("`") % 2 or rest.count("**") % 2:
+            return []  # a mark that is still open
+        ends = [found.end() for found in _SENTENCE.finditer(rest)]
+        if not ends:
+            return []
+        self._rest = rest[ends[-1] :]
+        return self._line(clean(rest[: ends[-1]].rstrip()))
+
+    def _line(self, line: str) -> list[str]:
+        if fence := _FENCE.match(line):
+            return [*self._let_go(), *self._fenced(fence[1], fence[2].strip())]
+        if self._fence:
+            return [line]
+        if _ROW.match(line) or (self._held and _MARKS.match(line)):
+            return self._row(line)
+        lines = self._let_go()
+        self._header = []
+        return lines + ([spoken] if (spoken := prose(line)) else [])
+
+    def _fenced(self, fence: str, language: str) -> list[str]:
+        if not self._fence:
+            self._fence = fence
+            return [f"Code, {language}:" if language else "Code:"]
+        if fence[0] == self._fence[0] and len(fence) >= len(self._fence) and not language:
+            self._fence = ""
+            return ["End of code."]
+        return [f"{fence}{language}"]
+
+    def _row(self, line: str) -> list[str]:
+        """A row of a table: the first is the header if a row of dashes follows."""
+        if _MARKS.match(line):
+            if not self._held:
+                return []
+            self._header, self._held, self._rows = cells(self._held), "", 0
+            return [f"Table with {len(self._header)} columns: {', '.join(self._header)}."]
+        if self._header:
+            self._rows += 1
+            named = zip(self._header, cells(line), strict=False)
+            return [f"Row {self._rows}: " + "; ".join(f"{name}: {cell}" for name, cell in named)]
+        lines = self._let_go()
+        self._held = line
+        return lines
+
+    def _let_go(self) -> list[str]:
+        """A row that was no header after all."""
+        held, self._held = self._held, ""
+        return [prose(held)] if held else []
+
+
+def read(text: str) -> list[str]:
+    """A whole text at once."""
+    reader = Reader()
+    return [*reader.feed(text), *reader.end()]
+
+
+def prose(line: str) -> str:
+    """One line outside code and tables, without the signs that are only noise."""
+    if not line.strip() or _RULE.match(line):
+        return ""
+    if found := _HEADING.match(line):
+        return f"Heading: {inline(found[2])}"
+    if found := _BOX.match(line):
+        return f"{found[1]}- {'open' if found[2] == ' ' else 'done'}: {inline(found[3])}"
+    if found := _BULLET.match(line):
+        return f"{found[1]}- {inline(found[2])}"
+    if found := _QUOTE.match(line):
+        return f"Quote: {inline(found[1])}" if found[1].strip() else ""
+    return inline(line).rstrip()
+
+
+def inline(text: str) -> str:
+    """Links as their text and address, without marks of emphasis; code keeps every character."""
+    pieces = re.split(r"(`+)(.+?)\1", text)
+    spoken: list[str] = []
+    for number in range(0, len(pieces), 3):
+        plain = _LINK.sub(_link, pieces[number])
+        spoken.append(_EMPHASIS.sub(r"\1", _STRONG.sub(r"\2", plain)))
+        if number + 2 < len(pieces):
+            spoken.append(pieces[number + 2])
+    return "".join(spoken)
+
+
+def _link(found: re.Match[str]) -> str:
+    text, address = found[1].strip(), found[2]
+    return address if not text or text == address else f"{text} ({address})"
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a table's row."""
+    inner = row.strip().removeprefix("|").removesuffix("|")
+    return [inline(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", inner)]

@@ -1,0 +1,112 @@
+"""Texts fit to be spoken: in one line, without escape sequences, signs as words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tui.figures import plural, size
+from tui.widgets.plain import clean, one_line, visible
+
+CODE_FENCE: Final = "```"
+
+_SIGNS: Final = str.maketrans(
+    {
+        "·": ",",
+        "→": "to",
+        "−": "-",
+        "…": "...",
+        "–": "-",
+        "—": "-",
+        "×": "by",
+        "📝": "",
+        "✓": "done",
+        "✗": "failed",
+        "✂": "cut",
+        "“": '"',
+        "”": '"',
+    }
+)
+
+
+def said(text: str) -> str:
+    """A sentence of the program's own, on one line."""
+    return one_line(text.translate(_SIGNS)).replace(" ,", ",")
+
+
+def shown(text: str) -> list[str]:
+    """A text of somebody else's as lines; nothing in it moves the cursor."""
+    return clean(text).expandtabs(4).split("\n")
+
+
+def decided_about(text: str) -> list[str]:
+    """As `shown`, and whatever could hide or disguise itself is spelt out."""
+    return visible(text).split("\n")
+
+
+def sentence(*parts: str) -> str:
+    """The parts that say something, each with its full stop."""
+    ended = (part if part.endswith((".", "?", "!", ":")) else f"{part}." for part in parts if part)
+    return said(" ".join(ended))
+
+
+def counted(tokens: int) -> str:
+    return f"{tokens:,} tokens" if tokens != 1 else "1 token"
+
+
+def percent(part: int, whole: int) -> str:
+    return f"{round(100 * part / whole) if whole else 0} percent"
+
+
+def took(seconds: float) -> str:
+    return f"{seconds:.1f} s"
+
+
+def cut(receipt: dict[str, Any] | None) -> str:
+    """What was kept from the model of a tool's output, and where all of it is."""
+    if not receipt:
+        return ""
+    total, kept = receipt.get("bytes_total"), receipt.get("bytes_shown")
+    if not isinstance(total, int) or not isinstance(kept, int):
+        return ""
+    text = f"output cut from {size(total)} to {size(kept)}"
+    path = receipt.get("path")
+    return f"{text}, full copy in {path}" if path else text
+
+
+def diff(text: str) -> list[str]:
+    """A unified diff in words: each line says whether it was removed, added or kept."""
+    lines: list[str] = []
+    for line in decided_about(text):
+        if line.startswith("@@"):
+            lines.append(f"At line {_place(line)}:")
+        elif line.startswith(("--- ", "+++ ")):
+            if line.startswith("+++ ") or line.endswith(" cannot be compared"):
+                lines.append(f"File {line[4:].removeprefix('b/')}")
+        elif line.startswith("+"):
+            lines.append(f"  added: {line[1:]}")
+        elif line.startswith("-"):
+            lines.append(f"  removed: {line[1:]}")
+        elif line.startswith("\\"):
+            lines.append("  (no newline at the end)")
+        elif line.strip():
+            lines.append(f"  kept: {line[1:]}")
+    return lines
+
+
+def _place(header: str) -> str:
+    """`@@ -3,4 +5,6 @@` is at line 5."""
+    new = next((part for part in header.split() if part.startswith("+")), "+1")
+    return new[1:].partition(",")[0]
+
+
+def changed(text: str) -> str:
+    """How much a unified diff changes."""
+    body = [line for line in text.splitlines() if not line.startswith(("+++", "---"))]
+    added = sum(line.startswith("+") for line in body)
+    removed = sum(line.startswith("-") for line in body)
+    return f"{plural(added, 'line')} added, {removed:,} removed"
+
+
+def numbered(labels: Iterable[str]) -> list[str]:
+    return [f"{number}: {said(label)}" for number, label in enumerate(labels, 1)]

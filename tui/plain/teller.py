@@ -1,0 +1,221 @@
+"""Follows one session's events and says them: what streams by finished lines, waits by their marks.
+
+It remembers what a line needs beside its event: which call, who spoke last, how full it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.agent.parking import moment_of
+from tui.clock import Clock
+from tui.figures import duration
+from tui.plain.lines import labelled, lines, meter, of_a_request, tool
+from tui.plain.reading import Reader
+from tui.plain.spoken import shown
+
+MARKS: Final = (43_200, 21_600, 7200, 3600, 1800, 600, 300, 60)
+"""Seconds left of a wait at which it is spoken of again."""
+
+AT_WORK: Final = (30, 60, 120, 300, 600)
+"""Seconds of silence after which it is said that something still goes on; then every last one."""
+
+KEPT_OUTPUTS: Final = 50
+KEPT_CHARS: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class Output:
+    """What a tool printed, or what it gave the model."""
+
+    name: str
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Teller:
+    """Says the events of a session. `say` prints lines. `typed` are texts that stand on the
+    terminal already, since a person has just typed them."""
+
+    clock: Clock
+    say: Callable[..., None]
+    typed: list[str] = field(default_factory=list[str])
+    measured: events.ContextMeasured | None = None
+    todos: tuple[dict[str, str], ...] = ()
+    elevated: bool = False
+    verbose: bool = False
+    outputs: deque[Output] = field(default_factory=lambda: deque(maxlen=KEPT_OUTPUTS))
+    _answer: list[str] = field(default_factory=list[str])
+    _reader: Reader = field(default_factory=Reader)
+    _speaking: bool = False
+    _thinking: bool = False
+    _labels: dict[str, str] = field(default_factory=dict[str, str])
+    _open: dict[str, Output] = field(default_factory=dict[str, Output])
+    _shell: str = ""
+    _begun: str = ""
+    """What the person's own command printed of a line that is not finished."""
+    _over: bool = False
+    _wait: asyncio.Task[None] | None = None
+
+    @property
+    def answer(self) -> str:
+        """What has been streamed of an answer that is not recorded yet."""
+        return "".join(self._answer)
+
+    def tell(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per event
+        """Say one event."""
+        self._follow(event)
+        match event:
+            case events.TextDelta(text):
+                self._thinking = False
+                self._answer.append(text)
+                self._speak(self._reader.feed(text))
+            case events.ThinkingDelta():
+                if not self._thinking:
+                    self._end_speech()
+                    self._thinking = True
+                    self.say("Thinking.")
+            case events.AssistantMessage(text=text):
+                streamed = bool(self._answer)
+                self._end_speech()
+                self._answer.clear()
+                if text and not streamed:
+                    self.say(*lines(event))
+            case events.RequestSent():
+                self._void()
+            case events.UserMessage(text, attached):
+                self._end_speech()
+                typed = text.removesuffix(attached).rstrip() if attached else text
+                if typed in self.typed:
+                    self.typed.remove(typed)
+                else:
+                    self.say(*lines(event))
+            case events.ToolOutputChunk(id_, text):
+                self._hear(id_, text)
+            case events.ContextMeasured():
+                self._measure(event)
+            case events.TodosChanged(todos):
+                self.todos = todos
+                self.say(*lines(event))
+            case events.DirectivesChanged():
+                self._switch(event)
+            case events.RetryScheduled() | events.ModelSwitched() | events.ErrorRaised():
+                self._void()
+                self.say(*lines(event))
+            case events.Parked():
+                self._void()
+                self.say(*of_a_request(event, self.clock.now()))
+            case _:
+                if told := lines(event, self._labels.get(getattr(event, "id", ""), "")):
+                    self._end_speech()
+                    self.say(*told)
+
+    def stop(self) -> None:
+        """Nothing goes on any more."""
+        self._end_speech()
+        self._answer.clear()
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+
+    def _follow(self, event: Event) -> None:
+        """Remember the call, and speak of a wait again when there is something to say."""
+        match event:
+            case events.ToolStarted(id_, name, _, label):
+                self._labels[id_] = label
+                self._open[id_] = Output(f"{name} {label}".strip())
+                self._shell = id_ if name == "shell" else self._shell
+                self._begin(self._at_work(tool(name, label)))
+            case events.PermissionAsked():
+                self._begin(None)
+            case events.PermissionAnswered(id_, name):
+                self._begin(self._at_work(tool(name, self._labels.get(id_, ""))))
+            case events.ToolFinished():
+                if self._begun:
+                    self.say(*shown(self._begun))
+                self._shell = self._begun = ""
+                output = self._open.pop(event.id, Output(event.name))
+                output.text = output.text or event.text
+                self.outputs.append(output)
+                self._begin(None)
+            case events.RequestSent(model=model):
+                self._begin(self._at_work(f"Waiting for {model}"))
+            case events.CompactionStarted():
+                self._begin(self._at_work("Compacting"))
+            case events.RetryScheduled(delay_s=delay):
+                self._begin(self._countdown(delay))
+            case events.Parked(until):
+                at = moment_of(until)
+                left = at - self.clock.now() if at else timedelta(0)
+                self._begin(self._countdown(left.total_seconds()))
+            case events.TextDelta() | events.AssistantMessage() | events.TurnFinished():
+                self._begin(None)
+            case _:
+                pass
+
+    def _speak(self, spoken: list[str]) -> None:
+        if not self._speaking and (spoken := labelled("Holdfast", spoken)):
+            self._speaking = True
+        self.say(*spoken)
+
+    def _end_speech(self) -> None:
+        self._speak(self._reader.end())
+        self._speaking = self._thinking = False
+
+    def _void(self) -> None:
+        """Another attempt begins: what was not spoken yet never was."""
+        self._reader.drop()
+        self._speaking = self._thinking = False
+        self._answer.clear()
+
+    def _hear(self, id_: str, text: str) -> None:
+        """Keep what a tool prints; what the person's own command prints is said."""
+        if (output := self._open.get(id_)) is not None:
+            output.text = (output.text + text)[-KEPT_CHARS:]
+        if id_ == self._shell:
+            *whole, self._begun = (self._begun + text).split("\n")
+            self.say(*(line for each in whole for line in shown(each)))
+
+    def _measure(self, event: events.ContextMeasured) -> None:
+        """Say that the context is nearly full, once for every time that it gets so."""
+        self.measured = event
+        over = bool(event.window) and event.tokens >= event.threshold * event.window
+        if over and not self._over:
+            self._end_speech()
+            self.say(f"Context: {meter(event)}")
+        self._over = over
+
+    def _switch(self, event: events.DirectivesChanged) -> None:
+        """Say what is on as a session begins; a switch tells itself by a notice."""
+        self.elevated, self.verbose = event.elevated, event.verbose
+
+    def _begin(self, wait: Coroutine[None, None, None] | None) -> None:
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+        if wait is not None:
+            self._wait = asyncio.create_task(wait, name="speaking of a wait")
+
+    async def _countdown(self, left: float) -> None:
+        """Speak of a wait at its marks."""
+        for mark in MARKS:
+            if left > mark + 5:
+                await self.clock.sleep(left - mark)
+                left = mark
+                self.say(f"Still waiting: {duration(left)} left; Ctrl+C stops.")
+
+    async def _at_work(self, what: str) -> None:
+        """Say now and then that something still goes on."""
+        began, told = self.clock.monotonic(), 0
+        while True:
+            due = AT_WORK[told] if told < len(AT_WORK) else AT_WORK[-1] * (told - len(AT_WORK) + 2)
+            await self.clock.sleep(max(0.0, began + due - self.clock.monotonic()))
+            told += 1
+            self.say(f"{what}: still at work after {duration(due)}; Ctrl+C stops.")

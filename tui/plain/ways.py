@@ -1,0 +1,142 @@
+"""What a person may do about a failed request, as lines; see `tui.trouble`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui.agent.events import ErrorRaised
+from tui.plain.setup import set_up
+from tui.plain.spoken import counted, said, sentence
+from tui.screens.choices import ModelRow, Trouble
+from tui.services import Agent, SessionChoice
+from tui.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
+
+if TYPE_CHECKING:
+    from tui.plain.talk import Talk
+
+_FINDINGS = 20
+_NOTHING = "The check of the request finds nothing that is against the rules it knows."
+
+
+async def after(talk: Talk, error: ErrorRaised) -> None:
+    """Offer the ways on from an error that would only come again."""
+    agent = talk.agent
+    if agent is None or (trouble := trouble_of(agent, error)) is None:
+        return
+    name = await talk.asker.choose(
+        trouble_lines(trouble), [(way.name, f"{way.label}: {way.help}") for way in trouble.ways]
+    )
+    if name is None or talk.agent is not agent:
+        talk.face.say("Everything is kept as it is. /retry shows the ways on again.")
+    elif name in RUNGS:
+        for event in await agent.repair(RUNGS[name][0]):
+            talk.teller.tell(event)
+        await talk.go_on()
+    elif name == "retry":
+        await talk.go_on()
+    elif name == "model":
+        if await choose_model(talk):
+            await talk.go_on()
+    elif name == "key":
+        await _other_key(talk, agent)
+    elif name == "context":
+        await talk.command(talk, "context", "")
+    else:
+        last = asked_last(agent)
+        await talk.change(talk, SessionChoice())
+        talk.begin_with = talk.begin_with or last
+
+
+def trouble_lines(trouble: Trouble) -> list[str]:
+    """What is known of a failed request."""
+    status = f"Status {trouble.status}" if trouble.status else ""
+    id_ = f"request {trouble.request_id}" if trouble.request_id else ""
+    lines = [sentence(trouble.title, ", ".join(filter(None, (status, id_))))]
+    lines += [sentence(trouble.meaning)] if trouble.meaning else []
+    if trouble.before:
+        lines.append(sentence(f"Tried already: {', '.join(trouble.before)}"))
+    if trouble.findings is not None:
+        lines += [f"Finding: {said(one)}" for one in trouble.findings[:_FINDINGS]] or [_NOTHING]
+        if (more := len(trouble.findings) - _FINDINGS) > 0:
+            lines.append(f"And {more:,} more findings.")
+    return lines
+
+
+async def retry(talk: Talk, argument: str) -> None:
+    """/retry: do not wait any longer, or go on with the turn that stopped."""
+    agent, say = talk.agent, talk.face.say
+    other = argument.strip().lower() == "other"
+    if agent is None:
+        say("No session is open yet.")
+    elif argument.strip() and not other:
+        say("/retry sends it again now, /retry other with another model.")
+    elif agent.other_model() if other else agent.retry_now():
+        say("Going on with another model." if other else "Sent again now.")
+    elif talk.busy:
+        what = "switched from" if other else "waited for"
+        say(f"There is nothing to be {what} now: the agent is at work. Ctrl+C stops it.")
+    elif other:
+        say("Nothing is waited for now. /model switches to another model.")
+    elif failed := refused(agent):
+        await after(talk, failed)
+    elif unanswered(agent.session.records):
+        await talk.go_on()
+    else:
+        say("There is nothing to send again: the last turn is complete.")
+
+
+async def choose_model(talk: Talk) -> bool:
+    """Let the person choose. Whether another model is asked now."""
+    from tui.choosing import rows  # noqa: PLC0415 - on demand
+
+    if talk.agent is None:
+        return False
+    listed = await rows(talk.services, talk.agent)
+    labels = [(row.name, model_line(row)) for row in listed]
+    name = await talk.asker.choose(["Which model?"], labels)
+    return name is not None and await use_model(talk, name)
+
+
+def model_line(row: ModelRow) -> str:
+    """A model, and whether the session fits it."""
+    facts = [row.name, f"window {counted(row.window)}"]
+    facts += ["in use now"] if row.now else []
+    facts += [f"fallback {row.fallback}"] if row.fallback else []
+    facts += [] if row.fits else [f"too small, the session needs {counted(row.needs)}"]
+    facts += [f"price {row.price}"] if "$" in row.price else []
+    return ", ".join(facts)
+
+
+async def use_model(talk: Talk, name: str) -> bool:
+    """Ask another model from the next request on; one that is too small only if that is meant."""
+    agent = talk.agent
+    if agent is None:
+        return False
+    if name == agent.model:
+        talk.face.say(f"The model is {name} already.")
+        return False
+    info = await talk.services.model_info(name)
+    fit = agent.fits(info)
+    if not fit.ok:
+        needs = f"The session needs {counted(fit.tokens)} with what the next answer takes"
+        lines = [
+            f"Switch to {name}?",
+            (
+                f"{needs}, and its window holds {counted(fit.window)}."
+                " The oldest part would be shortened."
+            ),
+        ]
+        if not await talk.asker.confirm(lines, "switch", "stay"):
+            return False
+    before = agent.model
+    agent.use_model(info)
+    talk.face.say(f"From the next request on: {name}. /model {before} goes back.")
+    return True
+
+
+async def _other_key(talk: Talk, agent: Agent) -> None:
+    """Ask for a key, then open the session with it and go on."""
+    path = agent.session.path
+    if await set_up(talk, "The server refused the key."):
+        await talk.change(talk, SessionChoice(path))
+        await talk.go_on()

@@ -1,0 +1,117 @@
+"""What each setting does, and from when a change of it counts, in words for the settings screen.
+
+The keys themselves stand in `tui.config`; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+When: TypeAlias = Literal["now", "session", "run", "start"]
+
+WHEN: Final[Mapping[When, str]] = {
+    "now": "counts at once",
+    "session": "counts from the next session (/new)",
+    "run": "counts from the next run of a task file",
+    "start": "counts from the next start",
+}
+
+SECTIONS: Final[Mapping[str, str]] = {
+    "": "model and screen",
+    "retry": "when a request fails",
+    "prune": "old tool results",
+    "bootstrap": "project files in the system prompt",
+    "compaction": "when the window fills up",
+    "guard": "large tool results",
+    "permissions": "what the agent may do without asking",
+    "batch": "runs of a task file",
+    "prices": "USD per million tokens",
+    "mcp": "servers with more tools",
+}
+"""Every section, "" for the keys in none, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    help: str
+    when: When = "session"
+
+
+WORDS: Final[Mapping[str, Words]] = {
+    "model": Words("The model that answers. /model changes it for the running session."),
+    "small_model": Words(
+        "The model for small jobs: to say why a task failed, for instance.", "run"
+    ),
+    "fallback_models": Words("Models to go on with, in this order, when the first fails."),
+    "base_url": Words('The server to ask; any that speaks the Messages API. "" is Anthropic\'s.'),
+    "theme": Words("The colours; your own go into themes/ beside the file.", "now"),
+    "context_window": Words(
+        "The model's window in tokens. 0 asks the server, else goes by the catalogue."
+    ),
+    "redact": Words("record: keys of known shapes are masked before anything is recorded.", "now"),
+    "notify": Words("auto: a bell when a long turn ends or an answer is needed.", "now"),
+    "motion": Words("reduced: nothing moves by itself.", "now"),
+    "plain": Words("true: lines of text in the place of the screen, as with --plain.", "start"),
+    "retry.max_attempts": Words("How often one request is retried; 0 sends it once."),
+    "retry.initial_delay_ms": Words(
+        "Milliseconds before the first retry; each further wait is twice as long."
+    ),
+    "retry.max_delay_ms": Words(
+        "The longest wait in milliseconds. Where the server asks for more, the session is parked."
+    ),
+    "retry.first_byte_timeout_s": Words("Seconds to wait for an answer to begin."),
+    "retry.stall_timeout_s": Words("Seconds of silence that end an attempt; pings count as life."),
+    "prune.after_turns": Words("How many turns a tool result stays in the request."),
+    "prune.min_chars": Words("Shorter results stay, however old they are."),
+    "prune.when": Words(
+        "turns: as soon as a result is old. pays: once it saves more than writing the cache anew."
+    ),
+    "prune.unit": Words("What age is counted in."),
+    "bootstrap.max_chars_per_file": Words(
+        "Characters of one file, such as AGENTS.md or MEMORY.md; the rest is left out."
+    ),
+    "bootstrap.max_total_chars": Words("Characters of all such files together."),
+    "compaction.threshold": Words(
+        "How full the window may get before the beginning is summarised; 0.8 is 80 %."
+    ),
+    "compaction.memory_flush": Words("Save what is worth keeping to MEMORY.md first."),
+    "compaction.keep_messages": Words("So many messages at the end are never summarised."),
+    "guard.default_bytes": Words(
+        "Above so many bytes a tool result goes to disk, and the model gets its beginning."
+    ),
+    "guard.preview_bytes": Words("How many bytes of such a result the model still gets."),
+    "guard.clamp_bytes": Words("The most bytes of any one result that the model gets."),
+    "guard.clamp_lines": Words("The most lines of any one result that the model gets."),
+    "guard.token_share": Words("The most of the window that one result may take; 0.3 is 30 %."),
+    "guard.memory_chars": Words("Characters of a running command's output held in memory."),
+    "guard.spill_max_bytes": Words("The largest full copy of a result on disk, in bytes."),
+    "guard.spill_min_free_bytes": Words("Free bytes on the disk that full copies leave alone."),
+    "guard.keep_days": Words("Days that a full copy is kept when no session names it."),
+    "guard.keep_bytes": Words("Above so many bytes the oldest of such copies go sooner."),
+    "guard.bytes": Words("Limits of single tools, in the place of default_bytes."),
+    "permissions.allow": Words("Rules for what is done without asking.", "now"),
+    "permissions.ask": Words("Rules for what is always asked; they beat allow.", "now"),
+    "permissions.deny": Words("Rules for what is refused; they beat ask and allow.", "now"),
+    "permissions.ceiling": Words("How far the file tools may go while elevated."),
+    "permissions.auto_grant": Words("Patterns of folders where files are written without asking."),
+    "batch.attempts": Words("How often one task is tried.", "run"),
+    "batch.compaction_basis": Words(
+        "cumulative: by all tokens of the session. context: by those of the window (recommended).",
+        "run",
+    ),
+    "batch.max_cost": Words(
+        "The most USD that a run may cost, as --max-cost; 0 is no limit.", "run"
+    ),
+    "batch.max_failures": Words(
+        "Failures in a row that end a run, as --max-failures; 0 is no limit.", "run"
+    ),
+    "batch.max_time_s": Words("Seconds that a run may take, as --max-time; 0 is no limit.", "run"),
+    "prices.input": Words("What the provider charges for tokens that are sent."),
+    "prices.output": Words("What the provider charges for tokens of an answer."),
+    "prices.cache_write": Words("What the provider charges for tokens put into the cache."),
+    "prices.cache_read": Words("What the provider charges for tokens read from the cache."),
+    "mcp": Words("Servers whose tools the model may use. /mcp shows how they stand."),
+}
+"""By dotted key; the keys of a model's prices without the model's name."""

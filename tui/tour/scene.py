@@ -1,0 +1,146 @@
+"""What the tour is played in: a small repository, and a session that a power cut has damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+from tui.clock import Clock
+from tui.drill import scratch
+from tui.messages import text_block
+from tui.paths import folders
+from tui.session.session import Session
+
+SETTINGS = """\
+[prune]
+after_turns = 2
+min_chars = 500
+[compaction]
+keep_messages = 2
+"""
+"""So that a conversation of a few turns is pruned, and can be summarised."""
+
+FILES = {
+    "README.md": """\
+# Signal
+
+A small program that controls the lamp of a lighthouse. It is made up, as everything in this
+folder is: a place to try things in, which is removed when the tour is over.
+
+## What it does
+
+- it turns the lamp at a steady pace, one flash every ten seconds
+- it counts the hours that the lamp has burned, and says when a new one is due
+- it keeps a log of every night, with the ships that were seen
+
+## How it is built
+
+`sh build.sh` builds it, and prints a line for each of its 20,000 parts. `sh watch.sh` follows the
+lamp and prints a line a second, until it is stopped. What is still to be done stands in
+`notes.md`.
+""",
+    "notes.md": """\
+# Notes
+
+- oil the gears of the lamp
+- paint the railing
+""",
+    "build.sh": """\
+awk 'BEGIN { for (part = 1; part <= 20000; part++) print "part " part " of 20000: built" }'
+""",
+    "watch.sh": """\
+flash=0
+while [ "$flash" -lt 600 ]; do
+    flash=$((flash + 1))
+    echo "flash $flash"
+    sleep 1
+done
+""",
+}
+
+_GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "Keeper",
+    "GIT_AUTHOR_EMAIL": "keeper@example.org",
+    "GIT_COMMITTER_NAME": "Keeper",
+    "GIT_COMMITTER_EMAIL": "keeper@example.org",
+}
+_GIT_S = 10.0
+
+
+def place() -> AbstractContextManager[Path]:
+    """The folder of a tour, see `tui.drill.scratch.place`; `furnish` completes it."""
+    return scratch.place("tour", FILES, settings=SETTINGS)
+
+
+def furnish(root: Path, clock: Clock) -> str:
+    """Make the project a repository and lay a damaged session there. Returns the session's id.
+
+    Blocks, and must not be called in an event loop.
+    """
+    project = root / "project"
+    _repository(project)
+    return _damaged(project, clock)
+
+
+def _repository(project: Path) -> None:
+    """Without git it stays a plain folder: nothing in the tour needs it."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | _GIT
+    steps: Sequence[Sequence[str]] = (
+        ("init", "--quiet", "--template=", "--initial-branch=main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "A lighthouse"),
+    )
+    with suppress(OSError, subprocess.SubprocessError):
+        for words in steps:
+            subprocess.run(
+                ("git", *words), cwd=project, env=env, check=True, capture_output=True,
+                timeout=_GIT_S,
+            )  # fmt: skip
+
+
+def _damaged(project: Path, clock: Clock) -> str:
+    """A session as the program writes it, then what a power cut does: a torn line, a line of NUL
+    bytes, and the last one cut short, so that a call has lost its result."""
+    session = Session.create(project, folders=folders(), clock=clock)
+    for type_, data in _said():
+        session.append(type_, **data)
+    asyncio.run(session.close())
+    assert session.path
+    lines = session.path.read_bytes().splitlines(keepends=True)
+    torn = next(n for n, line in enumerate(lines) if b'"tool_result"' in line)
+    lines[torn] = lines[torn][:70] + b"\n"
+    lines.insert(torn + 2, b"\0" * 64 + b"\n")
+    lines[-1] = lines[-1][: len(lines[-1]) // 2]
+    session.path.write_bytes(b"".join(lines))
+    return session.id
+
+
+def _said() -> list[tuple[str, dict[str, Any]]]:
+    call = {"type": "tool_use", "id": "toolu_gears", "name": "read_file"}
+    call |= {"input": {"path": "notes.md"}}
+    result = [text_block(FILES["notes.md"])]
+    return [
+        _asked("The lighthouse keeper asks when the gears were oiled last."),
+        _answered(text_block("I look in the notes."), call),
+        ("tool_result", {"call_id": "toolu_gears", "name": "read_file", "content": result,
+                         "is_error": False}),
+        _answered(text_block("The notes do not say when. They only say that it is to be done.")),
+        _asked("Then put it on the list for Monday."),
+        _answered(text_block("It stands on the list for Monday, before the railing.")),
+        _asked("And thank you."),
+    ]  # fmt: skip
+
+
+def _asked(text: str) -> tuple[str, dict[str, Any]]:
+    return "user", {"content": [text_block(text)], "text": text}
+
+
+def _answered(*content: Any) -> tuple[str, dict[str, Any]]:
+    return "assistant", {"content": list(content), "model": "practice", "usage": {}}
