@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,8 +63,8 @@ class Played:
         )
         send = agent.send
 
-        async def told(text: str, *, attached: str = "") -> AsyncIterator[Event]:
-            async for event in send(text, attached=attached):
+        async def told(text: str, **along: Any) -> AsyncIterator[Event]:
+            async for event in send(text, **along):
                 self.seen.append(event)
                 yield event
 
