@@ -82,6 +82,10 @@ def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") ->
         ([b"\xff\xfex"], [], "\ufffd\ufffdx"),
         ([b"one\rtwo\r", b"\r  \rthree"], ["one", "two"], "three"),
         ([b"a\nb"], [], "a\nb"),
+        ([b"a\x1b\rb"], [], "a\nb"),
+        ([b"a\x1b", b"\rb"], [], "a\nb"),
+        ([b"a\\\rb\r"], ["a\nb"], ""),
+        ([b"!a \\\rb\r"], ["!a \\\nb"], ""),
         ([b"wrong\x15right"], [], "right"),
         ([b"a\x1b[Ab\x1bOPc\x1b[1;5Dd\x1b[15~e"], [], "abcde"),
         ([b"a\x1b", b"[", b"1;5", b"Db"], [], "ab"),
@@ -191,6 +195,19 @@ def test_prompts_sent_early_are_answered_in_order(
     said = [line for line in path.read_text().splitlines() if json.loads(line)["type"] == "user"]
     wanted = ["read README.md", "say first", "say second"]
     assert [text for line in said for text in wanted if text in line] == wanted
+
+
+def test_alt_enter_of_a_plain_terminal_begins_a_line(
+    env: dict[str, str], work: Path, tmp_path: Path
+) -> None:
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+        screen.wait_for("❯", "shift+tab")
+        screen.type("say one\x1b\rtwo\r")
+        screen.wait_for("1 turn")
+    (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    (said,) = [r for r in records if r["type"] == "user"]
+    assert "say one\\ntwo" in json.dumps(said)
 
 
 def test_a_command_typed_early_works(env: dict[str, str], work: Path) -> None:

@@ -204,7 +204,7 @@ async def test_L26_an_expired_copy_says_so_and_read_file_too(tmp_path: Path) -> 
     assert error.startswith(said)
     assert "Run what gave the output again." in error
     never = path.with_name("never.txt")
-    assert whereabouts(never) == "The full copy is not there any more."
+    assert whereabouts(never) == "The full copy is gone."
 
 
 async def test_L26_an_agent_sweeps_at_its_start_and_lets_go_at_its_end(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tui.paths import folders, shorten, workspace_slug
 from tui.screens.chat import ChatScreen
 from tui.screens.words import MODES
 from tui.smooth import smooth
-from tui.themed_app import ThemedApp
+from tui.themed_app import ThemedApp, TooSmall
 from tui.widgets.keys import APP_KEYS, bindings
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
@@ -163,6 +163,15 @@ class HoldfastApp(ThemedApp):
         """Run a command by its name, from a key, a click or the palette."""
         await self._do(f"/{name}")
 
+    async def action_help(self) -> None:
+        """F1: what works here, on top of whatever is shown; again takes it away."""
+        from tui.screens.help import HelpScreen  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, (HelpScreen, TooSmall)) for screen in self.screen_stack):
+            await self._do("/help")
+
     async def action_mark(self, what: Literal["mask", "pin"]) -> None:
         """Mask or pin the tool call under the cursor, or undo that."""
         if self.ready:
@@ -211,7 +220,7 @@ class HoldfastApp(ThemedApp):
         if now - self._asked_to_quit <= QUIT_WITHIN_S:
             await self.action_quit()
         self._asked_to_quit = now
-        self.chat.notice.say("Press Ctrl+C again to quit.")
+        self._say_for(QUIT_WITHIN_S, "Press Ctrl+C again to quit.")
 
     async def action_quit(self) -> None:
         """Save what is worth keeping, close the session, then leave."""
@@ -240,6 +249,8 @@ class HoldfastApp(ThemedApp):
 
     @on(Prompt.Edited)
     def _edited(self) -> None:
+        """Whoever types has thought better of a second Ctrl+C or Esc."""
+        self._asked_to_quit = self._asked_to_rewind = float("-inf")
         if self.ready:
             self.bridge.drafting.touch()
 
@@ -261,7 +272,14 @@ class HoldfastApp(ThemedApp):
             await self._do("/rewind")
             return
         self._asked_to_rewind = now
-        self.chat.notice.say("Esc again goes back to an earlier prompt.")
+        self._say_for(REWIND_WITHIN_S, "Esc again goes back to an earlier prompt.")
+
+    def _say_for(self, seconds: float, text: str) -> None:
+        """Say what holds for so long only."""
+        notice = self.chat.notice
+        notice.say(text)
+        said = notice.content
+        self.set_timer(seconds, lambda: notice.clear() if notice.content is said else None)
 
     def on_turn_ended(self, event: TurnEnded) -> None:
         from tui import recovery  # noqa: PLC0415 - not for the first frame

@@ -67,7 +67,8 @@ class Bridge:
     _heard: list[str] = field(default_factory=list[str])
     """What the person's own commands printed, for the model to see with the next prompt."""
     _commands: list[str] = field(default_factory=list[str])
-    """The person's own, run when a session stands: opening it clears the screen."""
+    """The person's own, run when a session stands (opening it clears the screen) and nothing
+    else runs."""
     _alone: bool = False  # no session could be opened
 
     def __post_init__(self) -> None:
@@ -77,6 +78,7 @@ class Bridge:
         self.presenter = Presenter(self.chat, self.log)
         self.drafting = Drafting(self.app, self._unsent)
         self.attaching = Attaching(self.app, self.chat, self.services, lambda: self.agent)
+        self.chat.prompt.take_back = self.take_back
 
     @property
     def busy(self) -> bool:
@@ -180,17 +182,33 @@ class Bridge:
             self.chat.prompt.put_back("\n".join(waiting))
         self._show_queue()
 
+    def take_back(self) -> str:
+        """What waits to be sent, out of the queue again; "" where nothing does.
+
+        Prompts come together; then commands, one at a time, as another text at either end of one
+        would make something else of it.
+        """
+        texts = list(self.agent.unqueue() if self.agent else ())
+        texts += [text for text in self._waiting if text not in self._attached]
+        self._waiting = [text for text in self._waiting if text in self._attached]
+        if not texts and self._waiting:
+            texts = [self._waiting.pop()]
+            del self._attached[texts[0]]
+        elif not texts and self._commands:
+            texts = [f"!{self._commands.pop()}"]
+        if texts:
+            self._show_queue()
+        return "\n".join(texts)
+
     def run_shell(self, command: str) -> None:
         """Run the person's own command. The model sees its output with the next prompt, unless
         another ! stands before it.
 
-        It waits for the session that is about to be opened.
+        It waits for the session that is about to be opened, and for what runs.
         """
-        if self.opening or not (self.agent or self._alone):
+        if self.opening or self.busy or not (self.agent or self._alone):
             self._commands.append(command)
             self._show_queue()
-        elif self.busy:
-            self.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
         else:
             self._run("shell", self._shell(command))
 

@@ -163,6 +163,9 @@ class EarlyPrompt:
                 self._pasting = False
                 self._line = self._line.replace("\r\n", "\n").replace("\r", "\n")
                 at += len(_PASTE_END)
+            elif text.startswith("\x1b\r", at):  # Alt+Enter
+                self._line += "\n"
+                at += 2
             elif text[at] == "\x1b":
                 end = _after_escape(text, at)
                 if end > len(text):
@@ -175,7 +178,9 @@ class EarlyPrompt:
         self._begun = text[at:]
 
     def _key(self, key: str) -> None:
-        if key == "\r":
+        if key == "\r" and self._line.endswith("\\"):
+            self._line = self._line[: None if self._line.startswith("!") else -1] + "\n"
+        elif key == "\r":
             if self._line.strip():
                 self._sent.append(self._line)
             self._line = ""

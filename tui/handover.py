@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Event
 from typing import Any
 
+from textual import events
 from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
@@ -80,6 +81,16 @@ class _Output:
             self._lose()
 
 
+class _Keys(XTermParser):
+    """Textual's keys, and Alt+Enter, which it takes for Enter where a terminal sends it as Esc
+    and Enter in one: as almost all do."""
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        if sequence == "\x1b\r":
+            return [events.Key("alt+enter", None)]
+        return super()._sequence_to_key_events(sequence, alt)
+
+
 class _Driver(LinuxDriver):
     """Textual's driver, with our own beginning, reading and end."""
 
@@ -128,7 +139,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        parser = XTermParser()
+        parser = _Keys()
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:

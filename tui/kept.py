@@ -176,7 +176,7 @@ def whereabouts(path: Path) -> str:
         finally:
             os.close(index)
     if not removed:
-        return "The full copy is not there any more."
+        return "The full copy is gone."
     return f"The full copy was removed {removed.get('why')}, on {removed.get('removed')}."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
@@ -13,6 +13,9 @@ from tui.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.resuming import Resuming, picked_choice
 from tui.services import Agent, Opening, SessionChoice
 from tui.taking_up import shelf_of
+
+if TYPE_CHECKING:
+    from tui.widgets.confirmation import Confirmation, Question
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +106,7 @@ class Way:
         return wanted
 
     async def _ask_trust(self, brought: Sequence[str]) -> None:
-        from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415 - on demand
+        from tui.widgets.confirmation import Question  # noqa: PLC0415 - on demand
 
         question = Question(
             "Trust this folder?",
@@ -113,7 +116,7 @@ class Way:
             no="Not now",
             details=tuple(brought),
         )
-        trusted = await self._app.push_screen_wait(Confirmation(question))
+        trusted = await self._app.push_screen_wait(self._unasked(question))
         try:
             await self._bridge.services.decide_trust(trusted)
         except HoldfastError as error:
@@ -123,7 +126,7 @@ class Way:
         """A session that was elevated is so again only where the person says so (K47)."""
         if self._bridge.agent is None or not self._bridge.agent.was_elevated:
             return
-        from tui.widgets.confirmation import Confirmation, Question  # noqa: PLC0415 - on demand
+        from tui.widgets.confirmation import Question  # noqa: PLC0415 - on demand
 
         question = Question(
             "Elevate again?",
@@ -132,8 +135,15 @@ class Way:
             yes="Elevate it",
             no="Ask me as usual",
         )
-        if await self._app.push_screen_wait(Confirmation(question)):
+        if await self._app.push_screen_wait(self._unasked(question)):
             self._bridge.submit("/elevated on")
+
+    def _unasked(self, question: Question) -> Confirmation:
+        """A question that comes by itself: what is being typed still goes to the prompt."""
+        from tui.widgets.confirmation import Confirmation  # noqa: PLC0415 - on demand
+
+        chat = self._bridge.chat
+        return Confirmation(question, chat.clock, chat.prompt.insert)
 
     async def _welcome(self, why: CredentialsError) -> bool:
         """Ask how to reach a model. False when the person wants none."""

@@ -163,7 +163,8 @@ class Presenter:
                 chat.add(debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):
                 voided = self._void()
-                chat.add(NoticeItem(f"{message} {hint}".strip(), "error", voided))
+                stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
+                chat.add(NoticeItem(f"{message}{stop} {hint}".strip(), "error", voided))
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
             case _:

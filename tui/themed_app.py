@@ -11,12 +11,13 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
+from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.theme import Theme
 from textual.widgets import Static
@@ -95,7 +96,21 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
-class TooSmall(ModalScreen[None]):
+class Sized(MessagePump):
+    """A screen that is laid out for the size that the terminal has, never for one that it had.
+
+    Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
+    that as of a third, lays out the other, and so on without end.
+    """
+
+    @on(events.Resize)
+    def _only_the_size_of_now(self, event: events.Resize) -> None:
+        if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
+            event.stop()
+            event.prevent_default()
+
+
+class TooSmall(Sized, ModalScreen[None]):
     """Covers everything while the terminal is too small, and goes by itself."""
 
     DEFAULT_CSS = """
@@ -107,8 +122,8 @@ class TooSmall(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         yield Static(markup=False)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._look(event.size)
+    def on_resize(self) -> None:
+        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
 
     def on_screen_resume(self) -> None:
         self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
@@ -176,6 +191,10 @@ class ThemedApp(KeyOrder):
 
     def resumed(self, _: object) -> None:
         """After fg: the terminal shows nothing of what was drawn before."""
+        self.action_redraw()
+
+    def action_redraw(self) -> None:
+        """Ctrl+L: all of the screen, whatever another program has written over it."""
         self.refresh(layout=True)
 
     def _fatal_error(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.context.wild import Json, assistant, call, messages, result, text, thinking, user
@@ -128,6 +128,7 @@ def test_R3_nothing_is_made_up_and_no_success_is_claimed(data: st.DataObject) ->
 
 @settings(max_examples=300, deadline=None)
 @given(given_=messages)
+@example(given_=[user(text("go"), {"type": "tool_result", "is_error": [], "content": [None]})])
 def test_R5_results_stand_directly_behind_their_calls_first_once_and_in_order(
     given_: list[Any],
 ) -> None:

@@ -59,7 +59,7 @@ def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("change demo to sample in README.md\r")
-        screen.wait_for("-The demo project.", "+The sample project.", "1 once")
+        screen.wait_for("− The demo project.", "+ The sample project.", "1 once")
         screen.press("1", lambda: "sample" in (work / "README.md").read_text())
         screen.wait_for("1 turn")
 
@@ -89,7 +89,11 @@ def test_kill_9_in_a_command_resume_and_go_on(holdfast: Open, work: Path, home: 
     assert "intent" in kinds
     assert "tool_result" not in kinds
     with holdfast("-c") as screen:
-        screen.wait_for("run_command", "interrupted")
+        screen.wait_for("run_command", "interrupted", "Elevate again?")
+        asked = time.monotonic()
+        while time.monotonic() < asked + 0.8:  # it takes no key before half a second of silence
+            screen.read(0.1)
+        screen.type("n")
         screen.type("read README.md\r")
         screen.wait_for("The demo project.")
 

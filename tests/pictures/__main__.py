@@ -12,18 +12,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 
 from textual.pilot import Pilot
 
 from tests.pictures import scenes
 from tui.app import HoldfastApp
 from tui.arguments import parse
+from tui.batch_command.plan import plan
 from tui.fullscreen import Wiring
+from tui.paths import folders
+from tui.tasks_app import TasksApp
+from tui.tour import scene as touring
+from tui.tour.screen import TourApp, TourWiring
 
 FOLDER = Path(__file__).parents[2] / ".github"
 
@@ -41,8 +48,8 @@ class Stage:
     def build(self) -> None:
         self.project.mkdir(parents=True)
         os.environ["HOME"] = str(self.root / "me")
-        os.environ["HOLDFAST_HOME"] = str(self.root / "holdfast")
-        os.environ.pop("NO_COLOR", None)
+        for name in [*(n for n in os.environ if n.startswith("XDG_")), "HOLDFAST_HOME", "NO_COLOR"]:
+            os.environ.pop(name, None)
         for name, text in scenes.FILES.items():
             (self.project / name).write_text(text, encoding="utf-8")
         for command in (
@@ -52,11 +59,46 @@ class Stage:
         ):
             subprocess.run(["git", *command], cwd=self.project, check=True)
 
-    def app(self, script: str, theme: str) -> HoldfastApp:
+    def practise(self, script: str) -> tuple[str, ...]:
+        """The words for a practice model on this script."""
         path = self.root / "script.toml"
         path.write_text(script, encoding="utf-8")
-        words = ["--practice-script", str(path), "-C", str(self.project), "--theme", theme]
-        return HoldfastApp(Wiring(parse([*words, *scenes.RULES]), None).opening, theme=theme)
+        return ("--practice-script", str(path), "-C", str(self.project), *scenes.RULES)
+
+    def ask(self, script: str, prompt: str) -> None:
+        """Leave a session behind."""
+        words = [*self.practise(script), "-p", prompt]
+        subprocess.run(
+            [sys.executable, "-m", "tui", *words],
+            cwd=FOLDER.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def damage(self) -> None:
+        """Do to one session what a power cut does: its last line is torn."""
+        path = min(folders().sessions_of(self.project).glob("*.jsonl"))
+        path.write_bytes(path.read_bytes()[:-60])
+
+
+@contextmanager
+def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksApp]:
+    """The app that a scene begins with."""
+    match scene.app:
+        case "tour":
+            with touring.place() as root:
+                yield TourApp(TourWiring(root, scene.theme), theme=scene.theme)
+        case "run":
+            words = ["run", str(stage.project / "TASKS.md"), "--allow", "edit_file"]
+            yield TasksApp(plan(parse([*words, *stage.practise(scene.script)])), theme=scene.theme)
+        case "chat":
+            for prompt in scene.before:
+                stage.ask(scene.script, prompt)
+            if scene.damaged:
+                stage.damage()
+            words = [*stage.practise(scene.script), "--theme", scene.theme]
+            yield HoldfastApp(Wiring(parse(words), None).opening, theme=scene.theme)
 
 
 async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:
@@ -69,12 +111,11 @@ async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:
     raise TimeoutError("the program never came to what the picture shows")
 
 
-async def take(stage: Stage, scene: scenes.Scene) -> None:
-    app = stage.app(scene.script, scene.theme)
+async def take(app: HoldfastApp | TasksApp, scene: scenes.Scene) -> None:
     async with app.run_test(size=scene.size) as pilot:
-        await settled(pilot, lambda: app.ready and app.bridge.agent is not None)
-        drive: Callable[[HoldfastApp, Pilot[None], scenes.Settled], Awaitable[None]] = scene.drive
-        await drive(app, pilot, settled)
+        if isinstance(app, HoldfastApp):
+            await settled(pilot, lambda: app.ready and app.bridge.agent is not None)
+        await scene.drive(app, pilot, settled)
         picture = app.export_screenshot(title="holdfast")
         (FOLDER / f"{scene.name}.svg").write_text(picture, encoding="utf-8")
 
@@ -85,7 +126,8 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             stage = Stage(Path(os.path.realpath(folder)))
             stage.build()
-            asyncio.run(take(stage, scene))
+            with opened(stage, scene) as app:
+                asyncio.run(take(app, scene))
             print(scene.name)
 
 

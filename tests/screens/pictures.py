@@ -1,18 +1,31 @@
 """What the pictures of screens share. A picture is named in a table with the screen it shows.
 
 Every picture is taken in two themes and two sizes; one of a lesser state of a screen (`state`) in
-each theme and in each size once. `--snapshot-update` takes them anew.
+each theme and in each size once. The app runs once for all of them: its colours are changed and its
+terminal is resized in between. `--snapshot-update` takes them anew.
 """
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from pytest_textual_snapshot import (
+    PseudoApp,
+    PseudoConsole,
+    SVGImageExtension,
+    node_to_report_path,
+)
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+from syrupy.location import PyTestLocation
+from syrupy.types import SnapshotIndex
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -20,12 +33,21 @@ from textual.screen import Screen
 from tests.screens.driving import NARROW, WIDE, app_of, say, session_open, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
+from tui.themed_app import ThemedApp
 
 Compare: TypeAlias = Callable[..., bool]
 Drive: TypeAlias = Callable[[Pilot[None]], Awaitable[None]]
 
-THEMES = ("midnight", "daylight")
-_IDS = {WIDE: "120x40", NARROW: "80x24"}
+Look: TypeAlias = tuple[str, tuple[int, int]]
+"""A theme and a size."""
+
+EVERY: tuple[Look, ...] = (
+    ("midnight", WIDE),
+    ("daylight", WIDE),
+    ("midnight", NARROW),
+    ("daylight", NARROW),
+)
+ONCE: tuple[Look, ...] = EVERY[::3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +56,6 @@ class Stage:
 
     folder: Path
     monkeypatch: pytest.MonkeyPatch
-    theme: str = "midnight"
 
     def workspace(self) -> Path:
         """A folder that can be written, shown as ~/proj."""
@@ -44,8 +65,8 @@ class Stage:
         return made
 
     def app(self, world: World, **options: Any) -> HoldfastApp:
-        """The app in a world, in the stage's colours; `options` are those of `Opening`."""
-        return app_of(world, theme=self.theme, **options)
+        """The app in a world, in midnight; `options` are those of `Opening`."""
+        return app_of(world, theme="midnight", **options)
 
 
 Shot: TypeAlias = tuple[App[Any], Drive]
@@ -54,44 +75,108 @@ Shot: TypeAlias = tuple[App[Any], Drive]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`screen` is the class of what stands on top when the picture is taken."""
+    """`screen` is the class of what stands on top when the picture is taken.
+
+    `fresh` runs the app for each look: what is shown there depends on the size it began in.
+    """
 
     screen: type[Screen[Any]]
     make: Callable[[Stage], Shot]
     state: bool = False
+    fresh: bool = False
 
 
 Pictures: TypeAlias = Mapping[str, Picture]
 
 
 def each_of(pictures: Pictures) -> pytest.MarkDecorator:
-    """Parametrises a test with `picture`, `theme` and `size`."""
-    every = [(theme, size) for theme in THEMES for size in (WIDE, NARROW)]
-    return pytest.mark.parametrize(
-        ("picture", "theme", "size"),
-        [
-            pytest.param(picture, theme, size, id=f"{name}-{theme}-{_IDS[size]}")
-            for name, picture in pictures.items()
-            for theme, size in (every[::3] if picture.state else every)
-        ],
-    )
+    """Parametrises a test with `picture`."""
+    return pytest.mark.parametrize("picture", list(pictures.values()), ids=list(pictures))
 
 
-Take: TypeAlias = Callable[[Picture, str, tuple[int, int]], None]
+class _Svg(SVGImageExtension):
+    """A picture's file: `test[state]` in a look becomes `test[state-look]`, `test` `test[look]`."""
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        name: str = test_location.snapshot_name
+        return f"{name[:-1]}-{index}]" if name.endswith("]") else f"{name}[{index}]"
+
+
+Looks: TypeAlias = Callable[[App[Any], Drive, Sequence[Look]], None]
 
 
 @pytest.fixture
-def take(snap_compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Take]:
-    """Takes a picture, and compares it with the one that is kept."""
+def looks(snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> Looks:
+    """Runs an app once and compares what it shows in each look with the picture that is kept."""
+    kept = snapshot.use_extension(_Svg)
 
-    def taken(picture: Picture, theme: str, size: tuple[int, int]) -> None:
-        app, drive = picture.make(Stage(tmp_path, monkeypatch, theme))
+    def compared(app: App[Any], drive: Drive, wanted: Sequence[Look]) -> None:
+        taken: dict[str, str] = {}
 
-        async def before(pilot: Pilot[None]) -> None:
-            await drive(pilot)
-            assert type(pilot.app.screen) is picture.screen
+        async def run() -> None:
+            async with app.run_test(size=wanted[0][1]) as pilot:
+                await drive(pilot)
+                for theme, size in wanted:
+                    await _look(pilot, theme, size)
+                    taken[_name(theme, size)] = app.export_screenshot(title=app.title, simplify=True)
 
-        assert snap_compare(app, terminal_size=size, run_before=before)
+        asyncio.run(run())
+        same = {name: kept(name=name) == svg for name, svg in taken.items()}
+        for number, (name, svg) in enumerate(taken.items()):
+            found = list(kept.executions.values())[number - len(taken)].final_data
+            _report(request.node, name, svg, found, same=same[name])
+        assert all(same.values()), [name for name, one in same.items() if not one]
+
+    return compared
+
+
+def _report(node: pytest.Function, look: str, svg: str, kept: Any, *, same: bool) -> None:
+    """Leave a picture to the plugin's report, in the plugin's form."""
+    path, line, name = node.reportinfo()
+    console = Console(legacy_windows=False, force_terminal=True)
+    app = PseudoApp(PseudoConsole(console.legacy_windows, console.size))
+    told = (same, str(kept), svg, app, path, line, f"{name} {look}", "", "", kept is not None)
+    place = node_to_report_path(node)
+    place.with_name(f"{place.name}_{look}").write_bytes(pickle.dumps(told))
+
+
+async def _look(pilot: Pilot[None], theme: str, size: tuple[int, int]) -> None:
+    """Show an app in other colours and another size, and wait until it stands."""
+    if pilot.app.theme != theme:
+        assert isinstance(pilot.app, ThemedApp)
+        assert not pilot.app.use_theme(theme)
+    if pilot.app.size != size:
+        await pilot.resize_terminal(*size)
+    await pilot.pause()
+    await pilot.wait_for_scheduled_animations()
+    await pilot.pause()
+
+
+def _name(theme: str, size: tuple[int, int]) -> str:
+    return f"{theme}-{size[0]}x{size[1]}"
+
+
+Take: TypeAlias = Callable[[Picture], None]
+
+
+@pytest.fixture
+def take(looks: Looks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Take]:
+    """Takes the pictures of a state, and compares them with those that are kept."""
+
+    def taken(picture: Picture) -> None:
+        wanted = ONCE if picture.state else EVERY
+        runs = [[look] for look in wanted] if picture.fresh else [wanted]
+        for number, run in enumerate(runs):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            app, drive = picture.make(Stage(folder, monkeypatch))
+
+            async def stand(pilot: Pilot[None], drive: Drive = drive) -> None:
+                await drive(pilot)
+                assert type(pilot.app.screen) is picture.screen
+
+            looks(app, stand, run)
 
     at_home(monkeypatch)
     yield taken

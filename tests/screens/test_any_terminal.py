@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 from textual.color import Color
+from textual.events import Resize
+from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
@@ -52,6 +54,14 @@ async def test_what_opens_over_it_comes_first_and_it_goes_afterwards() -> None:
         assert app.screen is above
         above.dismiss()
         await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_a_size_that_the_terminal_had_is_not_laid_out_for() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.post_message(Resize(Size(70, 20), Size(70, 20)))
+        await pilot.pause()
+        assert app.chat.size == Size(*WIDE)
+        assert app.chat.query_one("#status").region.bottom == WIDE[1]
 
 
 async def test_exactly_enough_is_enough() -> None:

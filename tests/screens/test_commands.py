@@ -7,7 +7,9 @@ import pytest
 from tests.screens.driving import answer, items, running, say, turn, until
 from tests.support.fake_agent import MODEL, World
 from tui.agent import events
-from tui.commands import COMMANDS
+from tui.commands import COMMANDS, find
+from tui.commands.table import ELSEWHERE
+from tui.paths import folders
 from tui.screens.help import HelpScreen, HelpTable
 from tui.widgets.conversation.items import (
     NoticeItem,
@@ -24,6 +26,34 @@ async def test_an_unknown_command_keeps_what_was_typed() -> None:
         assert world.agent.sent == []
         await pilot.press("y")
         assert app.chat.notice.text == ""
+
+
+@pytest.mark.parametrize(("name", "of"), sorted(ELSEWHERE.items()))
+def test_a_name_of_other_agents_stands_for_one_command(name: str, of: str) -> None:
+    assert find(name) is None
+    command = find(of)
+    assert command is not None
+    assert command.name == of
+
+
+async def test_a_name_of_other_agents_does_what_it_does_here() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/models claude-opus-5-5")
+        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        assert app.chat.prompt.text == ""
+        await say(pilot, "/yolo off")
+        await until(pilot, lambda: world.agent.sent == ["/elevated off"])
+
+
+async def test_a_command_of_ones_own_goes_before_a_name_of_other_agents() -> None:
+    world = World()
+    own = folders().config / "commands" / "models.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("Compare our models.")
+    async with running(world) as (_, pilot):
+        await say(pilot, "/models")
+        await until(pilot, lambda: world.agent.sent == ["/models"])
 
 
 @pytest.mark.parametrize("text", ["/usr/bin/x is broken", " /modle x", "//"])

@@ -147,9 +147,24 @@ async def test_30_a_folder_that_brings_files_is_asked_about_once() -> None:
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         assert world.agents == []
+        world.clock.elapsed += 1
         await pilot.press("y")
         await until(pilot, lambda: bool(world.agents))
         assert world.trust == [True]
+
+
+async def test_what_is_being_typed_when_a_question_comes_is_the_prompts() -> None:
+    world = World()
+    world.untrusted = (".holdfast/config.toml",)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await pilot.press("y", "e", "s", "enter")  # the fake clock stands still
+        assert isinstance(app.screen, Confirmation)
+        assert app.chat.prompt.text == "yes"
+        world.clock.elapsed += 1
+        await pilot.press("escape")
+        await until(pilot, lambda: bool(world.agents))
+        assert (world.trust, app.chat.prompt.text) == ([False], "yes")
 
 
 async def test_30_enter_and_escape_do_not_trust() -> None:
@@ -158,6 +173,7 @@ async def test_30_enter_and_escape_do_not_trust() -> None:
         world.untrusted = (".holdfast/boot.md",)
         async with running(world) as (app, pilot):
             await until(pilot, lambda app=app: isinstance(app.screen, Confirmation))
+            world.clock.elapsed += 1
             await pilot.press(key)
             await until(pilot, lambda world=world: bool(world.agents))
             assert world.trust == [False]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from textual.binding import Binding
 
-from tests.screens.driving import running, until
+from tests.screens.driving import running, say, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
 from tui.commands import COMMANDS, find
 from tui.screens.chat import ChatScreen
 from tui.screens.help import HelpScreen, HelpTable
 from tui.widgets.approval import ApprovalModal
+from tui.widgets.dialog import Dialog
 from tui.widgets.prompt import Prompt
 
 COMMANDS_PROMISED = (
@@ -81,6 +82,49 @@ def test_an_approval_is_answered_by_a_digit() -> None:
 @pytest.mark.parametrize("name", TWINS.values())
 def test_every_function_key_has_a_twin(name: str) -> None:
     assert find(name)
+
+
+def first_section(app: HoldfastApp) -> str:
+    return str(app.screen.query_one(HelpTable).render()).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "section"),
+    [("f2", "In the context"), ("f3", "In the sessions"), ("f12", "In the debug view")],
+)
+async def test_f1_shows_first_what_works_on_the_screen(key: str, section: str) -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is not app.chat)
+        under = app.screen
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert first_section(app).startswith(section)
+        assert first_section(app).endswith("here")
+        await pilot.press("f1")
+        assert app.screen is under
+
+
+async def test_f1_follows_the_focus_in_the_chat() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert first_section(app).startswith("Prompt")
+        await pilot.press("f1")
+        app.chat.conversation.focus()
+        await until(pilot, lambda: "enter send" not in app.chat.status.render().plain)
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert first_section(app).startswith("In the conversation")
+
+
+async def test_f1_explains_a_dialog_that_no_table_does() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, Dialog))
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert first_section(app) == "theme  ● here"
 
 
 async def test_all_of_it_is_in_the_help() -> None:

@@ -56,7 +56,7 @@ async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> 
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         app.bridge.presenter.open_output(items(app, ToolItem)[0])
-        await until(pilot, lambda: "the full copy is not there any more" in badge(app))
+        await until(pilot, lambda: "the full copy is gone" in badge(app))
         assert app.chat.output.text == "the cut"
 
 

@@ -121,6 +121,25 @@ async def test_30_a_folder_s_own_commands_need_its_trust(world: World, trusted: 
             assert world.agent.sent == []
 
 
+async def test_an_own_command_that_waits_is_taken_back_alone(world: World) -> None:
+    write(folders().config / "commands", "review", "Read it.")
+    hold = Hold()
+    world.scripts.append(turn(hold))
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: app.bridge.busy)
+        await say(pilot, "/review it")
+        await say(pilot, "and then")
+        await until(pilot, lambda: len(app.chat.queued.texts) == 2)
+        assert app.bridge.take_back() == "and then"
+        assert app.chat.queued.texts == ("/review it",)
+        assert app.bridge.take_back() == "/review it"
+        assert app.bridge.take_back() == ""
+        hold.release()
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.sent == ["work"]
+
+
 async def test_an_own_command_typed_meanwhile_is_sent_whole_afterwards(world: World) -> None:
     write(folders().config / "commands", "review", "Read it.")
     hold = Hold()

@@ -96,5 +96,5 @@ PICTURES: Pictures = {
 
 
 @each_of(PICTURES)
-def test_picture(take: Take, picture: Picture, theme: str, size: tuple[int, int]) -> None:
-    take(picture, theme, size)
+def test_picture(take: Take, picture: Picture) -> None:
+    take(picture)

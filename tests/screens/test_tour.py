@@ -315,7 +315,7 @@ async def test_the_panel_stands_on_every_screen_and_says_how_to_come_back() -> N
 async def test_its_keys_can_be_clicked() -> None:
     async with touring() as (app, pilot, _):
         rule = str(panel(app)._rule.render())  # pyright: ignore[reportPrivateUsage]
-        await pilot.click(TourPanel, offset=(rule.index("F9"), 0))
+        await pilot.click(TourPanel, offset=(rule.index("f9"), 0))
         await until(pilot, lambda: app.tour.at == 1)
 
 

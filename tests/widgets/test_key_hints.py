@@ -33,4 +33,5 @@ def test_rows_hold_every_key_in_order_and_none_is_too_long(
     assert "  ".join(rows) == "  ".join(f"{key} {text}" for key, text in keys)
     assert all(len(row) <= width for row in rows)
     for row, after in pairwise(rows):
-        assert len(row) + 2 + len(after.split("  ")[0]) > width
+        following = next(f"{k} {t}" for k, t in keys if after.startswith(f"{k} {t}"))
+        assert len(row) + 2 + len(following) > width

@@ -73,6 +73,14 @@ def test_the_status_says_when_nothing_is_saved() -> None:
     assert "memory only" in status_line(StatusState(HINTS, keeping=False), 100).plain
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_long_trouble_leaves_room_for_the_first_keys(width: int) -> None:
+    trouble = "no space left on device: /home/me/.local/share/holdfast"
+    line = status_line(StatusState(HINTS, trouble=trouble), width).plain
+    assert "enter send" in line
+    assert "not saved: no space left on device" in line
+
+
 @given(st.integers(30, 200), st.integers(0, 99_999), WORDS)
 def test_the_status_fits_any_width(width: int, turns: int, trouble: str) -> None:
     line = status_line(StatusState(HINTS, None, turns, trouble), width)

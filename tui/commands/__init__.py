@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from tui.commands.table import COMMANDS, Command
+from tui.commands.table import COMMANDS, ELSEWHERE, Command
 from tui.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     import difflib  # noqa: PLC0415 - for a typing mistake only
 
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
-    near = difflib.get_close_matches(word, [*names, *others], n=1)
+    near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
     meant = f"Did you mean /{near[0]}? " if near else ""
     return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."
 
@@ -66,9 +66,12 @@ async def route(desk: Desk, text: str) -> bool:
 
 
 async def _own(desk: Desk, text: str, name: str, argument: str) -> bool:
-    """A command that a person wrote: its text goes along with what was typed (K33)."""
+    """A command that a person wrote: its text goes along with what was typed (K33). Else one
+    that has another name here."""
     await asyncio.to_thread(desk.own.load)
     command = desk.own.found.get(name)
+    if command is None and name in ELSEWHERE:
+        return await route(desk, f"/{ELSEWHERE[name]} {argument}".rstrip())
     if command is None:
         what, hint = unknown(name, tuple(desk.own.found))
         desk.bridge.chat.notice.say(what, "warning", hint=hint)

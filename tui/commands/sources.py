@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tui import themes
-from tui.commands.table import COMMANDS
+from tui.commands.table import COMMANDS, ELSEWHERE
 from tui.desk import Desk
 from tui.widgets.suggesting.files import WorkspaceFiles
 from tui.widgets.suggesting.popup import Choice
@@ -36,6 +36,7 @@ class PromptSources:
 
     async def arguments(self, command: str) -> Sequence[Choice]:
         services = self._desk.bridge.services
+        command = ELSEWHERE.get(command, command)
         found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
         match found.name if found else "":
             case "theme":

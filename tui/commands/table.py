@@ -118,3 +118,27 @@ COMMANDS: tuple[Command, ...] = (
     Command("quit", "save and leave", "viewing.quit_", ("exit",)),
 )
 """In the order of the help screen."""
+
+ELSEWHERE: dict[str, str] = {
+    "allowed-tools": "permissions",
+    "approvals": "permissions",
+    "branch": "fork",
+    "checkpoint": "rewind",
+    "compress": "compact",
+    "continue": "resume",
+    "hotkeys": "help",
+    "keybindings": "help",
+    "keys": "help",
+    "models": "model",
+    "name": "rename",
+    "q": "quit",
+    "reset": "new",
+    "search": "find",
+    "settings": "config",
+    "summarize": "compact",
+    "themes": "theme",
+    "todo": "todos",
+    "yolo": "elevated",
+}
+"""What other agents call a command: understood, and not listed anywhere. A command that the person
+wrote under such a name goes first."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from tui.desk import Desk
 from tui.widgets.figures import plural
 
 
 async def help_(desk: Desk, _: str) -> None:
+    """Keys and commands: first what works where the person is, and everywhere."""
     from tui.commands.table import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
     from tui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
-    from tui.widgets.keys import HELP  # noqa: PLC0415
+    from tui.widgets.dialog import Dialog  # noqa: PLC0415
+    from tui.widgets.keys import APP_KEYS, HELP, HERE  # noqa: PLC0415
     from tui.widgets.plain import one_line  # noqa: PLC0415
 
     def names(command: Command) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
 
+    screen = desk.app.screen
+    within = (screen.focused or screen).ancestors_with_self
+    here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
     await asyncio.to_thread(desk.own.load)
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
     own = tuple(
@@ -24,13 +30,18 @@ async def help_(desk: Desk, _: str) -> None:
         for c in desk.own.found.values()
     )
     keys = [
-        HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown))
+        (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))
         for title, table in HELP
     ]
-    sections = [HelpSection("Commands", rows)]
+    first = [replace(section, here=True) for table, section in keys if table is here]
+    if not first and isinstance(screen, Dialog):
+        first = [HelpSection(*screen.explained, here=True)]
+    everywhere = [section for table, section in keys if table is APP_KEYS]
+    sections = [*first, *everywhere, HelpSection("Commands", rows)]
     if own:
         sections.append(HelpSection("Your own commands", own))
-    desk.app.push_screen(HelpScreen([*sections, *keys]))
+    rest = [section for table, section in keys if table is not here and table is not APP_KEYS]
+    desk.app.push_screen(HelpScreen([*sections, *rest]))
     if desk.own.problems:
         desk.bridge.chat.notice.say(one_line(desk.own.problems[0]), "warning")
 

@@ -17,6 +17,7 @@ from tui.agent import directives, events
 from tui.agent.events import Event
 from tui.commands import find, split, unknown
 from tui.commands.own import own_commands
+from tui.commands.table import ELSEWHERE
 from tui.errors import HoldfastError
 from tui.plain.asking import Asker
 from tui.plain.drafts import Drafts
@@ -206,9 +207,13 @@ class Talk:
             await self._own(text, *named)
 
     async def _own(self, text: str, name: str, argument: str) -> None:
-        """A command that the person wrote: its text goes along with what was typed (K33)."""
+        """A command that the person wrote: its text goes along with what was typed (K33). Else
+        one that has another name here."""
         await asyncio.to_thread(self.own.load)
         command = self.own.found.get(name)
+        if command is None and name in ELSEWHERE:
+            await self._route(f"/{ELSEWHERE[name]} {argument}".rstrip())
+            return
         if command is None:
             what, hint = unknown(name, tuple(self.own.found))
             self.face.say(f"{what} {hint}")

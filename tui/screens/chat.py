@@ -18,7 +18,8 @@ from tui.clock import Clock
 from tui.screens.output_side import OutputSide
 from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
-from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, OUTPUT, intro
+from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, NEXT, OUTPUT, QUEUE, SEND, intro
+from tui.themed_app import Sized
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
 
-class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
     What the first frame does without exists after `furnish`.
@@ -355,9 +356,14 @@ class ChatScreen(Screen[None], Still):  # pyright: ignore[reportIncompatibleMeth
         self.prompt.placeholder = placeholder
         self._show_keys()
 
+    def on_descendant_focus(self) -> None:
+        self._show_keys()
+
     def _show_keys(self) -> None:
         """What the keys do; while the output covers the conversation, Esc comes back from it."""
         keys = self._keys
+        if self.focused not in {None, self.prompt}:  # Enter sends nothing there
+            keys = tuple(NEXT if hint in {SEND, QUEUE} else hint for hint in keys)
         if self.has_class("-narrow") and self.has_class("-over"):
             keys = (BACK, *(hint for hint in keys if hint.key not in {BACK.key, OUTPUT.key}))
         self.status.state = replace(self.status.state, hints=keys)

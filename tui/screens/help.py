@@ -19,23 +19,32 @@ from tui.widgets.dialog import SCROLL, Dialog
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
-    """A heading and its rows: what is pressed or typed, what it does."""
+    """A heading and its rows: what is pressed or typed, what it does. `here` is where it works
+    on the screen that the help stands over."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
+    here: bool = False
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
-    """All sections in two columns, the first as wide as its widest row, `width` cells together."""
-    column = max(len(left) for section in sections for left, _ in section.rows) + 3
+    """All sections in two columns of `width` cells together. The first is as wide as its widest
+    row; where that is too much, wider ones stand in a row of their own."""
+    widest = max(len(left) for section in sections for left, _ in section.rows) + 3
+    column = min(widest, max(12, width * 2 // 5))
     lines: list[Content] = []
     for section in sections:
         if lines:
             lines.append(Content(""))
-        lines.append(Content.styled(section.title, "bold $text-primary"))
+        mark = ("  ● here", "$text-success") if section.here else ""
+        lines.append(Content.assemble((section.title, "bold $text-primary"), mark))
         for left, right in section.rows:
+            alone = len(left) >= column
+            if alone:
+                lines.append(Content.styled(left, "$text-accent"))
             for index, part in enumerate(textwrap.wrap(right, max(12, width - column))):
-                head = Content.styled(("" if index else left).ljust(column), "$text-accent")
+                said = "" if index or alone else left
+                head = Content.styled(said.ljust(column), "$text-accent")
                 lines.append(Content.assemble(head, (part, "$foreground")))
     return lines
 
@@ -57,10 +66,10 @@ class HelpTable(Widget):
 
 
 class HelpScreen(Dialog[None]):
-    """Closed by Esc, F1, q or Enter."""
+    """Closed by Esc, F1, ?, q or Enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,enter,ctrl+c", "dismiss", "close", show=False)
+        Binding("escape,f1,question_mark,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#box"
 

@@ -51,7 +51,7 @@ class OutputSide(StillColumn):
     copy: CopyPane
 
     class Sized(Message):
-        """It covers the conversation now, or does so no more."""
+        """It has another size, or covers the conversation now, or does so no more."""
 
     @dataclass
     class Marked(Message):
@@ -161,6 +161,7 @@ class OutputSide(StillColumn):
 
     def on_resize(self) -> None:
         self._hint()
+        self.post_message(self.Sized())
 
     @property
     def _path(self) -> Path | None:

@@ -28,6 +28,7 @@ class PermissionsScreen(Dialog[None]):
     DEFAULT_CSS = """
     PermissionsScreen #rules { height: auto; max-height: 10; scrollbar-size-vertical: 1; }
     PermissionsScreen.-short #rules { max-height: 4; }
+    PermissionsScreen.-short.-none #rules { max-height: 10; }
     PermissionsScreen Static { height: auto; }
     PermissionsScreen #count { margin: 1 0 0 0; }
     PermissionsScreen.-short #count { margin: 0; }

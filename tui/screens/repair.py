@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from tui.paths import shorten
 from tui.screens.damage import Damage, in_words, where
+from tui.themed_app import Sized
 from tui.widgets.choice import Choice
 from tui.widgets.figures import plural
 from tui.widgets.output_view import OutputView
@@ -31,7 +32,7 @@ WIDE = 100
 SIDES_AFTER_S = 0.06
 
 
-class RepairScreen(Screen[Answer]):
+class RepairScreen(Sized, Screen[Answer]):
     """Dismissed with the way that was chosen; Esc is back.
 
     `copy` is where a repaired copy would be written; None for a session of another agent, which

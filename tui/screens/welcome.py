@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from tui.screens.aside import step_aside
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.servers import LocalServer
+from tui.themed_app import Sized
 from tui.widgets.key_hints import in_a_row
 
 _WIDTH = 26
@@ -41,7 +42,7 @@ _TOUR_HELP = (
 )
 
 
-class WelcomeScreen(Screen[Setup | None]):
+class WelcomeScreen(Sized, Screen[Setup | None]):
     """Dismissed with what was chosen, or None for leaving.
 
     `why` says what is missing; `problem` what was wrong with the last try. `probe` finds the

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 BACK = Hint("esc", "conversation", "screen.stop_or_close")
 OUTPUT = Hint("f4", "output", "app.command('output')")
+NEXT = Hint("tab", "next pane", "screen.next_pane")
+SEND, QUEUE = Hint("enter", "send"), Hint("enter", "queue")
 IDLE_HINTS = (
-    Hint("enter", "send"),
+    SEND,
     Hint("ctrl+p", "commands", "app.command_palette"),
     Hint("f1", "help", "app.command('help')"),
     Hint("f2", "context", "app.command('context')"),
@@ -25,7 +27,7 @@ IDLE_HINTS = (
 )
 BUSY_HINTS = (
     Hint("esc", "stop", "screen.stop_or_close"),
-    Hint("enter", "queue"),
+    QUEUE,
     *IDLE_HINTS[1:],
 )
 MODES: dict[Mode, tuple[str, str]] = {

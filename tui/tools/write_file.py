@@ -42,7 +42,8 @@ class WriteFile(Tool[WriteFileParams]):
             )
         details = await replace_file(ctx, path, data, found)
         if found is None:
-            said, summary = f"Created {shown}: {size_text(len(data))}.", f"new, {diff.added} lines"
+            lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
+            said, summary = f"Created {shown}: {size_text(len(data))}.", f"new, {lines}"
         else:
             said, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
         return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)

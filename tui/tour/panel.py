@@ -19,9 +19,9 @@ _WIDE, _TALL = 72, 22
 """Below so many columns fewer words are made; below so many rows only what is next is said."""
 
 _KEYS = (
-    ("F8", "back", "app.tour_back"),
-    ("F9", "skip", "app.tour_skip"),
-    ("Ctrl+Q", "leave", "app.quit"),
+    ("f8", "back", "app.tour_back"),
+    ("f9", "skip", "app.tour_skip"),
+    ("ctrl+q", "leave", "app.quit"),
 )
 
 

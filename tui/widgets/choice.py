@@ -1,4 +1,4 @@
-"""An answer to choose: a key and a few words, for the mouse and for Tab and Enter."""
+"""An answer to choose: a key and a few words, for the mouse and for Tab or arrows and Enter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ class Choice(Widget, can_focus=True):
     Choice:hover { background: $primary-muted; }
     Choice:focus { background: $primary; color: $background; text-style: bold; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "choose", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "choose", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
 
     @dataclass
     class Chosen(Message):

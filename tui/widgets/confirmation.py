@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Static
 
+from tui.clock import Clock
 from tui.widgets.choice import Choice
 from tui.widgets.dialog import PAGES, Dialog
 from tui.widgets.plain import visible
+
+GRACE_S: Final = 0.5
+"""How long nothing must be typed before a question that came by itself can be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,11 @@ class Question:
 
 
 class Confirmation(Dialog[bool]):
-    """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
+    """Dismissed with True for yes. Esc is no, and no is what Enter does at first.
+
+    One that comes by itself has a `clock`: it takes no key before half a second of silence, and
+    what is typed until then goes to `stray`.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes", show=False),
@@ -44,10 +52,29 @@ class Confirmation(Dialog[bool]):
     Confirmation.-narrow #answers { layout: vertical; }
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(
+        self,
+        question: Question,
+        clock: Clock | None = None,
+        stray: Callable[[str], object] | None = None,
+    ) -> None:
         super().__init__(classes="-question -warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]
         self.question = question
+        self._clock = clock
+        self._stray = stray
+        self._armed_at = clock.monotonic() + GRACE_S if clock else 0.0
+
+    def on_key(self, event: events.Key) -> None:
+        if self._clock is None or not (event.is_printable or event.key in {"escape", "enter"}):
+            return
+        now = self._clock.monotonic()
+        if now < self._armed_at:
+            self._armed_at = now + GRACE_S
+            event.stop()
+            event.prevent_default()
+            if self._stray and event.is_printable and event.character:
+                self._stray(event.character)
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self.question.title, PAGES):

@@ -26,6 +26,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from tui.themed_app import Sized
 from tui.widgets.key_hints import in_a_row
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ PAGES = ("pgup pgdn", "scroll")
 """These are shown only where something can be scrolled."""
 
 
-class Dialog(ModalScreen[T]):
+class Dialog(Sized, ModalScreen[T]):
     """A box over the screen. `compose` yields one that went through `framed`."""
 
     DEFAULT_CSS = """
@@ -76,6 +77,11 @@ class Dialog(ModalScreen[T]):
         box.border_title = Content(title)
         self._keys = keys
         return box
+
+    @property
+    def explained(self) -> tuple[str, tuple[Key, ...]]:
+        """Its title, and its keys with what they do."""
+        return self.query_one("#box").border_title or "", self._keys
 
     def show_keys(self, *keys: Key) -> None:
         """Show other keys from now on."""

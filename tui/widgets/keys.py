@@ -34,8 +34,13 @@ def bindings(table: Iterable[Key]) -> list[Binding]:
 
 PROMPT_KEYS = (
     Key("enter", "", "Enter", "send"),
-    Key("shift+enter,ctrl+j", "newline", "Shift+Enter, Ctrl+J", "new line"),
-    Key("up,down", "", "Up, Down", "earlier and later prompts"),
+    Key(
+        "shift+enter,ctrl+j,alt+enter,ctrl+enter",
+        "newline",
+        "Shift+Enter, Ctrl+J",
+        "new line; so do Alt+Enter, and \\ before Enter",
+    ),
+    Key("up,down", "", "Up, Down", "earlier and later prompts; Up takes back what is queued"),
     Key("ctrl+r", "screen.search_history", "Ctrl+R", "search in the earlier prompts"),
     Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "write the prompt in your editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter takes a suggestion, Esc closes them"),
@@ -44,6 +49,7 @@ PROMPT_KEYS = (
     Key("ctrl+d", "delete_or_quit", "Ctrl+D", "quit, when the prompt is empty"),
     Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; fg comes back"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo typing"),
+    Key("ctrl+y", "yank", "Ctrl+Y", "put back what Ctrl+W, U, K or Alt+D cut"),
     Key("pageup", "screen.scroll('page_up')", "PgUp, PgDn", "scroll the conversation"),
     Key("pagedown", "screen.scroll('page_down')", "", ""),
     Key("ctrl+home", "screen.scroll('home')", "Ctrl+Home, Ctrl+End", "its beginning and its end"),
@@ -77,7 +83,6 @@ CHAT_KEYS = (
     Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("", "", "Esc Esc", "rewind to an earlier prompt, while nothing runs"),
     Key("shift+tab", "app.next_mode", "Shift+Tab", "mode: ask, accept edits, plan"),
-    Key("f1", "app.command('help')", "F1", "this help"),
     Key("f2", "app.command('context')", "F2", "the context: what the model sees, mask, pin"),
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "the output pane"),
@@ -87,9 +92,11 @@ CHAT_KEYS = (
 )
 
 APP_KEYS = (
+    Key("f1", "help", "F1, ?", "this help; ? in an empty prompt", priority=True),
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop the agent, else clear the prompt, again quit"),
     Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
     Key("ctrl+p", "", "Ctrl+P", "all commands"),
+    Key("ctrl+l", "redraw", "Ctrl+L", "draw the screen anew"),
     Key("f12", "debug_view", "F12", "every event, with its time; again closes it", priority=True),
 )
 
@@ -99,6 +106,7 @@ APPROVAL_KEYS = (
     Key("3", "answer('always')", "3", "yes, always"),
     Key("4", "explain", "4", "no, and say why"),
     Key("escape", "refuse", "Esc", "no"),
+    Key("right", "app.focus_next", "Tab, Left, Right", "to an answer; Enter gives it"),
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 
@@ -173,7 +181,8 @@ TASK_KEYS = (
 HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Prompt", PROMPT_KEYS),
     ("In the conversation and the output", PANE_KEYS),
-    ("Everywhere", CHAT_KEYS + APP_KEYS),
+    ("In the chat", CHAT_KEYS),
+    ("Everywhere", APP_KEYS),
     ("When the agent asks", APPROVAL_KEYS),
     ("When a request waits to be sent again", BANNER_KEYS),
     ("In the context (F2)", CONTEXT_KEYS),
@@ -184,3 +193,20 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("In the settings (/config)", SETTINGS_KEYS),
 )
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""
+
+HERE: dict[str, tuple[Key, ...]] = {
+    "Prompt": PROMPT_KEYS,
+    "Conversation": PANE_KEYS,
+    "OutputSide": PANE_KEYS,
+    "RetryBanner": BANNER_KEYS,
+    "ChatScreen": CHAT_KEYS,
+    "ApprovalModal": APPROVAL_KEYS,
+    "ContextScreen": CONTEXT_KEYS,
+    "ContextItemScreen": CONTEXT_KEYS,
+    "TasksScreen": TASK_KEYS,
+    "SessionsScreen": SESSION_KEYS,
+    "VerboseScreen": VERBOSE_KEYS,
+    "McpScreen": MCP_KEYS,
+    "SettingsScreen": SETTINGS_KEYS,
+}
+"""By the class of a widget or a screen: the table of the keys that work while it has the focus."""

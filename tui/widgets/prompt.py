@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -11,6 +12,7 @@ from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tui.widgets.cutting import Cutting
 from tui.widgets.figures import plural, size
 from tui.widgets.keys import PROMPT_KEYS, bindings
 from tui.widgets.prompt_history import PromptHistory
@@ -39,12 +41,13 @@ class Attachments(Protocol):
     async def of_clipboard(self) -> tuple[str, bool]: ...
 
 
-class Prompt(TextArea):
+class Prompt(Cutting):
     """A text area that sends on Enter. Grows to eight rows.
 
     `value` is what would be sent: pastes that were folded are whole in it, images are the words
     for them. `images` knows those, once there is a session to send them to. `suggestions` follow
-    what is typed, once there are any; only while they are open do they get keys.
+    what is typed, once there are any; only while they are open do they get keys. `take_back`
+    takes what waits to be sent out of the queue, and is the text of it.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
@@ -99,10 +102,14 @@ class Prompt(TextArea):
         self._send_then = False
         self.suggestions: Suggestions | None = None
         self.images: Attachments | None = None
+        self.take_back: Callable[[], str] | None = None
 
     @property
     def value(self) -> str:
-        text = self.text
+        return self.unfolded(self.text)
+
+    def unfolded(self, text: str) -> str:
+        """The text of what is shown: pastes whole."""
         for word, paste in self._pastes.items():
             text = text.replace(word, paste)
         return text
@@ -120,11 +127,11 @@ class Prompt(TextArea):
     def put_whole(self, text: str) -> None:
         """As `put`, for a text that may be long: it is folded then."""
         self._pastes.clear()
-        self.put(self._fold(text))
+        self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
         """Bring a text back that was sent in vain, before whatever was typed since."""
-        shown = self._fold(text)
+        shown = self.folded(text)
         self.put(f"{shown}\n{self.text}" if self.text else shown)
 
     def add_paste(self, text: str) -> None:
@@ -133,7 +140,7 @@ class Prompt(TextArea):
         Paths of images are replaced by the words for them, once they have been read.
         """
         plain = text.replace("\r\n", "\n").replace("\r", "\n")
-        clean = self._fold(plain)
+        clean = self.folded(plain)
         shell = self.text.startswith("!")  # whose commands take paths
         if self.images and clean == plain and not shell and self.images.could_hold(plain):
             self._looking += 1
@@ -163,11 +170,30 @@ class Prompt(TextArea):
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
-            self._send()
+            if not self._broken_line():
+                self._send()
+        elif event.key == "alt+d":  # else its letter would be typed
+            event.stop()
+            event.prevent_default()
+            self.action_delete_word_right()
         elif not self.text and event.key in {"home", "end"}:
             event.stop()
             event.prevent_default()
             await self.run_action(f"screen.scroll('{event.key}')")
+        elif not self.text and event.character == "?":
+            event.stop()
+            event.prevent_default()
+            await self.run_action("app.command('help')")
+
+    def _broken_line(self) -> bool:
+        """Whether a backslash stood before the cursor: there is a new line in its place then.
+        A shell command keeps it, since to a shell it says that the command goes on."""
+        row, column = self.cursor_location
+        if not self.selection.is_empty or self.document.get_line(row)[:column][-1:] != "\\":
+            return False
+        start = column if self.text.startswith("!") else column - 1
+        self._replace_via_keyboard("\n", (row, start), (row, column))
+        return True
 
     def _send(self) -> None:
         """Send what stands here; while a paste may yet become an image, once that is known."""
@@ -302,12 +328,6 @@ class Prompt(TextArea):
         if self.suggestions is not None:
             self.suggestions.follow(self.text, self._cursor)
 
-    @property
-    def _cursor(self) -> int:
-        """How many characters stand before the cursor."""
-        row, column = self.cursor_location
-        return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
-
     def _place(self, index: int) -> tuple[int, int]:
         """The row and column of a character."""
         before = self.text[:index]
@@ -318,6 +338,9 @@ class Prompt(TextArea):
 
     def action_cursor_up(self, select: bool = False) -> None:
         if not select and self.navigator.is_first_wrapped_line(self.cursor_location):
+            if self.take_back and (waiting := self.take_back()):
+                self.put_back(waiting)
+                return
             self._recall(self.past.back(self.value))
         else:
             super().action_cursor_up(select)
@@ -338,7 +361,7 @@ class Prompt(TextArea):
         if text is not None:
             self.put_whole(text)
 
-    def _fold(self, text: str) -> str:
+    def folded(self, text: str) -> str:
         """What is shown of a text: a word for it when it is long."""
         if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
             return text

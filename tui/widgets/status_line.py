@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.reactive import reactive
@@ -40,7 +41,9 @@ class StatusState:
 def status_line(state: StatusState, width: int) -> Content:
     """The line in `width` cells. Hints at the end of the list give way first."""
     if state.trouble:
-        saved = Content.styled(f"● not saved: {one_line(state.trouble)}", "bold $text-error")
+        room = width - 7 - _hints(state.hints[:2], width // 4).cell_length
+        saved = Content.styled(_trouble(state.trouble, room), "bold $text-error")
+        saved = saved.truncate(max(0, room), ellipsis=True)
     elif not state.keeping:
         saved = Content.styled("○ kept in memory only", "$text-muted")
     else:
@@ -51,6 +54,14 @@ def status_line(state: StatusState, width: int) -> Content:
     left = _hints(state.hints, width - right.cell_length - 5)
     fill = max(0, width - 2 - left.cell_length - right.cell_length)
     return Content.assemble(" ", left, " " * fill, right, " ")
+
+
+def _trouble(trouble: str, room: int) -> str:
+    """Why nothing is saved; where there is too little room, without the file that is named last."""
+    why = one_line(trouble)
+    if cell_len(said := f"● not saved: {why}") > room and (brief := why.rpartition(": ")[0]):
+        return f"● not saved: {brief}"
+    return said
 
 
 def _cost(state: StatusState, width: int) -> str:

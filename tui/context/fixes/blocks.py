@@ -217,7 +217,7 @@ def _result_content(content: object, note: Note) -> str | list[Any]:
         items = cast("list[object]", content)
     cleaned = [_inner(item, note) for item in items]
     if isinstance(content, list) and all(
-        new is old for new, old in zip(cleaned, items, strict=True)
+        new is old and new is not None for new, old in zip(cleaned, items, strict=True)
     ):
         return cast("list[Any]", content)
     return [item for item in cleaned if item is not None] or NO_OUTPUT

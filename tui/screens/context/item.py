@@ -19,11 +19,12 @@ from tui.kept import whereabouts
 from tui.screens.context.rows import share
 from tui.screens.context.texts import Texts, receipt_line
 from tui.screens.outside import Program, look, look_at_text
+from tui.themed_app import Sized
 from tui.widgets.copy_file import CopyFile
 from tui.widgets.copy_pane import CopyPane
 from tui.widgets.copy_view import COPY_MAX
 from tui.widgets.figures import plural, size, tokens
-from tui.widgets.key_hints import in_a_row
+from tui.widgets.key_hints import in_rows
 from tui.widgets.notice import NoticeLine
 from tui.widgets.plain import one_line
 from tui.widgets.rule import PaneRule
@@ -33,7 +34,7 @@ def _file(text: str) -> CopyFile:
     return CopyFile(text.encode("utf-8", "replace"))
 
 
-class ContextItemScreen(Screen[str]):
+class ContextItemScreen(Sized, Screen[str]):
     """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
 
     CSS_PATH = "context.tcss"
@@ -73,7 +74,7 @@ class ContextItemScreen(Screen[str]):
                 yield CopyPane(id="whole")
         yield NoticeLine(id="notice")
         yield PaneRule()
-        yield Static(self._keys(), id="keys", markup=False)
+        yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
         sent, whole = self.query_one("#sent", CopyPane), self.query_one("#whole", CopyPane)
@@ -87,6 +88,9 @@ class ContextItemScreen(Screen[str]):
             whole.show(_file(self._texts.recorded))
         else:
             self._read(self._texts.path)
+
+    def on_resize(self) -> None:
+        self.query_one("#keys", Static).update(self._keys())
 
     @work(exclusive=True)
     async def _read(self, path: Path) -> None:
@@ -155,4 +159,4 @@ class ContextItemScreen(Screen[str]):
             ("tab", "other side"),
             ("esc", "back"),
         )
-        return in_a_row(keys)
+        return in_rows(keys, self.size.width - 2)

@@ -30,6 +30,7 @@ from tui.screens.context.listing import Listing
 from tui.screens.context.port import Inspected
 from tui.screens.context.rows import Order, Row
 from tui.screens.context.texts import texts_in
+from tui.themed_app import Sized
 from tui.widgets.copy_file import CopyFile
 from tui.widgets.copy_pane import CopyPane
 from tui.widgets.figures import plural
@@ -43,7 +44,7 @@ FOLLOW_S = 1.0
 """How often the table is brought up to date while a turn runs behind it."""
 
 
-class ContextScreen(Screen[None]):
+class ContextScreen(Sized, Screen[None]):
     """`tell` gets the events of what is changed here; `root` is the workspace."""
 
     CSS_PATH = "context.tcss"

@@ -102,7 +102,7 @@ class Actions:
             "It goes to the trash folder, from where it can be moved back.",
             yes="Delete it",
             no="Keep it",
-            details=(one_line(row.title) or "(nothing asked)", str(row.path)),
+            details=(one_line(row.title) or "(nothing asked)", shorten(row.path)),
         )
         if not await self.app.push_screen_wait(Confirmation(question)):
             return None

@@ -22,7 +22,7 @@ from tui.screens.sessions.browsing import Browsing, Tab
 from tui.screens.sessions.listing import Listing
 from tui.screens.sessions.preview import PreviewSide
 from tui.screens.shelf import Place, Shelf
-from tui.widgets.key_hints import in_rows
+from tui.themed_app import Sized
 from tui.widgets.keys import SESSION_KEYS, bindings
 from tui.widgets.notice import NoticeLine
 from tui.widgets.rows import Rows
@@ -34,7 +34,7 @@ FOLLOW_S = 0.1
 """How often it is said how far reading is."""
 
 
-class SessionsScreen(Screen[Picked | None]):
+class SessionsScreen(Sized, Screen[Picked | None]):
     """Dismissed with what was chosen, or None.
 
     `current` is the file of the session that is open; `rename` gives that one another title.
@@ -171,7 +171,7 @@ class SessionsScreen(Screen[Picked | None]):
         field = self.query_one("#filter", Input)
         field.placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
         self.query_one("#caret", Static).update("⌕" if seen.searching else "❯")
-        self.query_one("#keys", Static).update(in_rows(wording.KEYS, self.size.width - 2))
+        self.query_one("#keys", Static).update(wording.keys(self.size.width - 2))
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:

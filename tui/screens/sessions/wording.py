@@ -11,19 +11,21 @@ from tui.screens.choices import SessionRow
 from tui.screens.sessions.browsing import TABS, Browsing, Tab
 from tui.screens.sessions.rows import BADGES, ORDERS
 from tui.widgets.figures import plural
+from tui.widgets.key_hints import in_rows
 from tui.widgets.plain import one_line
 
 KEYS = (
     ("enter", "open"),
     ("tab", "scope"),
-    ("^f", "search texts"),
-    ("^s", "sort"),
-    ("^r", "rename"),
-    ("^b", "fork"),
-    ("^e", "export"),
-    ("^d", "delete"),
+    ("ctrl+f", "search"),
+    ("ctrl+s", "sort"),
+    ("ctrl+r", "rename"),
+    ("ctrl+b", "fork"),
+    ("ctrl+e", "export"),
+    ("ctrl+d", "delete"),
     ("esc", "back"),
 )
+_SELDOM = "ctrl+e"
 _BAR = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
@@ -36,6 +38,14 @@ _NOTHING: dict[Tab, str] = {
     "Those of Claude Code, pi, OpenClaw and Codex are looked for in their usual folders.\n"
     "A file that lies elsewhere: holdfast -r FILE.",
 }
+
+
+def keys(width: int) -> Content:
+    """The keys in at most two rows; where they would need three, without the one least used."""
+    rows = in_rows(KEYS, width)
+    if rows.plain.count("\n") > 1:
+        rows = in_rows([key for key in KEYS if key[0] != _SELDOM], width)
+    return rows
 
 
 def title(seen: Browsing) -> Content:

@@ -26,6 +26,7 @@ from tui.screens.settings.standing import Standing
 from tui.settings_edit import Changes
 from tui.settings_table import Setting, matching
 from tui.settings_text import changes, removal, typed
+from tui.themed_app import Sized
 from tui.widgets import key_hints
 from tui.widgets.keys import SETTINGS_KEYS, bindings
 from tui.widgets.notice import NoticeLine
@@ -39,7 +40,7 @@ FEW: Final = 3
 _BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
 
 
-class SettingsScreen(Screen[None]):
+class SettingsScreen(Sized, Screen[None]):
     """`words` is what the filter begins with."""
 
     CSS_PATH = "settings.tcss"
@@ -117,7 +118,7 @@ class SettingsScreen(Screen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        if not self.query("#rows"):  # a change that was begun may end after the screen
             return
         kept, field = self.chosen, self.query_one("#filter", Input)
         found = [] if self._standing.problem else matching(self._standing.rows, field.value)
@@ -132,7 +133,7 @@ class SettingsScreen(Screen[None]):
         )
         file = shorten(self._port.folders.config_file)
         readable = () if self._standing.problem else self._standing.rows
-        self.query_one("#title", Static).update(wording.title(file, readable))
+        self.query_one("#title", Static).update(wording.title(file, readable, self.size.width - 2))
         width = max(20, self.rows.size.width or self.size.width - 2)
         self.query_one("#columns", Static).update(Content(heading(width)))
         self._tell()
@@ -147,7 +148,7 @@ class SettingsScreen(Screen[None]):
         elif self.has_class("-field"):
             hints = wording.FIELD_HINTS
         elif self.query_one("#filter", Input).has_focus:
-            hints = wording.FILTER_HINTS
+            hints = wording.FILTER_HINTS if self._lines else wording.NONE_HINTS
         keys = key_hints.in_rows(hints, self.size.width - 2)
         self.query_one("#keys", Static).update(keys)
 

@@ -22,22 +22,23 @@ HINTS: Final = (
     ("e", "the file"),
     ("esc", "back"),
 )
+NONE_HINTS: Final = (("esc", "all settings"),)
 BROKEN_HINTS: Final = (("e", "the file"), ("esc", "back"))
 FIELD_HINTS: Final = (("enter", "save it"), ("esc", "leave it"))
-FILTER_HINTS: Final = (("enter", "change"), ("up down", "choose"), ("esc", "all settings"))
+FILTER_HINTS: Final = (("enter", "change"), ("↑ ↓", "choose"), ("esc", "all settings"))
 
 READING: Final = "Reading the settings …"
 
 
-def title(file: str, settings: Sequence[Setting]) -> Content:
-    """The head: the file, and how many settings it changes."""
+def title(file: str, settings: Sequence[Setting], width: int) -> Content:
+    """The head: the file, and where there is room how many settings it changes."""
     own = sum(setting.own is not None for setting in settings)
     count = f"{own:,} of {len(settings):,} set there" if own else "nothing set there"
-    return Content.assemble(
-        ("settings", "bold $text-primary"),
-        (f"   {visible(file)}", "$text-muted"),
-        (f"   {count}" if settings else "", "$text-muted"),
+    head = Content.assemble(
+        ("settings", "bold $text-primary"), (f"   {visible(file)}", "$text-muted")
     )
+    whole = Content.assemble(head, (f"   {count}", "$text-muted"))
+    return whole if settings and whole.cell_length <= width else head
 
 
 def details(setting: Setting) -> Content:

@@ -72,6 +72,8 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     told = item.summary
     if item.state == "interrupted" and item.seconds is None and not item.preview and told:
         word, told = told, ""  # what is known of it says that it was
+    if told == word:
+        told = ""
     if item.state == "running" and frame >= 0:
         glyph = SPINNER[frame % len(SPINNER)]
     detail = styles["c-detail"]

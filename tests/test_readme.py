@@ -1,0 +1,331 @@
+"""The README says what the program does: tables, commands, examples and pictures are held to it.
+
+A table behind `<!-- table: NAME -->` is made from the program's own tables, word for word.
+`python -m tests.test_readme` writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from tests.pictures.scenes import SCENES
+from tui import cli, plain, settings, themes
+from tui.agent.events import Event, to_json
+from tui.arguments import parse
+from tui.batch.events import BatchEvent, FromAgent
+from tui.commands.table import COMMANDS
+from tui.errors import ErrorClass
+from tui.flags import COMMANDS as SUBCOMMANDS
+from tui.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
+from tui.paths import Folders
+from tui.provider.practice.script import read_script
+from tui.settings_table import Setting, table
+from tui.settings_words import WORDS
+from tui.tools.registry import builtin_tools
+from tui.widgets.keys import HELP, Key
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINES = README.splitlines()
+PLAIN_TEXT = re.sub(r"^```.*?^```", "", README, flags=re.DOTALL | re.MULTILINE)
+MAIN_KEYS = (
+    "Prompt",
+    "In the conversation and the output",
+    "In the chat",
+    "Everywhere",
+    "When the agent asks",
+)
+"""The sections of the help that stand in the README as tables."""
+
+TOLD_IN = {
+    "When a request waits to be sent again": "When something goes wrong",
+    "In the context (F2)": "The context",
+    "In the tasks (Ctrl+T)": "Task files",
+    "In the sessions (F3)": "Sessions",
+    "In the debug view (F12)": "Directives",
+    "Among the MCP servers (/mcp)": "MCP servers",
+    "In the settings (/config)": "Configuration",
+}
+"""Where the keys of the others are told in words."""
+
+
+def cell(text: str) -> str:
+    """A text as it stands in a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def row(*cells: str) -> str:
+    return f"| {' | '.join(map(cell, cells))} |"
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks in a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def spans(text: str = PLAIN_TEXT) -> list[str]:
+    """What stands in backticks outside of code blocks, as it is read."""
+    return [found.replace("\\|", "|") for found in re.findall(r"`([^`\n]+)`", text)]
+
+
+def section(title: str) -> str:
+    """What stands under a heading, without the code blocks."""
+    return PLAIN_TEXT.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+# The tables of the program, as rows
+
+
+def key_rows(keys: Iterable[Key]) -> list[str]:
+    return [row(f"`{key.shown}`", key.help) for key in keys if key.shown]
+
+
+def command_rows() -> list[str]:
+    rows: list[str] = []
+    for command in COMMANDS:
+        names = ", ".join(f"`/{name}`" for name in (command.name, *command.aliases))
+        rows.append(row(f"{names} {command.argument}".rstrip(), command.help))
+    return rows
+
+
+def flag_rows(flags: Iterable[Flag]) -> list[str]:
+    return [row(_flag_names(flag), flag.help) for flag in flags]
+
+
+def _flag_names(flag: Flag) -> str:
+    names = ", ".join(f"`{name}`" for name in flag.names)
+    value = flag.value or "|".join(flag.choices)
+    return f"{names} {f'[{value}]' if flag.optional else value}".rstrip()
+
+
+def all_settings() -> list[Setting]:
+    nowhere = Folders(*[ROOT / "nowhere"] * 4)
+    loaded = settings.load(
+        folders=nowhere, workspace=nowhere.data, trusted=False, env={}, overrides={}
+    )
+    return table(loaded, models=["MODEL"])
+
+
+def setting_rows() -> list[str]:
+    rows: list[str] = []
+    for setting in all_settings():
+        default = "none" if setting.key == ("mcp",) else f"`{_toml(setting.default)}`"
+        rows.append(row(f"`{setting.name}`", default, setting.words.help))
+    return rows
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case tuple() | list():
+            assert not value
+            return "[]"
+        case _:
+            return str(value)
+
+
+def event_rows() -> list[str]:
+    return [row(f"`{kind.type}`", _fields(kind)) for kind in get_args(Event)]
+
+
+def run_event_rows() -> list[str]:
+    kinds = [kind for kind in get_args(BatchEvent) if kind is not FromAgent]
+    return [row(f"`{kind.type}`", _names(kind)) for kind in kinds]
+
+
+def _fields(kind: type[Any]) -> str:
+    """The names that `to_json` gives the fields."""
+    empty = kind(**{f.name: "" for f in fields(kind)})
+    return ", ".join(name for name in to_json(empty) if name != "type") or "—"
+
+
+def _names(kind: type[Any]) -> str:
+    return ", ".join(f.name for f in fields(kind))
+
+
+def run_flag_rows() -> list[str]:
+    """The options that only `run` has, or that mean something else there."""
+    run = next(command for command in SUBCOMMANDS if command.words == ("run",))
+    return flag_rows(flag for flag in run.flags if flag not in MAIN.flags)
+
+
+def tables() -> dict[str, list[str]]:
+    """The rows of every table that is made from the program, by its name."""
+    return {
+        "options": flag_rows(MAIN.flags),
+        "options of run": run_flag_rows(),
+        "commands": command_rows(),
+        "settings": setting_rows(),
+        "events": event_rows(),
+        "events of run": run_event_rows(),
+        **{f"keys: {title}": key_rows(dict(HELP)[title]) for title in MAIN_KEYS},
+    }
+
+
+_TABLE = re.compile(r"<!-- table: (?P<name>.+) -->\n(?P<head>\|.*\n\|[-|]+\n)(?P<rows>(?:\|.*\n)*)")
+
+
+def written_anew(text: str) -> str:
+    """The README with its tables as the program has them now."""
+    made = tables()
+
+    def table_of(found: re.Match[str]) -> str:
+        rows = "".join(f"{line}\n" for line in made[found["name"]])
+        return f"<!-- table: {found['name']} -->\n{found['head']}{rows}"
+
+    return _TABLE.sub(table_of, text)
+
+
+# Each of them stands in the README
+
+
+@pytest.mark.parametrize("name", tables())
+def test_a_table_is_as_the_program_has_it(name: str) -> None:
+    there = {found["name"]: found["rows"].splitlines() for found in _TABLE.finditer(README)}
+    assert there.get(name) == tables()[name], "python -m tests.test_readme writes it anew"
+
+
+@pytest.mark.parametrize("title", [title for title, _ in HELP if title not in MAIN_KEYS])
+def test_the_keys_of_another_screen_are_named_where_it_is_told_of(title: str) -> None:
+    keys = dict(HELP)[title]
+    single = {name for key in keys for name in re.split(r", |, then ", key.shown) if name}
+    assert sorted(single - set(spans(section(TOLD_IN[title])))) == []
+
+
+@pytest.mark.parametrize("command", SUBCOMMANDS, ids=lambda command: "-".join(command.words))
+def test_every_subcommand_is_named_with_its_options(command: Command) -> None:
+    name = " ".join(("holdfast", *command.words))
+    lines = [line for line in LINES if line.startswith(name)]
+    assert lines, f"{name} is not in the synopsis"
+    for flag in command.flags:
+        assert any(f"`{given}`" in README or given in " ".join(lines) for given in flag.names)
+
+
+def test_every_exit_code_is_named() -> None:
+    codes = {value for name, value in vars(cli).items() if name.startswith("EXIT_")}
+    for code in {0, *codes, plain.TERMINAL_GONE}:
+        assert any(line.startswith(f"| `{code}` |") for line in LINES), code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        get_args(ErrorClass),
+        FAULTS,
+        FORMATS,
+        tuple(builtin_tools()),
+        themes.available(ROOT / "nowhere"),
+    ],
+    ids=["error classes", "faults", "formats", "tools", "themes"],
+)
+def test_every_word_of_a_choice_is_named(words: Iterable[str]) -> None:
+    named = set(spans()) | {word for span in spans() for word in re.split(r"[|, ]+", span)}
+    assert sorted(set(words) - named) == []
+
+
+# Nothing else does
+
+
+def test_every_slash_command_in_the_text_exists() -> None:
+    known = {name for command in COMMANDS for name in (command.name, *command.aliases)}
+    known.add("review")  # the example of a command of one's own
+    named = {found[1] for span in spans() if (found := re.match(r"/([a-z-]+)(?: |$)", span))}
+    assert named, "no command was found"
+    assert sorted(named - known) == []
+
+
+def test_every_command_line_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines += [span for span in spans() if span.startswith("holdfast ")]
+    given = [found[1] for line in lines if (found := re.search(r"\bholdfast (.+)", line))]
+    assert len(given) > 20
+    names = {command.words for command in SUBCOMMANDS}
+    for words in given:
+        argv = shlex.split(words.partition(" > ")[0], comments=True)
+        if tuple(argv) not in names:
+            parse(argv)  # raises UsageError where it is not understood
+
+
+def test_the_synopsis_names_only_commands_that_exist() -> None:
+    first = {line.split()[1] for line in LINES if re.match(r"holdfast [a-z]", line)}
+    assert first == set(first_words())
+
+
+def test_every_example_of_the_configuration_is_valid(tmp_path: Path) -> None:
+    found = 0
+    for block in blocks("toml"):
+        head = block.splitlines()[0]
+        path = tmp_path / "example.toml"
+        path.write_text(block, encoding="utf-8")
+        if head.startswith("# config.toml"):
+            read = settings.parse(block.encode(), path)
+            settings.merge((settings.Layer("user", "README", read),))
+        elif head.startswith("# script.toml"):
+            assert read_script(path)
+        else:
+            assert head.startswith("# themes/")
+            folder = tmp_path / "themes"
+            folder.mkdir(exist_ok=True)
+            (folder / "own.toml").write_text(block, encoding="utf-8")
+            assert themes.load("own", folder).problems == ()
+        assert tomllib.loads(block)
+        found += 1
+    assert found > 3
+
+
+def test_every_variable_that_is_named_is_read_somewhere() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tui").rglob("*.py"))
+    rows = [line for line in LINES if re.match(r"\| `[A-Z_]{4,}`", line)]
+    named = [name for line in rows for name in re.findall(r"`([A-Z_]{4,})`", line.split(" | ")[0])]
+    assert len(named) > 5
+    assert [name for name in named if f'"{name}"' not in source] == []
+
+
+def test_every_setting_has_words() -> None:
+    assert {setting.name.replace(".MODEL", "") for setting in all_settings()} == set(WORDS)
+
+
+# Pictures, links, and the test command
+
+
+def test_every_picture_is_there_and_made_from_the_program() -> None:
+    shown = re.findall(r"!\[[^\]]+\]\(\.github/([a-z-]+)\.svg\)", README)
+    assert len(shown) == len(set(shown)) == README.count("![")
+    assert set(shown) == {scene.name for scene in SCENES}
+    for name in shown:
+        path = ROOT / ".github" / f"{name}.svg"
+        assert path.stat().st_size < 100_000, name
+        assert path.read_text(encoding="utf-8").startswith("<svg"), name
+    assert {path.stem for path in (ROOT / ".github").glob("*.svg")} == set(shown)
+
+
+def test_every_link_inside_leads_to_a_heading() -> None:
+    heads = [re.sub(r"[^\w\- ]", "", line.lstrip("# ")).strip() for line in LINES if "# " in line]
+    anchors = {head.lower().replace(" ", "-") for head in heads}
+    links = re.findall(r"\]\(#([^)]+)\)", README)
+    assert links
+    assert [link for link in links if link not in anchors] == []
+
+
+def test_the_test_command_is_the_one_that_ci_runs() -> None:
+    found = re.search(r'^test_command="(.+)"$', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert found
+    assert found[1] in README
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+if __name__ == "__main__":
+    (ROOT / "README.md").write_text(written_anew(README), encoding="utf-8")
