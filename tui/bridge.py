@@ -206,6 +206,7 @@ class Bridge:
 
         It waits for the session that is about to be opened, and for what runs.
         """
+        self.chat.follow()
         if self.opening or self.busy or not (self.agent or self._alone):
             self._commands.append(command)
             self._show_queue()

@@ -117,7 +117,13 @@ def test_A43_these_are_all_the_steps(repo: Path, monkeypatch: pytest.MonkeyPatch
     assert steps == [*STEPS[:undo], "finish", *STEPS[undo:]]  # undo ends by finishing
 
 
-@pytest.mark.parametrize("last", range(len(STEPS) + 1))
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(last, marks=() if last % 4 == 0 else pytest.mark.slow)
+        for last in range(len(STEPS) + 1)
+    ],
+)
 def test_A43_a_run_killed_behind_any_step_is_gone_on_with(
     repo: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:

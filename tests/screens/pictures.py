@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 from pytest_textual_snapshot import (
@@ -56,6 +56,7 @@ class Stage:
 
     folder: Path
     monkeypatch: pytest.MonkeyPatch
+    theme: str
 
     def workspace(self) -> Path:
         """A folder that can be written, shown as ~/proj."""
@@ -65,8 +66,8 @@ class Stage:
         return made
 
     def app(self, world: World, **options: Any) -> HoldfastApp:
-        """The app in a world, in midnight; `options` are those of `Opening`."""
-        return app_of(world, theme="midnight", **options)
+        """The app in a world, in the first look's theme; `options` are those of `Opening`."""
+        return app_of(world, theme=self.theme, **options)
 
 
 Shot: TypeAlias = tuple[App[Any], Drive]
@@ -110,6 +111,7 @@ Looks: TypeAlias = Callable[[App[Any], Drive, Sequence[Look]], None]
 def looks(snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> Looks:
     """Runs an app once and compares what it shows in each look with the picture that is kept."""
     kept = snapshot.use_extension(_Svg)
+    node = cast("pytest.Function", request.node)
 
     def compared(app: App[Any], drive: Drive, wanted: Sequence[Look]) -> None:
         taken: dict[str, str] = {}
@@ -119,13 +121,14 @@ def looks(snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> Looks:
                 await drive(pilot)
                 for theme, size in wanted:
                     await _look(pilot, theme, size)
-                    taken[_name(theme, size)] = app.export_screenshot(title=app.title, simplify=True)
+                    svg = app.export_screenshot(title=app.title, simplify=True)
+                    taken[_name(theme, size)] = svg
 
         asyncio.run(run())
         same = {name: kept(name=name) == svg for name, svg in taken.items()}
         for number, (name, svg) in enumerate(taken.items()):
             found = list(kept.executions.values())[number - len(taken)].final_data
-            _report(request.node, name, svg, found, same=same[name])
+            _report(node, name, svg, found, same=same[name])
         assert all(same.values()), [name for name, one in same.items() if not one]
 
     return compared
@@ -170,7 +173,7 @@ def take(looks: Looks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         for number, run in enumerate(runs):
             folder = tmp_path / str(number)
             folder.mkdir()
-            app, drive = picture.make(Stage(folder, monkeypatch))
+            app, drive = picture.make(Stage(folder, monkeypatch, run[0][0]))
 
             async def stand(pilot: Pilot[None], drive: Drive = drive) -> None:
                 await drive(pilot)

@@ -14,6 +14,7 @@ from tests.support.fake_agent import Ask, Step, World
 from tui.agent import events
 from tui.app import HoldfastApp
 from tui.permissions.base import Answer, Call, Decision
+from tui.screens.help import HelpScreen, HelpTable
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.conversation.items import (
     ToolItem,
@@ -67,6 +68,45 @@ async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) ->
         await pilot.press(key)
         await until(pilot, lambda: not app.bridge.busy)
         assert world.agent.answers == [expected]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["right", "enter"], Answer("once")),
+        (["tab", "right", "space"], Answer("session")),
+        (["right", "right", "right", "left", "enter"], Answer("session")),
+    ],
+)
+async def test_an_answer_is_reached_by_the_arrows(keys: list[str], expected: Answer) -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        world.clock.elapsed += 1
+        await pilot.press("enter")
+        assert isinstance(app.screen, ApprovalModal)
+        await pilot.press(*keys)
+        await until(pilot, lambda: world.agent.answers == [expected])
+
+
+async def test_f1_explains_the_answers_and_gives_none() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        shown = str(app.screen.query_one(HelpTable).render())
+        assert shown.startswith("When the agent asks")
+        await pilot.press("1", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        assert world.agent.answers == []
+
+
+async def test_a_question_under_the_help_goes_with_its_turn() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (_, app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert app.bridge.cancel()
+        await until(pilot, lambda: not app.bridge.busy)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
 
 
 async def test_a_no_with_its_reason() -> None:

@@ -188,7 +188,7 @@ def changes(stage: Stage) -> Shot:
 
 PICTURES: Pictures = {
     "help": Picture(HelpScreen, helped()),
-    "end of the help": Picture(HelpScreen, helped("end"), state=True),
+    "end of the help": Picture(HelpScreen, helped("end"), state=True, fresh=True),
     "doctor": Picture(DoctorScreen, examined),
     "events": Picture(VerboseScreen, happened()),
     "event": Picture(VerboseScreen, happened("end", "enter"), state=True),

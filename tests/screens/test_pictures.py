@@ -54,7 +54,7 @@ async def test_every_answer_is_in_sight_on_a_small_terminal(
     picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_home(monkeypatch)
-    app, drive = picture.make(Stage(tmp_path, monkeypatch))
+    app, drive = picture.make(Stage(tmp_path, monkeypatch, "midnight"))
     async with app.run_test(size=SMALL) as pilot:
         await drive(pilot)
         shown = [choice for choice in app.screen.query(Choice) if displayed(choice)]

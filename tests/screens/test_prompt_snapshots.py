@@ -90,8 +90,8 @@ PICTURES: Pictures = {
     "history without a match": Picture(ChatScreen, looked_back(*"zzz"), state=True),
     "find": Picture(ChatScreen, looked_for("test")),
     "find without a match": Picture(ChatScreen, looked_for("zzz"), state=True),
-    "palette": Picture(CommandPalette, palette()),
-    "palette while typing": Picture(CommandPalette, palette(*"con"), state=True),
+    "palette": Picture(CommandPalette, palette(), fresh=True),
+    "palette while typing": Picture(CommandPalette, palette(*"con"), state=True, fresh=True),
 }
 
 

@@ -114,13 +114,13 @@ def taken_over(stage: Stage) -> Shot:
 
 
 PICTURES: Pictures = {
-    "browser": Picture(SessionsScreen, browser()),
+    "browser": Picture(SessionsScreen, browser(), fresh=True),
     "searched": Picture(SessionsScreen, searched, state=True),
     "nothing yet": Picture(SessionsScreen, without(said="Every conversation"), state=True),
-    "rename": Picture(AskText, browser("ctrl+r", screen=AskText)),
-    "export": Picture(WaysModal, browser("ctrl+e", screen=WaysModal), state=True),
+    "rename": Picture(AskText, browser("ctrl+r", screen=AskText), fresh=True),
+    "export": Picture(WaysModal, browser("ctrl+e", screen=WaysModal), state=True, fresh=True),
     "damaged": Picture(RepairScreen, damaged),
-    "in use": Picture(WaysModal, in_use),
+    "in use": Picture(WaysModal, in_use, fresh=True),
     "taken over": Picture(WaysModal, taken_over, state=True),
 }
 

@@ -86,7 +86,10 @@ def _drive(command: str, *keys: str) -> Drive:
 PICTURES: Pictures = {
     "settings": Picture(SettingsScreen, settings("down", "down", "down")),
     "field": Picture(
-        SettingsScreen, settings("enter", "backspace", "x", "enter", words="max_attempts"), True
+        SettingsScreen,
+        settings("enter", "backspace", "x", "enter", words="max_attempts"),
+        True,
+        fresh=True,
     ),
     "rules": Picture(SettingsScreen, settings(words="permissions"), True),
     "list": Picture(EditLines, settings("enter", words="permissions.allow")),

@@ -114,6 +114,21 @@ async def test_models_and_sessions_are_offered(world: World) -> None:
         assert app.chat.prompt.text == f"/resume {world.rows[0].id} "
 
 
+async def test_the_folders_next_to_this_one_may_be_added(tmp_path: Path) -> None:
+    for name in ("here/inside", "other", ".hidden"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "file").touch()
+    world = World(tmp_path / "here")
+    async with running(world) as (app, pilot):
+        await pilot.press(*"/add-dir", "space")
+        await until(pilot, lambda: values(app) == ["../other/"])
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: (tmp_path / "other").resolve() in world.agent.folders)
+        await pilot.press(*"/add-dir", "space", *"/o", "e")
+        await pilot.pause()
+        assert values(app) == []  # a path that is typed out is never taken for another one
+
+
 async def test_files_come_without_what_git_ignores(world: World) -> None:
     root = world.workspace
     (root / ".git").mkdir()

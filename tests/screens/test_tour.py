@@ -118,7 +118,10 @@ async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     await pilot.press("f4" if app.chat.has_class("-narrow") else "o")
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow", marks=pytest.mark.slow)],
+)
 async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in own_folders.rglob("*")}
     async with touring(size) as (app, pilot, root):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import platform
 import shutil
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.screens.driving import NARROW, WIDE, until
+from tests.screens.driving import until
+from tests.screens.pictures import EVERY, Look, Looks
 from tests.screens.test_tour import SMALL, FakeWiring, allow, at, on, send_laid, skip_to
 from tui.drill import scratch
 from tui.tour import scene
@@ -22,15 +23,11 @@ from tui.tour.seen import APPROVAL
 from tui.tour.steps import END
 from tui.widgets.context_meter import MeterState
 
-Compare = Callable[..., bool]
 Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]
 FOLDER = Path("/tmp/holdfast-tour-picture")
 
 FULL = MeterState(3400, 3300, 100, 32_000, {"system": 600, "tools": 2700, "messages": 100})
 """What the prompts and the tools weigh is not what is looked at here."""
-
-SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
-THEMES = pytest.mark.parametrize("theme", ["midnight", "daylight"])
 
 
 @contextmanager
@@ -54,10 +51,10 @@ def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
 
 
-def shoot(compare: Compare, theme: str, size: tuple[int, int], way: Way) -> None:
+def shoot(looks: Looks, wanted: Sequence[Look], way: Way) -> None:
     """Open the tour and go a way in it, then compare."""
     with scene.place() as root:
-        app = TourApp(FakeWiring(root, theme), theme=theme)
+        app = TourApp(FakeWiring(root), theme="midnight")
 
         async def drive(pilot: Pilot[None]) -> None:
             await until(pilot, lambda: bool(app.ready and app.chat.prompt.text))
@@ -66,7 +63,7 @@ def shoot(compare: Compare, theme: str, size: tuple[int, int], way: Way) -> None
             app.chat.measure(FULL)
             await pilot.pause()
 
-        assert compare(app, terminal_size=size, run_before=drive)
+        looks(app, drive, wanted)
 
 
 async def beginning(app: TourApp, pilot: Pilot[None]) -> None:
@@ -95,30 +92,22 @@ async def over(app: TourApp, pilot: Pilot[None]) -> None:
     await until(pilot, lambda: app.screen.query_one(TourPanel).said.now == END.hints[0].say)
 
 
-@SIZES
-@THEMES
-def test_the_first_step(snap_compare: Compare, theme: str, size: tuple[int, int]) -> None:
-    shoot(snap_compare, theme, size, beginning)
+def test_the_first_step(looks: Looks) -> None:
+    shoot(looks, EVERY, beginning)
 
 
-@SIZES
-@THEMES
-def test_a_command_is_asked_for(snap_compare: Compare, theme: str, size: tuple[int, int]) -> None:
-    shoot(snap_compare, theme, size, asked)
+def test_a_command_is_asked_for(looks: Looks) -> None:
+    shoot(looks, EVERY, asked)
 
 
-@SIZES
-@THEMES
-def test_long_output(snap_compare: Compare, theme: str, size: tuple[int, int]) -> None:
-    shoot(snap_compare, theme, size, cut)
+def test_long_output(looks: Looks) -> None:
+    shoot(looks, EVERY, cut)
 
 
-@SIZES
-@THEMES
-def test_the_end(snap_compare: Compare, theme: str, size: tuple[int, int]) -> None:
-    shoot(snap_compare, theme, size, over)
+def test_the_end(looks: Looks) -> None:
+    shoot(looks, EVERY, over)
 
 
 @pytest.mark.parametrize("way", [beginning, asked, cut, over])
-def test_in_a_small_terminal(snap_compare: Compare, way: Way) -> None:
-    shoot(snap_compare, "midnight", SMALL, way)
+def test_in_a_small_terminal(looks: Looks, way: Way) -> None:
+    shoot(looks, [("midnight", SMALL)], way)

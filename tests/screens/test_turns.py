@@ -229,6 +229,17 @@ async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> Non
         assert items(app, NoticeItem)[-1].kind == "error"
 
 
+async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
+    world = World()
+    told = events.ErrorRaised("auth", "invalid x-api-key", True, "The same request fails again.")
+    world.scripts.append([told, events.TurnFinished("failed")])
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        shown = items(app, NoticeItem)[-1].text
+        assert shown == "invalid x-api-key. The same request fails again."
+
+
 async def test_a_turn_that_failed_later_does_not() -> None:
     world = World()
     world.scripts.append(turn(events.TurnFinished("failed")))

@@ -19,7 +19,8 @@ def share(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Rules do not change once they are parsed; Textual lets all widgets of an app share them.
     """
-    monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(Stylesheet._parse_rules))
+    parse = Stylesheet._parse_rules  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(parse))
 
 
 def _sharing(parse: Parse) -> Parse:
@@ -33,4 +34,4 @@ def _sharing(parse: Parse) -> Parse:
 
 
 def _variables(sheet: Stylesheet) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(sheet._variables.items()))
+    return tuple(sorted(sheet._variables.items()))  # pyright: ignore[reportPrivateUsage]

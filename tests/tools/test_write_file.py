@@ -25,6 +25,11 @@ def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
+async def test_a_line_is_one_line(folder: Folder) -> None:
+    output = await folder.call(write_file, path="a.txt", content="one\n")
+    assert output.summary == "new, 1 line"
+
+
 async def test_a_new_file_with_its_folders(folder: Folder) -> None:
     output = await folder.call(write_file, path="a/b/c.txt", content="one\ntwo\n")
     path = folder.root / "a/b/c.txt"

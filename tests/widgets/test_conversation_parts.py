@@ -219,6 +219,11 @@ def test_what_is_known_of_an_interruption_stands_in_the_place_of_the_word() -> N
     assert draw.draw(item, 60, STYLES)[0].text.endswith("  ■ interrupted 9.0 s  2 lines printed")
 
 
+def test_what_was_denied_is_said_once() -> None:
+    item = ToolItem("1", "edit_file", "a.py", state="denied", summary="denied")
+    assert draw.draw(item, 60, STYLES)[0].text.endswith("  ⊘ denied")
+
+
 def test_cards_in_a_row_stand_together_and_so_do_notes() -> None:
     card, note, failed = ToolItem("1", "x"), NoticeItem("a"), AttemptItem(1, "network", 2.0)
     assert not draw.gap(card, card)

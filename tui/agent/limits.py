@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tui.config import Price
 from tui.errors import LimitReachedError
+from tui.figures import plural
 from tui.messages import Usage
 
 
@@ -45,7 +46,8 @@ class Limits:
         """
         if self.max_turns is not None and spent.requests >= self.max_turns:
             raise LimitReachedError(
-                f"The limit of {self.max_turns} requests is reached.", hint="Raise --max-turns."
+                f"The limit of {plural(self.max_turns, 'request')} is reached.",
+                hint="Raise --max-turns.",
             )
         tokens = spent.usage.total
         if self.max_tokens is not None and tokens >= self.max_tokens:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
 
 from tui import themes
 from tui.commands.table import COMMANDS, ELSEWHERE
 from tui.desk import Desk
 from tui.widgets.suggesting.files import WorkspaceFiles
 from tui.widgets.suggesting.popup import Choice
+
+_LOOKED_AT = 2000
+"""Entries of the folder above, at most."""
 
 
 class PromptSources:
@@ -49,10 +54,23 @@ class PromptSources:
                 rows = await services.list_sessions()
                 return [Choice(row.id, row.title, words=f"{row.id} {row.title}") for row in rows]
             case "add-dir":
-                paths = await self._files.paths()
-                return [Choice(path) for path in paths if path.endswith("/")]
+                names = await asyncio.to_thread(_beside, services.workspace)
+                return [Choice(f"../{name}/", words=name) for name in names]
             case _:
                 return [Choice(word) for word in found.offers] if found else []
 
     async def files(self) -> Sequence[str]:
         return await self._files.paths()
+
+
+def _beside(workspace: Path) -> list[str]:
+    """The names of the folders next to one: those in it are allowed already."""
+    try:
+        found = [
+            path.name
+            for path in islice(workspace.parent.iterdir(), _LOOKED_AT)
+            if path != workspace and not path.name.startswith(".") and path.is_dir()
+        ]
+    except OSError:
+        return []
+    return sorted(found)

@@ -96,7 +96,7 @@ def terminal(what: Subject) -> Iterator[Check]:
         said = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
         if env.get("TERM", "dumb") == "dumb":
             yield Check(
-                "terminal", "fail", said, "TERM is dumb or not set: no screen can be drawn."
+                "terminal", "warn", said, "TERM is dumb or not set: plain lines, no full screen."
             )
         elif columns < SMALL[0] or rows < SMALL[1]:
             yield Check("terminal", "warn", said, "It is made for 80 × 24 and more.")

@@ -17,8 +17,6 @@ from tui.messages import ToolOutput, text_of
 from tui.tools.mcp import Server, Servers
 from tui.tools.mcp.tool import tool_name
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[3]
 OURS = McpServer(command=(sys.executable, "-m", "tests.tools.mcp.server"))
 
