@@ -137,7 +137,7 @@ def test_ctrl_c_leaves_at_once(env: dict[str, str], work: Path) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         screen.process.send_signal(signal.SIGINT)
-        assert screen.exit_code() == 130
+        assert screen.exit_code() in {130, -signal.SIGINT}  # a shell says 130 of both
         assert termios.tcgetattr(screen.slave) == screen.before
 
 
@@ -214,7 +214,7 @@ def test_a_command_typed_early_works(env: dict[str, str], work: Path) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         screen.type("/help\r")
-        screen.wait_for("copy the last answer")
+        screen.wait_for("● here", "send")
 
 
 def test_an_unknown_command_typed_early_stays_in_the_prompt(

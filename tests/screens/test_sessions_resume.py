@@ -242,6 +242,7 @@ async def test_K47_a_session_that_was_elevated_asks_before_it_is_again(
     async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         assert world.agent.sent == []
+        world.clock.elapsed += 1
         await pilot.press(key)
         await until(pilot, lambda: app.screen is app.chat)
         await until(pilot, lambda: world.agent.sent == sent)

@@ -141,6 +141,8 @@ class TasksScreen(ChatScreen):
 
     def redraw(self) -> None:
         """Show how the tasks stand now; rows that did not change are left alone."""
+        if not self.query("#queue-rule"):  # what was begun may end after the screen
+            return
         state = self.run.state
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
