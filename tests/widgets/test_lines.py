@@ -38,7 +38,7 @@ def test_the_header_keeps_the_elevated_light_longest() -> None:
 
 
 def test_a_long_model_and_a_long_folder_share_the_header() -> None:
-    folder, model = "~/work/clients/company/backend", "claude-sonnet-5-5-20261101-preview"
+    folder, model = "~/here/clients/company/backend", "claude-sonnet-5-5-20261101-preview"
     state = HeaderState(folder, "a-branch", model, "a title", think=True)
     shown = header_line(state, 60).plain
     assert "company/backend" in shown
