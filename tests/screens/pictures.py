@@ -177,7 +177,7 @@ def take(looks: Looks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
             async def stand(pilot: Pilot[None], drive: Drive = drive) -> None:
                 await drive(pilot)
-                assert type(pilot.app.screen) is picture.screen
+                await until(pilot, lambda: type(pilot.app.screen) is picture.screen)
 
             looks(app, stand, run)
 

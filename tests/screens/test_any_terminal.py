@@ -112,7 +112,6 @@ async def test_the_row_under_the_cursor_is_known_without_colours(
         await pilot.press("f3")
         await until(pilot, lambda: bool(app.screen.query(Rows)))
         await pilot.press("down")
-        await pilot.pause()
+        await until(pilot, lambda: bool(cursor_row(app)))
         styles = cursor_row(app)
-        assert styles
         assert all(style.reverse for style in styles)

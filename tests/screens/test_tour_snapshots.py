@@ -108,6 +108,6 @@ def test_the_end(looks: Looks) -> None:
     shoot(looks, EVERY, over)
 
 
-@pytest.mark.parametrize("way", [beginning, asked, cut, over])
+@pytest.mark.parametrize("way", [beginning, asked, over])
 def test_in_a_small_terminal(looks: Looks, way: Way) -> None:
     shoot(looks, [("midnight", SMALL)], way)
