@@ -146,6 +146,8 @@ class Terminal:
             self.read(0.05)
         code = self.process.poll()
         assert code is not None, f"still running: …{self.text[-2000:]}"
+        while self.read(0):  # what it wrote last
+            pass
         return code
 
 
