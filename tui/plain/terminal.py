@@ -16,13 +16,14 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tui.plain.editor import Editor
 from tui.plain.entry import Entry
+from tui.plain.signals import answered
 from tui.plain.tty import flags, rubbed_out
 from tui.plainly import DUMB
 from tui.widgets.plain import clean
@@ -77,6 +78,8 @@ class Terminal:
     """Typed before a question, and no whole line: it goes into the next prompt."""
     _unsent: str = ""
     _editing: bool = False
+    _breaks: type[BaseException] | None = None
+    """What a signal raised to end the line that is being typed."""
     _over: bool = False
     _left: bool = False
     """Ctrl+D was typed while nothing was asked."""
@@ -98,6 +101,8 @@ class Terminal:
                 while not self._over:
                     self._next()
         finally:
+            self.ended = True
+            self._call(self._leave)
             thread.join()
             with suppress(termios.error):
                 termios.tcsetattr(0, termios.TCSADRAIN, before)
@@ -188,11 +193,18 @@ class Terminal:
         """A line from the editor; the lines of a paste together."""
         self._editing = True
         try:
+            if self.ended:
+                raise _Ended
             line = self.editor.read(prompt, prefill)
             while self._comes_at_once():
                 line += "\n" + self.editor.read("", "")
+        except SystemError as error:
+            if self._breaks is None:
+                raise
+            raise self._breaks from error  # two signals at once: `input` fails over the second
         finally:
             self._editing = False
+            self._breaks = None
         return line
 
     def _drop_line(self) -> bool:
@@ -305,11 +317,11 @@ class Terminal:
         with flags(~termios.ICANON, self._lose):
             return bool(select.select([0], [], [], _PASTE_S)[0])
 
-    @contextmanager
-    def _signals(self, usual: list[Any]) -> Generator[None]:
+    def _signals(self, usual: list[Any]) -> AbstractContextManager[None]:
         def interrupt(*_: object) -> None:
             if self._editing:
                 self._unsent = self.editor.begun()
+                self._breaks = KeyboardInterrupt
                 raise KeyboardInterrupt
             if self._asked is not None:
                 self._asked.cancelled = True
@@ -320,6 +332,7 @@ class Terminal:
             self.ended = True
             if self._editing:
                 self._unsent = self._begun()
+                self._breaks = _Ended
                 raise _Ended
             self._call(self._leave)
             self._poke()
@@ -342,12 +355,7 @@ class Terminal:
             signal.SIGHUP: end,
             signal.SIGTSTP: stop,
         }
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return answered(handlers)
 
     def _give(self, request: _Request, value: str | None) -> None:
         def give() -> None:
