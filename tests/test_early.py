@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.terminal import HOLDFAST, Terminal
-from tui import early, flags, look
+from tui import early, look
+from tui.command_line import flags
 from tui.paths import folders
 
 ALONE = """

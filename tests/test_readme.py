@@ -18,18 +18,20 @@ from typing import Any, get_args
 import pytest
 
 from tests.pictures.scenes import SCENES
-from tui import cli, plain, settings, themes
+from tui import cli, plain
 from tui.agent.events import Event, to_json
-from tui.arguments import parse
 from tui.batch.events import BatchEvent, FromAgent
+from tui.command_line.arguments import parse
+from tui.command_line.flags import COMMANDS as SUBCOMMANDS
+from tui.command_line.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.commands.table import COMMANDS
+from tui.configuration import settings
+from tui.configuration.settings_table import Setting, table
+from tui.configuration.settings_words import WORDS
 from tui.errors import ErrorClass
-from tui.flags import COMMANDS as SUBCOMMANDS
-from tui.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.paths import Folders
 from tui.provider.practice.script import read_script
-from tui.settings_table import Setting, table
-from tui.settings_words import WORDS
+from tui.toolkit import themes
 from tui.tools.registry import builtin_tools
 from tui.widgets.keys import HELP, Key
 

@@ -17,7 +17,6 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 import tui
-from tui import themes
 from tui.clock import Clock, SystemClock
 from tui.early import Typed
 from tui.errors import HoldfastError
@@ -25,19 +24,20 @@ from tui.paths import folders, shorten, workspace_slug
 from tui.screens.chat import ChatScreen
 from tui.screens.words import MODES
 from tui.smooth import smooth
-from tui.themed_app import ThemedApp, TooSmall
+from tui.toolkit import themes
+from tui.toolkit.themed_app import ThemedApp, TooSmall
 from tui.widgets.keys import APP_KEYS, bindings
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
     from tui.bridge import Bridge, TurnEnded
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
+    from tui.desk.opening import Way
+    from tui.desk.resuming import Resuming
     from tui.handover import HandOver
-    from tui.opening import Way
-    from tui.resuming import Resuming
+    from tui.live.services import Opening, SessionChoice
     from tui.screens.output_side import OutputSide
-    from tui.services import Opening, SessionChoice
     from tui.widgets.conversation.view import Conversation
     from tui.widgets.retry_banner import RetryBanner
 
@@ -48,7 +48,7 @@ REWIND_WITHIN_S = 2.0
 _AFTER_THE_FIRST_FRAME = (
     "aiofiles",
     "tui.commands.sources",
-    "tui.opening",
+    "tui.desk.opening",
     "tui.widgets.conversation.view",
     "tui.widgets.output_view",
     "tui.widgets.copy_pane",
@@ -175,12 +175,12 @@ class HoldfastApp(ThemedApp):
     async def action_mark(self, what: Literal["mask", "pin"]) -> None:
         """Mask or pin the tool call under the cursor, or undo that."""
         if self.ready:
-            from tui.marking import mark  # noqa: PLC0415 - not for the first frame
+            from tui.desk.marking import mark  # noqa: PLC0415 - not for the first frame
 
             await mark(self.bridge, what)
 
     async def on_output_side_marked(self, event: OutputSide.Marked) -> None:
-        from tui.marking import mark  # noqa: PLC0415 - not for the first frame
+        from tui.desk.marking import mark  # noqa: PLC0415 - not for the first frame
 
         await mark(self.bridge, event.what, shown=True)
 
@@ -282,7 +282,7 @@ class HoldfastApp(ThemedApp):
         self.set_timer(seconds, lambda: notice.clear() if notice.content is said else None)
 
     def on_turn_ended(self, event: TurnEnded) -> None:
-        from tui import recovery  # noqa: PLC0415 - not for the first frame
+        from tui.desk import recovery  # noqa: PLC0415 - not for the first frame
 
         recovery.turn_ended(self.desk, event)
 
@@ -309,9 +309,9 @@ class HoldfastApp(ThemedApp):
         from tui.bridge import Bridge  # noqa: PLC0415
         from tui.commands.own import own_commands  # noqa: PLC0415
         from tui.commands.sources import PromptSources  # noqa: PLC0415
-        from tui.desk import Desk  # noqa: PLC0415
-        from tui.opening import Way  # noqa: PLC0415
-        from tui.resuming import RECHECK_S, Resuming  # noqa: PLC0415
+        from tui.desk.desk import Desk  # noqa: PLC0415
+        from tui.desk.opening import Way  # noqa: PLC0415
+        from tui.desk.resuming import RECHECK_S, Resuming  # noqa: PLC0415
 
         services = opening.services
         for problem in self.correct_theme(opening.theme)[:1]:

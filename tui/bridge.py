@@ -14,18 +14,18 @@ from textual.app import App
 from textual.message import Message
 from textual.worker import Worker, WorkerError
 
-from tui import shell
 from tui.agent import directives, events
 from tui.agent.events import Event
-from tui.attaching import Attaching
-from tui.attention import Attention, attention
-from tui.drafting import Drafting, State
 from tui.errors import HoldfastError
-from tui.past import end_of, past_of, warm
+from tui.live import shell
+from tui.live.attaching import Attaching
+from tui.live.attention import Attention, attention
+from tui.live.drafting import Drafting, State
+from tui.live.past import end_of, past_of, warm
+from tui.live.services import Agent, AppServices, Session, SessionChoice
 from tui.presenter import Presenter
 from tui.screens.asking import ModalApprover
 from tui.screens.chat import ChatScreen
-from tui.services import Agent, AppServices, Session, SessionChoice
 from tui.smooth import smooth
 from tui.widgets.event_log import EventLog
 from tui.workspace import branch_of

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from tui.bounded import bounded
 from tui.errors import StorageError
-from tui.files import read_small, replace_file
-from tui.private import safe_name
+from tui.storage.files import read_small, replace_file
+from tui.storage.private import safe_name
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.arguments import Options
+    from tui.command_line.arguments import Options
     from tui.early import EarlyPrompt
     from tui.errors import HoldfastError
 
@@ -118,7 +118,7 @@ def _run(words: Sequence[str]) -> int:
             from tui.startup import open_screen  # noqa: PLC0415
 
             return open_screen(None, first)
-        from tui.arguments import parse  # noqa: PLC0415
+        from tui.command_line.arguments import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)
     finally:
@@ -136,7 +136,7 @@ def _wants_screen(options: Options) -> bool:
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     match options.command:
         case "completion":
-            from tui.completion import script  # noqa: PLC0415
+            from tui.command_line.completion import script  # noqa: PLC0415
 
             print(script(options.shell))  # noqa: T201
             return 0
@@ -161,7 +161,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_tasks(options)
         case "run":
-            from tui.tasks_app import open_run  # noqa: PLC0415
+            from tui.tasks.app import open_run  # noqa: PLC0415
 
             return open_run(options)
         case "chat" if options.headless:

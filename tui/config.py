@@ -1,6 +1,6 @@
 """The configuration: its schema. Every key is optional; defaults are those of R39.
 
-Files are read and merged in `tui.settings`.
+Files are read and merged in `tui.configuration.settings`.
 """
 
 from __future__ import annotations

@@ -10,23 +10,25 @@ from datetime import datetime
 from pathlib import Path
 
 import tui
-from tui import clipboard, credentials, launch, look, settings, settings_edit, trust
+from tui import launch, look
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
-from tui.arguments import Options
 from tui.clock import SystemClock
+from tui.command_line.arguments import Options
+from tui.configuration import credentials, settings, settings_edit, trust
+from tui.configuration.servers import probe_local_servers
+from tui.configuration.settings import Loaded
 from tui.errors import ConfigError, CredentialsError
+from tui.images import clipboard
+from tui.live.services import AppServices, Opening, SessionChoice
 from tui.paths import shorten
 from tui.permissions.base import Approver
 from tui.permissions.rules import Rule
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo
 from tui.screens.choices import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
-from tui.servers import probe_local_servers
-from tui.services import AppServices, Opening, SessionChoice
 from tui.session import catalog
 from tui.session.session import Session
-from tui.settings import Loaded
 
 
 class Wiring:
@@ -255,7 +257,7 @@ class Wiring:
 
     def _remember_look(self, name: str) -> None:
         """For the first frame of the next run."""
-        from tui import themes  # noqa: PLC0415 - a run without the screen does without
+        from tui.toolkit import themes  # noqa: PLC0415 - a run without the screen does without
 
         with suppress(ConfigError):  # which the app says
             theme = themes.load(name, self.launch.folders.config / "themes").theme

@@ -10,16 +10,17 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tui import credentials, log, settings, trust
+from tui import log
 from tui.agent.assemble import Launch, make_agent
 from tui.agent.limits import Limits
-from tui.arguments import Options
 from tui.clock import Clock, SystemClock
+from tui.command_line.arguments import Options
+from tui.configuration import credentials, settings, trust
+from tui.configuration.settings import Ignored
 from tui.errors import CredentialsError, UsageError
 from tui.paths import Folders, folders, shorten
 from tui.session import catalog
 from tui.session.session import Session
-from tui.settings import Ignored
 from tui.workspace import Workspace
 
 MAX_STDIN = 10_000_000

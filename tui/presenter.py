@@ -6,11 +6,11 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from tui import request_view
 from tui.agent import events
 from tui.agent.events import Event
+from tui.live import request_view
+from tui.live.past import Past
 from tui.messages import Usage
-from tui.past import Past
 from tui.screens.chat import ChatScreen
 from tui.widgets.context_meter import MeterState
 from tui.widgets.conversation.items import (

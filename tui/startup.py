@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from tui.errors import UsageError
 
 if TYPE_CHECKING:
-    from tui.arguments import Options
+    from tui.command_line.arguments import Options
     from tui.early import EarlyPrompt
     from tui.fullscreen import Wiring
-    from tui.services import Opening
+    from tui.live.services import Opening
 
 _TERMINAL_GONE = 129
 """The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
@@ -34,8 +34,8 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.app import HoldfastApp  # noqa: PLC0415
     from tui.handover import HandOver  # noqa: PLC0415
-    from tui.themed_app import draw_in_utf8  # noqa: PLC0415
-    from tui.themes import DEFAULT_DARK  # noqa: PLC0415
+    from tui.toolkit.themed_app import draw_in_utf8  # noqa: PLC0415
+    from tui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
 
     strange = draw_in_utf8()
     wiring: Wiring | None = None
@@ -46,7 +46,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
             from dataclasses import replace  # noqa: PLC0415
 
             from tui import launch  # noqa: PLC0415
-            from tui.arguments import Options  # noqa: PLC0415
+            from tui.command_line.arguments import Options  # noqa: PLC0415
             from tui.fullscreen import Wiring  # noqa: PLC0415
 
             asked = options or Options()

@@ -26,7 +26,7 @@ from itertools import accumulate
 from typing import Any, Protocol, cast
 
 from tui.errors import HoldfastError
-from tui.images import picture_of
+from tui.images.images import picture_of
 from tui.messages import Block, Message
 
 log = logging.getLogger(__name__)

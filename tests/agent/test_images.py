@@ -17,7 +17,7 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.check import check
 from tui.context.overlay import Overlay
-from tui.images import MAX_FILE, Image, of_bytes
+from tui.images.images import MAX_FILE, Image, of_bytes
 from tui.messages import Block
 from tui.paths import folders
 from tui.session.reader import read

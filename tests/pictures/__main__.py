@@ -24,11 +24,11 @@ from textual.pilot import Pilot
 
 from tests.pictures import scenes
 from tui.app import HoldfastApp
-from tui.arguments import parse
 from tui.batch_command.plan import plan
+from tui.command_line.arguments import parse
 from tui.fullscreen import Wiring
 from tui.paths import folders
-from tui.tasks_app import TasksApp
+from tui.tasks.app import TasksApp
 from tui.tour import scene as touring
 from tui.tour.screen import TourApp, TourWiring
 

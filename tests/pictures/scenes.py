@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from tui.app import HoldfastApp
 from tui.screens.sessions import SessionsScreen
 from tui.screens.settings import SettingsScreen
-from tui.tasks_app import TasksApp
+from tui.tasks.app import TasksApp
 from tui.tour.screen import TourApp
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.conversation.view import Conversation

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from tests.support.fake_agent import World
+from tui.live.services import SessionChoice
 from tui.plain import resuming
 from tui.plain.commands import command
 from tui.plain.talk import Talk
-from tui.services import SessionChoice
 
 
 @dataclass

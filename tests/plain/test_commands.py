@@ -16,9 +16,9 @@ from tests.support.fake_agent import World
 from tui import plainly
 from tui.agent import events
 from tui.commands.table import COMMANDS
+from tui.live.services import SessionChoice
 from tui.plain.commands import HANDLERS, REASONS, complete
 from tui.screens.choices import ModelRow
-from tui.services import SessionChoice
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import MODEL, Step, World
 from tui.agent import events
 from tui.app import HoldfastApp
+from tui.live.services import Opening
 from tui.messages import Usage
-from tui.services import Opening
 from tui.widgets.conversation.items import Item
 
 WIDE, NARROW = (120, 40), (80, 24)

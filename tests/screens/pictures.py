@@ -33,7 +33,7 @@ from textual.screen import Screen
 from tests.screens.driving import NARROW, WIDE, app_of, say, session_open, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
-from tui.themed_app import ThemedApp
+from tui.toolkit.themed_app import ThemedApp
 
 Compare: TypeAlias = Callable[..., bool]
 Drive: TypeAlias = Callable[[Pilot[None]], Awaitable[None]]

@@ -14,7 +14,7 @@ from tests.screens.driving import WIDE, running, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
 from tui.screens.help import HelpScreen
-from tui.themed_app import TooSmall, colourless
+from tui.toolkit.themed_app import TooSmall, colourless
 from tui.widgets.rows import Rows
 
 SMALL = (30, 8)

@@ -17,13 +17,13 @@ from tests.screens.test_rewind import RealWorld, choose
 from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.support.provider import ScriptedProvider
 from tests.support.provider import say as said
-from tui import drafting
 from tui.app import HoldfastApp
-from tui.clipboard import Clip
-from tui.images import MAX_FILE, of_bytes
+from tui.images.clipboard import Clip
+from tui.images.images import MAX_FILE, of_bytes
+from tui.live import drafting
+from tui.live.services import SessionChoice
 from tui.paths import folders
 from tui.screens.context import ContextScreen
-from tui.services import SessionChoice
 from tui.session.drafts import LeftBehind
 from tui.session.session import Session
 from tui.widgets.conversation.items import UserItem

@@ -10,7 +10,7 @@ from tests.screens.driving import answer, until
 from tests.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, opened
 from tests.support.fake_agent import World
 from tui.agent import events
-from tui.clipboard import Clip
+from tui.images.clipboard import Clip
 from tui.messages import Usage
 from tui.screens.chat import ChatScreen
 

@@ -13,11 +13,11 @@ from tests.support.fake_agent import FakeSession, World, record
 from tui.agent.compaction import Preview
 from tui.config import Permissions
 from tui.context.ledger_items import Item
+from tui.live.services import SessionChoice
 from tui.paths import folders
 from tui.screens.diff import DiffScreen
 from tui.screens.permissions import PermissionsScreen
 from tui.screens.picker import PickScreen
-from tui.services import SessionChoice
 from tui.session.records import Record
 from tui.widgets.conversation.items import NoticeItem
 from tui.widgets.ways import WaysModal

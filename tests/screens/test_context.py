@@ -17,10 +17,10 @@ from tests.screens.inspected import Inspected, worked
 from tests.support.fake_agent import FakeSession, World
 from tui.agent.events import ContextChanged, Event
 from tui.context.overlay import overlays_of, pins_of
+from tui.live.services import SessionChoice
 from tui.screens.context import ContextScreen
 from tui.screens.context.bulk_menu import BulkMenu
 from tui.screens.context.item import ContextItemScreen
-from tui.services import SessionChoice
 from tui.widgets.conversation.items import ToolItem
 from tui.widgets.copy_pane import CopyPane
 

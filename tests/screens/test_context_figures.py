@@ -14,8 +14,8 @@ from tests.screens.driving import WIDE, app_of, session_open, until
 from tests.support.fake_agent import World
 from tui import cli, launch
 from tui.agent.assemble import make_agent
-from tui.arguments import parse
 from tui.clock import SystemClock
+from tui.command_line.arguments import parse
 from tui.context.ledger import PARTS, Kind
 from tui.messages import text_block
 from tui.paths import folders

@@ -8,9 +8,9 @@ import pytest
 
 from tests.screens.driving import answer, items, running, say, session_open, turn, until
 from tests.support.fake_agent import FakeSession, Hold, World, record
-from tui import drafting
 from tui.agent import events
-from tui.services import SessionChoice
+from tui.live import drafting
+from tui.live.services import SessionChoice
 from tui.session.drafts import LeftBehind
 from tui.widgets.conversation.items import AssistantItem, NoticeItem
 

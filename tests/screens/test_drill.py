@@ -15,11 +15,11 @@ from textual.pilot import Pilot
 from tests.screens.driving import items, running, say, until
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
+from tui.command_line.flags import FAULTS
 from tui.drill import place
 from tui.drill.screen import MARK, DrillApp, DrillWiring
 from tui.drill.tour import OVER, STEPS, Tour
 from tui.errors import UsageError
-from tui.flags import FAULTS
 from tui.screens import aside
 from tui.screens.recovery import RecoveryScreen
 from tui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem

@@ -22,13 +22,13 @@ from tui.agent.events import Event
 from tui.app import HoldfastApp
 from tui.clock import SystemClock
 from tui.config import Retry
+from tui.live.services import Opening, SessionChoice
 from tui.messages import blocks_of, text_block, text_of, tool_calls
 from tui.paths import folders
 from tui.permissions.base import Approver
 from tui.provider.practice.script import ScriptedModel
 from tui.provider.retry import RetryControl, Retrying
 from tui.screens.recovery import RecoveryScreen
-from tui.services import Opening, SessionChoice
 from tui.session.session import Session
 from tui.widgets.conversation.items import AssistantItem, ToolItem, UserItem
 

@@ -12,12 +12,12 @@ from textual.widgets import Input, OptionList, Static
 from tests.screens.driving import running, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
+from tui.configuration.servers import LocalServer
 from tui.errors import CredentialsError, StorageError
+from tui.live.services import SessionChoice
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
 from tui.screens.sessions import SessionsScreen
 from tui.screens.welcome import WelcomeScreen
-from tui.servers import LocalServer
-from tui.services import SessionChoice
 from tui.widgets.confirmation import Confirmation
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))

@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 
 from tests.screens.driving import items, running, say, until
 from tests.support.fake_agent import FakeAgent, World
-from tui import leaving
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app import HoldfastApp
+from tui.desk import leaving
 from tui.widgets.conversation.items import NoticeItem
 
 

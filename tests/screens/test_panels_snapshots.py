@@ -28,6 +28,7 @@ from tui.agent import events
 from tui.app import HoldfastApp
 from tui.config import Permissions
 from tui.doctor import Check, Subject
+from tui.live.services import SessionChoice
 from tui.permissions.base import Call
 from tui.screens.diff import DiffScreen
 from tui.screens.doctor import DoctorScreen
@@ -37,7 +38,6 @@ from tui.screens.models import ModelsScreen
 from tui.screens.permissions import PermissionsScreen
 from tui.screens.picker import PickScreen
 from tui.screens.verbose import VerboseScreen
-from tui.services import SessionChoice
 from tui.session.records import Record
 
 CHECKS = [

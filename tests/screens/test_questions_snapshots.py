@@ -26,10 +26,10 @@ from tui.agent import events
 from tui.agent.compaction import Preview
 from tui.app import HoldfastApp
 from tui.context.ledger_items import Item
+from tui.live.services import SessionChoice
 from tui.permissions.base import Call, Decision
 from tui.screens.picker import PickScreen
 from tui.screens.recovery import RecoveryScreen
-from tui.services import SessionChoice
 from tui.session.records import Record
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.confirmation import Confirmation

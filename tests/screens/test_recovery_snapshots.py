@@ -18,10 +18,10 @@ from tests.screens.test_snapshots import SIZES, shoot, work
 from tests.support.fake_agent import MODEL, Hold, World
 from tui.agent import events
 from tui.app import HoldfastApp
+from tui.command_line.flags import FAULTS
 from tui.drill import place
 from tui.drill.screen import DrillApp
 from tui.drill.tour import Tour
-from tui.flags import FAULTS
 
 OTHER = "claude-haiku-5-5"
 

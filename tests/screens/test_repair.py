@@ -12,9 +12,9 @@ from tests.context.wild import call
 from tests.screens.driving import NARROW, WIDE, items, running, until
 from tests.support.fake_agent import FakeSession, World
 from tui.app import HoldfastApp
+from tui.live.services import SessionChoice
 from tui.screens.damage import Damage, beyond_interruption, in_words
 from tui.screens.repair import RepairScreen
-from tui.services import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Finding
 from tui.session.session import Session

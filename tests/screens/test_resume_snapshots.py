@@ -13,7 +13,7 @@ from tests.screens.driving import until
 from tests.screens.pictures import Compare, press
 from tests.screens.test_snapshots import SIZES, shoot
 from tests.support.fake_agent import FakeSession, World
-from tui.services import SessionChoice
+from tui.live.services import SessionChoice
 
 PATH = Path("/data/sessions/proj/20261121T070000Z-00f3a2c1d0e9.jsonl")
 

@@ -20,10 +20,10 @@ from tui.agent.agent import Agent
 from tui.app import HoldfastApp
 from tui.commands.rewinding import restored
 from tui.context.changes import Change
+from tui.live.services import AppServices, SessionChoice
 from tui.paths import folders
 from tui.permissions.base import Approver
 from tui.screens.picker import PickScreen
-from tui.services import AppServices, SessionChoice
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.widgets.conversation.items import NoticeItem, UserItem

@@ -13,9 +13,9 @@ from tests.support.provider import ScriptedProvider, last_user_text
 from tests.support.provider import say as said
 from tui.agent import events
 from tui.app import HoldfastApp
+from tui.live.shell import KEPT_CHARS, attachment, run
 from tui.paths import folders
 from tui.screens.help import HelpScreen, HelpTable
-from tui.shell import KEPT_CHARS, attachment, run
 from tui.widgets.conversation.items import NoticeItem, ToolItem, UserItem
 
 

@@ -10,9 +10,9 @@ from tests.screens.driving import answer, app_of, items, running, say, turn, unt
 from tests.support.fake_agent import FakeSession, World, record
 from tui.app import HoldfastApp
 from tui.errors import SessionError
+from tui.live.services import Agent, Opening, SessionChoice
 from tui.paths import folders
 from tui.permissions.base import Approver
-from tui.services import Agent, Opening, SessionChoice
 from tui.session.session import Session
 from tui.widgets.conversation.items import (
     AssistantItem,

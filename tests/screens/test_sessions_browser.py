@@ -16,12 +16,12 @@ from tests.screens.driving import NARROW, WIDE, running, until
 from tests.support.fake_agent import World
 from tests.support.foreign import claude_code
 from tui.app import HoldfastApp
+from tui.live.services import SessionChoice
 from tui.paths import folders
 from tui.screens.choices import SessionRow
 from tui.screens.sessions import SessionsScreen
 from tui.screens.sessions.rows import row_parts
 from tui.screens.shelf import Shelf
-from tui.services import SessionChoice
 from tui.session import catalog
 from tui.session.reader import read
 from tui.widgets.conversation.items import AssistantItem, UserItem

@@ -18,10 +18,10 @@ from tests.support.fake_agent import FakeSession, World
 from tui.agent.leftovers import left_open
 from tui.app import HoldfastApp
 from tui.context.interrupted import Interrupted
+from tui.desk.resuming import known, told
 from tui.errors import SessionInUseError
+from tui.live.services import SessionChoice
 from tui.paths import folders
-from tui.resuming import known, told
-from tui.services import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born

@@ -12,10 +12,10 @@ from tests.screens.driving import until
 from tests.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tests.support.fake_agent import FakeSession, World
 from tui.errors import SessionInUseError
+from tui.live.services import SessionChoice
 from tui.screens.damage import Damage
 from tui.screens.repair import RepairScreen
 from tui.screens.sessions.screen import SessionsScreen
-from tui.services import SessionChoice
 from tui.session.records import Finding
 from tui.widgets.ask_text import AskText
 from tui.widgets.conversation.view import Conversation
@@ -75,7 +75,7 @@ def damaged(stage: Stage) -> Shot:
         return f'{{"type": "user", "id": "{number}", "par', "(skipped: not valid JSON)"
 
     stage.monkeypatch.setattr(Damage, "sides", sides)
-    stage.monkeypatch.setattr("tui.resuming.new_session_id", lambda: "48aa0f6f9cbe")
+    stage.monkeypatch.setattr("tui.desk.resuming.new_session_id", lambda: "48aa0f6f9cbe")
     world = World()
     world.add_row("fix the test", hours=1)
     path = world.rows[0].path.parent.parent / "20261121T070000Z-00f3a2c1d0e9.jsonl"

@@ -16,12 +16,12 @@ from textual.widgets import Input, Static, TextArea
 from tests.screens.driving import NARROW, WIDE, running, say, session_open, until
 from tests.support.fake_agent import World
 from tui.app import HoldfastApp
+from tui.configuration.settings import project_file
 from tui.paths import folders
 from tui.screens.mcp import McpScreen
 from tui.screens.picker import PickScreen
 from tui.screens.settings import SettingsScreen
 from tui.screens.settings.lines import EditLines
-from tui.settings import project_file
 
 TEXT = """\
 # mine

@@ -54,9 +54,12 @@ def settings(*keys: str, text: str = TEXT, words: str = "") -> Callable[[Stage],
         world = World(Path("/home/me/proj"))
         world.env = {"ANTHROPIC_BASE_URL": "http://me:word@127.0.0.1:8080"}
         world.overrides = {"permissions": {"deny": ["run_command(git push*)"]}}
-        stage.monkeypatch.setattr("tui.screens.settings.screen.shorten", _short(stage.folder, home))
-        stage.monkeypatch.setattr("tui.settings.shorten", _short(stage.folder, home))
-        stage.monkeypatch.setattr("tui.settings_edit.shorten", _short(stage.folder, home))
+        for name in (
+            "screens.settings.screen",
+            "configuration.settings",
+            "configuration.settings_edit",
+        ):
+            stage.monkeypatch.setattr(f"tui.{name}.shorten", _short(stage.folder, home))
         return stage.app(world), _drive(f"/config {words}".strip(), *keys)
 
     return make

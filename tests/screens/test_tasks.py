@@ -16,16 +16,16 @@ from tests.batch.test_git import log, make_repo
 from tests.screens.driving import NARROW, WIDE, until
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.fake_agent import World
-from tui.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.batch_command.plan import plan
 from tui.clock import Clock
+from tui.command_line.arguments import Options, parse
 from tui.screens.task_rows import left_s, task_row
 from tui.screens.tasks import TasksScreen
 from tui.screens.tasks_choose import ChooseTasks
 from tui.screens.tasks_edit import EditTasks
-from tui.tasks_app import TasksApp
+from tui.tasks.app import TasksApp
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.confirmation import Confirmation
 from tui.widgets.conversation.items import AssistantItem, UserItem

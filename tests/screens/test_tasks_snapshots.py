@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from tests.screens.driving import until
 from tests.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, press
 from tests.support.fake_agent import World
-from tui.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
+from tui.command_line.arguments import Options, parse
 from tui.screens.tasks import TasksScreen
 from tui.screens.tasks_choose import ChooseTasks
 from tui.screens.tasks_edit import EditTasks

@@ -17,8 +17,9 @@ from tests.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.screens.test_first_run import keyless
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
-from tui import examining, tour
-from tui.arguments import Options
+from tui import tour
+from tui.command_line.arguments import Options
+from tui.desk import examining
 from tui.errors import UsageError
 from tui.screens.sessions import SessionsScreen
 from tui.screens.welcome import WelcomeScreen

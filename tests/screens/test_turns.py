@@ -13,8 +13,8 @@ from tests.support.fake_agent import MODEL, Burst, Hold, World
 from tui.agent import events
 from tui.bridge import BURST
 from tui.errors import HoldfastError, ProviderError
+from tui.live.services import Opening
 from tui.messages import Usage
-from tui.services import Opening
 from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
     AssistantItem,

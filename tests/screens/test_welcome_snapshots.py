@@ -10,9 +10,9 @@ from textual.widgets import OptionList
 from tests.screens.driving import until
 from tests.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tests.support.fake_agent import World
+from tui.configuration.servers import LocalServer
 from tui.errors import CredentialsError
 from tui.screens.welcome import WelcomeScreen
-from tui.servers import LocalServer
 
 
 def keyless(*keys: str, found: bool = True) -> Callable[[Stage], Shot]:

@@ -18,23 +18,23 @@ from tui.agent.events import Event
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
 from tui.config import Config, Permissions
+from tui.configuration.servers import LocalServer
+from tui.configuration.settings import Loaded, load
 from tui.context import view
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.view import View
-from tui.images import Image
+from tui.images.images import Image
+from tui.live.services import AppServices, SessionChoice
 from tui.messages import Usage
 from tui.paths import folders
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
 from tui.screens.choices import ModelRow, SessionRow, Setup
-from tui.servers import LocalServer
-from tui.services import AppServices, SessionChoice
 from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record
-from tui.settings import Loaded, load
 from tui.tools.mcp import Server
 
 MODEL = "claude-sonnet-5-5"

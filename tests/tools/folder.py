@@ -12,7 +12,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.errors import ToolError
 from tui.messages import ToolOutput, text_of
-from tui.private import safe_name
+from tui.storage.private import safe_name
 from tui.tools.base import Preview, Todo, Tool, ToolContext
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs

@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
-from tui import themes
+from tui.toolkit import themes
 from tui.widgets.conversation import Conversation
 
 

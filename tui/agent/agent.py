@@ -33,7 +33,7 @@ from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.recall import Passage
 from tui.context.view import View
-from tui.images import Image
+from tui.images.images import Image
 from tui.permissions.base import Mode
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request

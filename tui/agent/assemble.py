@@ -18,7 +18,6 @@ from tui.agent.parts import Parts
 from tui.clock import Clock, SystemClock
 from tui.config import Config
 from tui.context import project_files, system_prompt
-from tui.kept import Kept, Retention
 from tui.paths import Folders
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
@@ -28,6 +27,7 @@ from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
+from tui.storage.kept import Kept, Retention
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 from tui.workspace import Workspace, branch_of

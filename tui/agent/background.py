@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from tui.clock import Clock
 from tui.errors import HoldfastError
-from tui.kept import Kept
 from tui.provider.base import Provider
+from tui.storage.kept import Kept
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tui import images
 from tui.errors import HoldfastError, ImageError, ToolError
-from tui.image_files import load
-from tui.images import Image
+from tui.images import images
+from tui.images.image_files import load
+from tui.images.images import Image
 from tui.session.records import Record
 from tui.workspace import Workspace
 

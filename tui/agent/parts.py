@@ -11,13 +11,13 @@ from tui.agent.limits import Limits
 from tui.clock import Clock
 from tui.config import Config
 from tui.context.system_prompt import Injected
-from tui.kept import Kept
 from tui.messages import Block
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl
 from tui.session.session import Session
+from tui.storage.kept import Kept
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.workspace import Workspace

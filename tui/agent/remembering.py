@@ -24,9 +24,9 @@ from tui.context.overlay import SPEAKING, content_of
 from tui.context.view import View
 from tui.errors import HoldfastError
 from tui.messages import Usage
-from tui.private import private_folder
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
+from tui.storage.private import private_folder
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from tui.clock import Clock
 from tui.context.repair import INTERRUPTED
 from tui.guards.pipeline import GuardLimits, guard, left_behind
 from tui.guards.receipt import Keep, Receipt
-from tui.kept import Kept
 from tui.messages import Block, ToolOutput, text_block, text_of
-from tui.private import safe_name
+from tui.storage.kept import Kept
+from tui.storage.private import safe_name
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tui import images as pictures
 from tui.agent import directives as words
 from tui.agent import events, mentions
 from tui.agent.asking import Asking
@@ -27,7 +26,8 @@ from tui.agent.repairing import Repairing
 from tui.agent.settings import Settings
 from tui.agent.switches import Switches
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.images import Image
+from tui.images import images as pictures
+from tui.images.images import Image
 from tui.messages import Block, blocks_of, text_block, tool_calls
 from tui.provider.base import Provider, Request
 

@@ -15,7 +15,7 @@ from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, parti
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.clock import Clock, timestamp
 from tui.errors import StorageError, UsageError
-from tui.files import read_small, replace_file
+from tui.storage.files import read_small, replace_file
 
 FILE_MAX: Final = 10_000_000
 _MARKS: Final[dict[str, Mark]] = {

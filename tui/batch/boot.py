@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tui.context.project_files import BOOT_FILES
 from tui.errors import UsageError
-from tui.files import read_small
 from tui.paths import shorten
+from tui.storage.files import read_small
 
 _READ_MAX = 4_000_000
 

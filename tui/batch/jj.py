@@ -18,8 +18,8 @@ from typing import Final
 
 from tui.batch.isolation import IsolationError
 from tui.batch.state import RUN_DIR
-from tui.files import read_small, replace_file
 from tui.secrets import child_environment
+from tui.storage.files import read_small, replace_file
 from tui.workspace import PRIVATE_DIR
 
 _NAME: Final = "jj-task.json"

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from tui.batch.taskfile import TaskFile
 from tui.errors import StorageError, UsageError
-from tui.files import read_small, replace_file
-from tui.private import private_dir
+from tui.storage.files import read_small, replace_file
+from tui.storage.private import private_dir
 from tui.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from tui.arguments import Options
+from tui.command_line.arguments import Options
 
 
 def run(options: Options) -> int:

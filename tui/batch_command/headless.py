@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from tui.arguments import Options
 from tui.batch.events import BatchEvent, RunFinished, RunStarted, to_json
 from tui.batch.report import Summary, lines_of
 from tui.batch.runner import Runner
@@ -18,6 +17,7 @@ from tui.batch_command.output import told, width
 from tui.batch_command.plan import Plan
 from tui.batch_command.workshop import Workshop
 from tui.clock import SystemClock
+from tui.command_line.arguments import Options
 from tui.paths import shorten
 from tui.permissions.gate import RulesOnly
 

@@ -7,7 +7,6 @@ import json
 import msgspec
 
 from tui import launch as launching
-from tui.arguments import Options
 from tui.batch.book import read_tasks
 from tui.batch.events import RunStarted
 from tui.batch.report import Summary, lines_of, one_line
@@ -15,6 +14,7 @@ from tui.batch.state import RunFolder, RunState, begin
 from tui.batch_command.ending import EXIT_DONE
 from tui.batch_command.output import put, told, width
 from tui.batch_command.plan import Plan, real_task_file
+from tui.command_line.arguments import Options
 from tui.errors import UsageError
 from tui.paths import shorten
 

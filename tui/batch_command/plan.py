@@ -10,7 +10,6 @@ import msgspec
 
 from tui import launch as launching
 from tui.agent.assemble import Launch
-from tui.arguments import Options
 from tui.batch import boot
 from tui.batch.backoff import Models
 from tui.batch.book import read_tasks
@@ -18,6 +17,7 @@ from tui.batch.isolation import Isolation
 from tui.batch.isolations import find_isolation
 from tui.batch.stops import Stops
 from tui.batch.taskfile import TaskFile
+from tui.command_line.arguments import Options
 from tui.errors import CredentialsError, UsageError
 from tui.paths import shorten
 

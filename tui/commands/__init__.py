@@ -10,7 +10,7 @@ from tui.commands.table import COMMANDS, ELSEWHERE, Command
 from tui.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 __all__ = ["COMMANDS", "Command", "find", "route", "split", "unknown"]
 

@@ -12,7 +12,7 @@ from tui.tools.diff import unified
 from tui.widgets.figures import plural
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui.figures import tokens
-from tui.services import Agent
+from tui.live.services import Agent
 from tui.widgets.figures import plural
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
     from tui.context.ledger import Item
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 _SHOWN = 6
 
@@ -42,7 +42,7 @@ def context(desk: Desk, _: str) -> None:
 
 
 async def pin(desk: Desk, _: str) -> None:
-    from tui.marking import mark  # noqa: PLC0415
+    from tui.desk.marking import mark  # noqa: PLC0415
 
     await mark(desk.bridge, "pin")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 INIT: Final = (
     "Look at this folder and write AGENTS.md for whoever works here next. Read the README, the"

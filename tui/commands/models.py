@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tui import choosing, examining, recovery
-from tui.desk import Desk
+from tui.desk import choosing, examining, recovery
+from tui.desk.desk import Desk
 
 
 async def model(desk: Desk, name: str) -> None:

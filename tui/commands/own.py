@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui.commands.table import COMMANDS
-from tui.services import AppServices
-from tui.user_commands import OwnCommands
+from tui.configuration.user_commands import OwnCommands
+from tui.live.services import AppServices
 from tui.workspace import PRIVATE_DIR
 
 

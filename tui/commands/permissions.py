@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tui.live.services import Agent
 from tui.paths import shorten
-from tui.services import Agent
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 
 def plan(desk: Desk, _: str) -> None:

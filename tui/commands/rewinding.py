@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from tui.context.changes import Change, Restored, changes, restore
 from tui.errors import HoldfastError
-from tui.images import prompt_of
-from tui.services import Agent, SessionChoice
+from tui.images.images import prompt_of
+from tui.live.services import Agent, SessionChoice
 from tui.session.records import Record
 from tui.widgets.figures import plural
 from tui.widgets.plain import one_line
 from tui.workspace import PRIVATE_DIR
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
     from tui.widgets.conversation.items import NoticeItem
 
 _GOOD = frozenset({"restored", "deleted", "unchanged"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.desk import Desk
+from tui.desk.desk import Desk
 
 
 def mcp(desk: Desk, _: str) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.errors import HoldfastError
+from tui.live.services import Agent, Session, SessionChoice
 from tui.paths import shorten
-from tui.services import Agent, Session, SessionChoice
 from tui.session.records import Finding
 from tui.widgets.figures import plural
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
     from tui.screens.shelf import Format
 
 FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
@@ -44,10 +44,10 @@ async def resume(desk: Desk, wanted: str) -> None:
 
 
 async def _browse(desk: Desk) -> None:
-    from tui.resuming import picked_choice  # noqa: PLC0415 - as those below: on demand
+    from tui.desk.resuming import picked_choice  # noqa: PLC0415 - as those below: on demand
+    from tui.live.taking_up import shelf_of  # noqa: PLC0415
     from tui.screens.choices import Picked  # noqa: PLC0415
     from tui.screens.sessions import SessionsScreen  # noqa: PLC0415
-    from tui.taking_up import shelf_of  # noqa: PLC0415
 
     def chosen(picked: Picked | None) -> None:
         if picked is not None:
@@ -72,7 +72,7 @@ def _begun(desk: Desk, what: str) -> Agent | None:
 
 async def fork(desk: Desk, _: str) -> None:
     """Go on with a copy of the session, as it stands in memory."""
-    from tui.taking_up import forked  # noqa: PLC0415
+    from tui.live.taking_up import forked  # noqa: PLC0415
 
     if agent := _begun(desk, "fork"):
         desk.open_session(await forked(agent.session, desk.bridge.services))
@@ -122,7 +122,7 @@ async def repair(desk: Desk, _: str) -> None:
     if agent is None:
         return
     if agent.offers():
-        from tui import recovery  # noqa: PLC0415
+        from tui.desk import recovery  # noqa: PLC0415
 
         await recovery.retry(desk, "")
         return
@@ -139,10 +139,10 @@ async def repair(desk: Desk, _: str) -> None:
 
 
 async def _show_damage(desk: Desk, agent: Agent, found: Sequence[Finding]) -> None:
+    from tui.live.taking_up import written_copy  # noqa: PLC0415
     from tui.screens.damage import Damage  # noqa: PLC0415
     from tui.screens.repair import RepairScreen  # noqa: PLC0415
     from tui.session.records import new_session_id  # noqa: PLC0415
-    from tui.taking_up import written_copy  # noqa: PLC0415
 
     path, clock = agent.session.path, desk.bridge.services.clock
     if path is None:

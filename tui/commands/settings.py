@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from tui.config import Config
 from tui.errors import ConfigError
-from tui.files import read_small
 from tui.paths import shorten
+from tui.storage.files import read_small
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
     from tui.screens.settings import Port
     from tui.screens.settings.port import Said
 
@@ -26,10 +26,10 @@ def config(desk: Desk, words: str) -> None:
 
 
 def _port(desk: Desk) -> Port:
-    from tui import themes  # noqa: PLC0415
     from tui.agent.assemble import PRACTICE  # noqa: PLC0415
     from tui.commands.servers import mcp  # noqa: PLC0415
     from tui.screens.settings import Port  # noqa: PLC0415
+    from tui.toolkit import themes  # noqa: PLC0415
 
     services, agent = desk.bridge.services, desk.bridge.agent
     answering = (agent.model,) if agent and agent.model != PRACTICE else ()
@@ -89,8 +89,8 @@ async def edit_file(desk: Desk) -> Said:
 
 def config_problem(file: Path) -> ConfigError | None:
     """What is wrong with a configuration file; None where it can be used. Blocks."""
-    from tui.config_check import check  # noqa: PLC0415 - on demand
-    from tui.settings import parse  # noqa: PLC0415 - on demand
+    from tui.configuration.config_check import check  # noqa: PLC0415 - on demand
+    from tui.configuration.settings import parse  # noqa: PLC0415 - on demand
 
     try:
         data, _ = read_small(file)

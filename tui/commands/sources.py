@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from tui import themes
 from tui.commands.table import COMMANDS, ELSEWHERE
-from tui.desk import Desk
+from tui.desk.desk import Desk
+from tui.toolkit import themes
 from tui.widgets.suggesting.files import WorkspaceFiles
 from tui.widgets.suggesting.popup import Choice
 

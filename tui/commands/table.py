@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.desk import Desk
+    from tui.desk.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)

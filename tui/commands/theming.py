@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tui import themes
-from tui.desk import Desk
+from tui.desk.desk import Desk
 from tui.errors import HoldfastError
+from tui.toolkit import themes
 
 
 async def theme(desk: Desk, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from tui.desk import Desk
+from tui.desk.desk import Desk
 from tui.widgets.figures import plural
 
 
@@ -69,7 +69,7 @@ async def find(desk: Desk, text: str) -> None:
 
 
 async def tasks(desk: Desk, _: str) -> None:
-    from tui import tasks_desk  # noqa: PLC0415 - on demand
+    from tui.tasks import desk as tasks_desk  # noqa: PLC0415 - on demand
 
     await tasks_desk.show(desk)
 
@@ -89,13 +89,13 @@ def todos(desk: Desk, _: str) -> None:
 
 
 def status(desk: Desk, _: str) -> None:
-    from tui import reports  # noqa: PLC0415
+    from tui.desk import reports  # noqa: PLC0415
 
     reports.status(desk)
 
 
 def usage(desk: Desk, _: str) -> None:
-    from tui import reports  # noqa: PLC0415
+    from tui.desk import reports  # noqa: PLC0415
 
     reports.usage(desk)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from tui.errors import StorageError
-from tui.files import read_small, replace_file
-from tui.private import private_file, safe_name
 from tui.session.records import Record
+from tui.storage.files import read_small, replace_file
+from tui.storage.private import private_file, safe_name
 
 READ_MAX = 64_000_000
 

@@ -12,7 +12,7 @@ from tui.context.history import same_model
 from tui.context.labels import label_of
 from tui.context.overlay import MASKED, Stand, State, content_of
 from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text
-from tui.images import facts, names_in, of_block
+from tui.images.images import facts, names_in, of_block
 from tui.messages import Block, Usage, tool_calls
 from tui.session.records import Record
 

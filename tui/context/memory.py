@@ -15,7 +15,7 @@ from typing import Final
 
 from tui.context import untrusted
 from tui.errors import StorageError
-from tui.files import locked, read_small, replace_file
+from tui.storage.files import locked, read_small, replace_file
 
 CAP: Final = 20_000
 """Characters of the whole file: what the system prompt takes in (R21)."""

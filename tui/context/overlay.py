@@ -25,7 +25,7 @@ from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.receipt import Keep
 from tui.guards.share import share
-from tui.images import names_in
+from tui.images.images import names_in
 from tui.messages import Block, blocks_of, text_block
 from tui.session.records import Record
 

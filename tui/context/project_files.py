@@ -13,8 +13,8 @@ from typing import Final
 
 from tui.context.system_prompt import Origin, Source
 from tui.errors import UsageError
-from tui.files import read_small
 from tui.paths import Folders, shorten
+from tui.storage.files import read_small
 from tui.workspace import PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")

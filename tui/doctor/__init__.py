@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tui import launch
-from tui.arguments import Options
+from tui.command_line.arguments import Options
 from tui.doctor import machine, setup, storage
 from tui.doctor.check import Check, Subject
 from tui.errors import HoldfastError

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tui import credentials, settings
-from tui.credentials import server_of
+from tui.configuration import credentials, settings
+from tui.configuration.credentials import server_of
 from tui.doctor import reach
 from tui.doctor.check import Check, Subject
 from tui.errors import CredentialsError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tui.errors import StorageError
 from tui.guards.text import head_bytes, tail_bytes
-from tui.private import private_file
+from tui.storage.private import private_file
 
 TAIL_BYTES = 1024
 

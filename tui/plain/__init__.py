@@ -23,7 +23,7 @@ from tui.errors import HoldfastError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui.arguments import Options
+    from tui.command_line.arguments import Options
     from tui.fullscreen import Wiring
     from tui.plain.terminal import Terminal
 

@@ -10,9 +10,9 @@ from tui.context.ledger import Item
 from tui.context.overlay import SPEAKING, Overlay
 from tui.errors import UsageError
 from tui.figures import plural
+from tui.live.services import Agent
 from tui.plain.lines import meter
 from tui.plain.spoken import counted, said, sentence, shown
-from tui.services import Agent
 from tui.workspace import PRIVATE_DIR
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from tui.services import Session
+from tui.live.services import Session
 
 EVERY_S: Final = 1.0
 """How often it is looked at what is typed: nobody tells that a key was pressed."""

@@ -6,20 +6,20 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final
 
-from tui import choosing
 from tui.commands.changes import diff_text
 from tui.commands.permissions import widened
 from tui.context.changes import changes
+from tui.desk import choosing
+from tui.desk.reports import UNPRICED, usage_rows
 from tui.errors import UsageError
 from tui.figures import plural
+from tui.live.services import Agent
 from tui.paths import shorten
 from tui.permissions.base import Mode
 from tui.plain import ways
 from tui.plain.lines import meter, todo_lines
 from tui.plain.spoken import changed, diff, numbered, said, sentence, shown
-from tui.reports import UNPRICED, usage_rows
 from tui.screens.decided import MODE_NAMES, decisions, rule_lines
-from tui.services import Agent
 from tui.tools.mcp import Server
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from tui.agent import events
 from tui.agent.leftovers import Leftovers, left_open, new_findings
 from tui.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.figures import plural
+from tui.live.services import Agent, SessionChoice
+from tui.live.taking_up import forked_file, known, shelf_of, told, written_copy
 from tui.messages import blocks_of, text_of
 from tui.plain.reading import read
 from tui.plain.setup import set_up
 from tui.plain.spoken import said, sentence
 from tui.screens.damage import beyond_interruption, in_words, where
-from tui.services import Agent, SessionChoice
 from tui.session.records import Finding, Record, new_session_id
-from tui.taking_up import forked_file, known, shelf_of, told, written_copy
 from tui.tools.process import end_group
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from tui.commands.sessions import FORMATS, written
 from tui.context.changes import Restored
 from tui.errors import UsageError
 from tui.figures import plural
+from tui.live.services import Agent, SessionChoice
+from tui.live.taking_up import forked
 from tui.paths import shorten
 from tui.plain import ways
 from tui.plain.context_commands import free
 from tui.plain.resuming import damaged, pick
 from tui.plain.spoken import said
 from tui.screens.damage import beyond_interruption
-from tui.services import Agent, SessionChoice
-from tui.taking_up import forked
 
 if TYPE_CHECKING:
     from tui.plain.talk import Talk

@@ -12,20 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from tui import shell
 from tui.agent import directives, events
 from tui.agent.events import Event
 from tui.commands import find, split, unknown
 from tui.commands.own import own_commands
 from tui.commands.table import ELSEWHERE
+from tui.configuration.user_commands import OwnCommands
 from tui.errors import HoldfastError
+from tui.live import shell
+from tui.live.services import Agent, AppServices, SessionChoice
 from tui.plain.asking import Asker
 from tui.plain.drafts import Drafts
 from tui.plain.face import Face
 from tui.plain.spoken import sentence, shown
 from tui.plain.teller import Teller
-from tui.services import Agent, AppServices, SessionChoice
-from tui.user_commands import OwnCommands
 
 log = logging.getLogger(__name__)
 

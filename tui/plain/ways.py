@@ -1,15 +1,15 @@
-"""What a person may do about a failed request, as lines; see `tui.trouble`."""
+"""What a person may do about a failed request, as lines; see `tui.live.trouble`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tui.agent.events import ErrorRaised
+from tui.live.services import Agent, SessionChoice
+from tui.live.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
 from tui.plain.setup import set_up
 from tui.plain.spoken import counted, said, sentence
 from tui.screens.choices import ModelRow, Trouble
-from tui.services import Agent, SessionChoice
-from tui.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
 
 if TYPE_CHECKING:
     from tui.plain.talk import Talk
@@ -87,7 +87,7 @@ async def retry(talk: Talk, argument: str) -> None:
 
 async def choose_model(talk: Talk) -> bool:
     """Let the person choose. Whether another model is asked now."""
-    from tui.choosing import rows  # noqa: PLC0415 - on demand
+    from tui.desk.choosing import rows  # noqa: PLC0415 - on demand
 
     if talk.agent is None:
         return False

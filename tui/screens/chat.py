@@ -19,7 +19,7 @@ from tui.screens.output_side import OutputSide
 from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
 from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, NEXT, OUTPUT, QUEUE, SEND, intro
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.context_meter import ContextMeter, MeterState
 from tui.widgets.header import HeaderBar
 from tui.widgets.keys import CHAT_KEYS, bindings

@@ -185,7 +185,7 @@ class OutputSide(StillColumn):
                 self.output.focus()
 
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
-        from tui.kept import whereabouts  # noqa: PLC0415 - not for the first frame
+        from tui.storage.kept import whereabouts  # noqa: PLC0415 - not for the first frame
         from tui.widgets.copy_file import CopyFile  # noqa: PLC0415
 
         try:

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from tui.paths import shorten
 from tui.screens.damage import Damage, in_words, where
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.choice import Choice
 from tui.widgets.figures import plural
 from tui.widgets.output_view import OutputView

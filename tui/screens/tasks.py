@@ -20,11 +20,11 @@ from textual.widgets import OptionList, Static
 from tui.batch.state import TaskState
 from tui.clock import Clock
 from tui.errors import HoldfastError
-from tui.files import read_small
 from tui.screens.chat import ChatScreen
 from tui.screens.task_port import Run
 from tui.screens.task_queue import TaskQueue
 from tui.screens.task_rows import Pace, title_line, totals_line
+from tui.storage.files import read_small
 from tui.widgets.keys import TASK_KEYS, bindings
 from tui.widgets.rule import PaneRule
 from tui.widgets.status_line import Hint

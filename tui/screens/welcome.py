@@ -14,10 +14,10 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.configuration.servers import LocalServer
 from tui.screens.aside import step_aside
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
-from tui.servers import LocalServer
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.key_hints import in_a_row
 
 _WIDTH = 26

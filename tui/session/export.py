@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tui.images import names_in
+from tui.images.images import names_in
 from tui.messages import Block, blocks_of, text_of
 from tui.secrets import mask, mask_values
 from tui.session.reader import Loaded

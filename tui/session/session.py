@@ -11,7 +11,7 @@ from typing import Any
 import tui
 from tui.clock import Clock, timestamp
 from tui.errors import SessionError, StorageError
-from tui.images import without_words
+from tui.images.images import without_words
 from tui.messages import Usage, blocks_of, text_of
 from tui.paths import Folders
 from tui.session.drafts import NO_IMAGES, DraftWriter, LeftBehind

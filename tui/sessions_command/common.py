@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tui.arguments import Options
+from tui.command_line.arguments import Options
 from tui.errors import UsageError
 from tui.paths import folders
 from tui.session import catalog, importers

@@ -7,11 +7,11 @@ from typing import Any
 
 from tui import launch
 from tui.agent.assemble import make_agent
-from tui.arguments import Options
 from tui.clock import SystemClock
+from tui.command_line.arguments import Options
 from tui.context import view
 from tui.errors import UsageError
-from tui.images import facts, of_block
+from tui.images.images import facts, of_block
 from tui.messages import blocks_of, text_of
 from tui.paths import folders
 from tui.permissions.gate import RulesOnly

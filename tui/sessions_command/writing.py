@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tui.arguments import Options
 from tui.clock import SystemClock
+from tui.command_line.arguments import Options
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.errors import SessionError, UsageError

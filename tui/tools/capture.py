@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from tui.errors import StorageError
 from tui.messages import RawOutput
-from tui.private import private_file
+from tui.storage.private import private_file
 from tui.tools.base import OutputLimits
 from tui.tools.text import size_text
 

@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any
 
 from tui.errors import StorageError, ToolError
-from tui.private import private_file, safe_name
+from tui.storage.private import private_file, safe_name
 from tui.tools.base import ToolContext
 from tui.tools.files import Snapshot, changed, in_thread, open_regular, os_failure
 from tui.tools.text import printable, size_text

@@ -11,15 +11,15 @@ from textual.binding import Binding
 from textual.screen import Screen, SystemModalScreen
 
 from tui.agent.events import Event
-from tui.arguments import Options
 from tui.bridge import TurnEnded
 from tui.clock import Clock
+from tui.command_line.arguments import Options
 from tui.drill.screen import ScratchApp
 from tui.drill.tour import Stage
 from tui.fullscreen import Wiring
+from tui.live.services import Opening
 from tui.provider.base import Provider
 from tui.screens.output_side import OutputSide
-from tui.services import Opening
 from tui.tour import scene
 from tui.tour.panel import TourPanel
 from tui.tour.seen import BUSY, CHAT, OUTPUT, WHOLE

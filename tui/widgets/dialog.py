@@ -26,7 +26,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.key_hints import in_a_row
 
 T = TypeVar("T")

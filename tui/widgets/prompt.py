@@ -32,7 +32,7 @@ _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
 class Attachments(Protocol):
-    """Who knows the images behind words; `tui.attaching.Attaching` says what each does."""
+    """Who knows the images behind words; `tui.live.attaching.Attaching` says what each does."""
 
     def knows(self, word: str) -> bool: ...
     def could_hold(self, text: str) -> bool: ...

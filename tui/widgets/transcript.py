@@ -10,7 +10,7 @@ from typing import Any, cast
 from tui.context import start_card
 from tui.context.interrupted import INTERRUPTION, interrupted_calls
 from tui.figures import moment, tokens
-from tui.images import prompt_of
+from tui.images.images import prompt_of
 from tui.messages import Block, text_of
 from tui.session.records import Record
 from tui.widgets.conversation.items import (

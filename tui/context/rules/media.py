@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tui.context.rules import Violation
-from tui.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
+from tui.images.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
 from tui.messages import Block
 
 MANY_IMAGES = 20

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from tui.images import without_words
+from tui.images.images import without_words
 from tui.messages import Block, Message, text_of
 from tui.provider.practice.steps import Step
 from tui.provider.practice.understand import understand

@@ -29,12 +29,12 @@ import msgspec
 from tui import tokens
 from tui.clock import Clock
 from tui.errors import ProviderError, UsageError
-from tui.files import read_small
 from tui.messages import Usage
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.provider.practice.answer import WINDOW, Answer, Call, count_input, model_info, stream
 from tui.provider.practice.fault import Fault, Seconds
 from tui.provider.practice.faults import Faults, inject
+from tui.storage.files import read_small
 
 _LIMIT = 10_000_000
 

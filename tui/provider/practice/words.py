@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tui.figures import size
-from tui.images import of_block
+from tui.images.images import of_block
 from tui.messages import Block
 from tui.provider.practice.steps import code
 

@@ -15,11 +15,11 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui.context.ledger import Item
-from tui.kept import whereabouts
 from tui.screens.context.rows import share
 from tui.screens.context.texts import Texts, receipt_line
 from tui.screens.outside import Program, look, look_at_text
-from tui.themed_app import Sized
+from tui.storage.kept import whereabouts
+from tui.toolkit.themed_app import Sized
 from tui.widgets.copy_file import CopyFile
 from tui.widgets.copy_pane import CopyPane
 from tui.widgets.copy_view import COPY_MAX

@@ -30,7 +30,7 @@ from tui.screens.context.listing import Listing
 from tui.screens.context.port import Inspected
 from tui.screens.context.rows import Order, Row
 from tui.screens.context.texts import texts_in
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.copy_file import CopyFile
 from tui.widgets.copy_pane import CopyPane
 from tui.widgets.figures import plural

@@ -11,7 +11,7 @@ from typing import Any, cast
 from tui.context.images import record_of
 from tui.context.ledger import Item
 from tui.context.overlay import Stand, content_of
-from tui.images import facts, of_block
+from tui.images.images import facts, of_block
 from tui.messages import Block, blocks_of
 from tui.screens.context.port import Inspected
 from tui.session.records import Record

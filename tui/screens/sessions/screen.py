@@ -22,7 +22,7 @@ from tui.screens.sessions.browsing import Browsing, Tab
 from tui.screens.sessions.listing import Listing
 from tui.screens.sessions.preview import PreviewSide
 from tui.screens.shelf import Place, Shelf
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets.keys import SESSION_KEYS, bindings
 from tui.widgets.notice import NoticeLine
 from tui.widgets.rows import Rows

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual.geometry import Region
 
+from tui.configuration.settings_table import Setting
 from tui.screens.settings.rows import Heading, Line, line_parts
-from tui.settings_table import Setting
 from tui.widgets.rows import Part, Rows
 
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from tui.config import Config
+from tui.configuration.settings import Loaded
 from tui.paths import Folders
-from tui.settings import Loaded
 from tui.widgets.notice import Kind
 
 

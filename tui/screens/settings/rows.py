@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from tui.config_check import dotted
-from tui.settings_table import Key, Setting
-from tui.settings_words import SECTIONS
+from tui.configuration.config_check import dotted
+from tui.configuration.settings_table import Key, Setting
+from tui.configuration.settings_words import SECTIONS
 from tui.widgets.plain import visible
 from tui.widgets.rows import Part
 

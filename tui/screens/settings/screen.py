@@ -14,6 +14,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
+from tui.configuration.settings_edit import Changes
+from tui.configuration.settings_table import Setting, matching
+from tui.configuration.settings_text import changes, removal, typed
 from tui.errors import HoldfastError
 from tui.paths import shorten
 from tui.screens.picker import PickScreen
@@ -23,10 +26,7 @@ from tui.screens.settings.listing import SettingRows
 from tui.screens.settings.port import Port, Said
 from tui.screens.settings.rows import WIDE, Line, columns, heading, lines_of
 from tui.screens.settings.standing import Standing
-from tui.settings_edit import Changes
-from tui.settings_table import Setting, matching
-from tui.settings_text import changes, removal, typed
-from tui.themed_app import Sized
+from tui.toolkit.themed_app import Sized
 from tui.widgets import key_hints
 from tui.widgets.keys import SETTINGS_KEYS, bindings
 from tui.widgets.notice import NoticeLine

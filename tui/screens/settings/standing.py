@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tui.configuration.settings import Loaded, Table, merge
+from tui.configuration.settings_edit import Changes, Edit, change_settings, take_back
+from tui.configuration.settings_table import Setting, table
 from tui.errors import ConfigError
 from tui.screens.settings import wording
 from tui.screens.settings.port import Port, Said
-from tui.settings import Loaded, Table, merge
-from tui.settings_edit import Changes, Edit, change_settings, take_back
-from tui.settings_table import Setting, table
 
 
 class Standing:

@@ -7,10 +7,10 @@ from typing import Final
 
 from textual.content import Content
 
+from tui.configuration.settings_table import Setting
+from tui.configuration.settings_text import told
 from tui.errors import ConfigError
 from tui.screens.settings.port import Said
-from tui.settings_table import Setting
-from tui.settings_text import told
 from tui.widgets.figures import size
 from tui.widgets.plain import one_line, visible
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from tui.config import McpServer
 from tui.errors import ToolError
 from tui.messages import ToolOutput
-from tui.private import private_dir
 from tui.secrets import child_environment
+from tui.storage.private import private_dir
 from tui.tools.mcp.content import output
 from tui.tools.mcp.tool import McpTool
 

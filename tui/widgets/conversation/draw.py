@@ -8,7 +8,7 @@ from typing import Literal
 from rich.style import Style
 
 from tui.figures import plural
-from tui.images import words_in
+from tui.images.images import words_in
 from tui.widgets import markdown
 from tui.widgets.conversation.card import draw_card, has_inside
 from tui.widgets.conversation.items import (

@@ -1,0 +1,112 @@
+"""Settings that change while the program runs: what counts at once, what for the next session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui import look
+from tui.agent import events
+from tui.command_line.arguments import Options
+from tui.config import Config, Permissions
+from tui.errors import ConfigError, UsageError
+from tui.fullscreen import Wiring
+from tui.paths import folders
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    return Wiring(Options(cwd=tmp_path), None)
+
+
+def write(text: str) -> None:
+    folders().config.mkdir(parents=True, exist_ok=True)
+    folders().config_file.write_text(text)
+
+
+async def test_new_sessions_begin_with_the_settings_as_they_are_now(wiring: Wiring) -> None:
+    write('model = "other"\n[permissions]\nceiling = "/"\n')
+    services = wiring.services()
+    assert services.read_settings().config.model == "other"
+    assert services.permissions().ceiling == "~"
+    assert services.use_settings is not None
+    await services.use_settings()
+    assert wiring.launch.model == "other"
+    assert wiring.launch.workspace.ceiling == Path("/")
+    assert services.permissions().ceiling == "/"
+    assert services.models()[0].name == "other"
+
+
+async def test_the_command_line_stays_above_the_file(tmp_path: Path) -> None:
+    wiring = Wiring(Options(cwd=tmp_path, model="named"), None)
+    write('model = "other"')
+    await wiring.use_settings()
+    assert wiring.launch.model == "named"
+    assert wiring.read_settings().sources["model"].endswith("command line")
+
+
+async def test_a_key_does_not_go_to_another_server(wiring: Wiring) -> None:
+    wiring.launch = wiring.launch.with_key("secret")
+    write('model = "other"')
+    await wiring.use_settings()
+    assert wiring.launch.key == "secret"
+    write('base_url = "http://127.0.0.1:1"')
+    await wiring.use_settings()
+    assert wiring.launch.key is None
+
+
+async def test_a_theme_is_remembered_for_the_next_first_frame(wiring: Wiring) -> None:
+    write('theme = "linen"')
+    await wiring.use_settings()
+    assert look.remembered().get("theme") == "linen"
+
+
+async def test_a_broken_file_leaves_what_was_in_force(wiring: Wiring) -> None:
+    write('model = "other"')
+    await wiring.use_settings()
+    write("model = 3")
+    with pytest.raises(ConfigError):
+        await wiring.use_settings()
+    with pytest.raises(ConfigError):
+        wiring.read_settings()
+    assert wiring.launch.model == "other"
+
+
+# In a session that runs
+
+
+async def test_a_rule_counts_from_the_next_call_on(tmp_path: Path) -> None:
+    provider = ScriptedProvider(
+        [call("write_file", "1", path="a", content="x")], say("done"),
+        [call("write_file", "2", path="b", content="x")], say("done"),
+    )  # fmt: skip
+    agent = make_agent(tmp_path, provider, approver=Yes())
+    await events_of(agent, "write")
+    assert (tmp_path / "a").exists()
+    agent.take_up(Config(permissions=Permissions(deny=("write_file",))))
+    seen = await events_of(agent, "again")
+    assert not (tmp_path / "b").exists()
+    finished = [event for event in seen if isinstance(event, events.ToolFinished)]
+    assert [event.is_error for event in finished] == [True]
+
+
+async def test_redaction_counts_from_the_next_record_on(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider(say("a"), say("b"), say("c")))
+    secret = "sk-ant-" + "a1b2" * 8
+    await events_of(agent, f"first {secret}")
+    agent.take_up(Config(redact="record"))
+    await events_of(agent, f"second {secret}")
+    agent.take_up(Config())
+    await events_of(agent, f"third {secret}")
+    asked = [str(one.data) for one in agent.session.records if one.type == "user"]
+    assert [secret in text for text in asked] == [True, False, True]
+
+
+def test_a_rule_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider(say("x")))
+    with pytest.raises(UsageError):
+        agent.take_up(Config(redact="record", permissions=Permissions(deny=("two words",))))
+    assert agent.session.redact is False

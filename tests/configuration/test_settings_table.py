@@ -1,0 +1,233 @@
+"""The settings as rows: every key of the schema, its value, where that is from, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.config import Config, Price
+from tui.configuration.settings import Loaded, load, project_file
+from tui.configuration.settings_edit import change_settings
+from tui.configuration.settings_table import Setting, matching, table
+from tui.configuration.settings_text import changes, removal, safe, told, typed
+from tui.configuration.settings_words import SECTIONS, WHEN, WORDS
+from tui.errors import ConfigError
+from tui.paths import Folders, folders
+
+SECRET = "sk-ant-" + "a1b2" * 8
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Folders:
+    home = folders({"HOLDFAST_HOME": str(tmp_path / "home")})
+    home.config.mkdir(parents=True)
+    return home
+
+
+def loaded(home: Folders, text: str = "", **options: Any) -> Loaded:
+    home.config_file.write_text(text)
+    given: dict[str, Any] = {"trusted": True, "env": {}, "overrides": {}}
+    return load(folders=home, workspace=home.data, **(given | options))
+
+
+def row(rows: list[Setting], name: str) -> Setting:
+    return next(row for row in rows if row.name == name)
+
+
+def keys_of(kind: type[msgspec.Struct], at: str = "") -> Iterator[str]:
+    """The dotted keys of the schema; of tables with names of the person's own the table's."""
+    for name, inner in get_type_hints(kind, include_extras=True).items():
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield from keys_of(inner, f"{at}{name}.")
+        elif name == "prices":
+            yield from keys_of(Price, "prices.")
+        else:
+            yield f"{at}{name}"
+
+
+def test_every_key_of_the_schema_is_described_and_no_other() -> None:
+    assert set(WORDS) == set(keys_of(Config))
+    assert all(words.help.endswith(".") and len(words.help) < 100 for words in WORDS.values())
+    assert {words.when for words in WORDS.values()} <= set(WHEN)
+
+
+def test_every_key_has_a_row_in_a_named_section(home: Folders) -> None:
+    rows = table(loaded(home), models=["m"])
+    assert {row.name.replace("prices.m.", "prices.") for row in rows} == set(WORDS)
+    assert {(row.section or ("",))[0] for row in rows} == set(SECTIONS)
+    assert len({row.key for row in rows}) == len(rows)
+    sections = [row.section for row in rows]
+    assert sections == sorted(sections, key=sections.index), "a section is in one piece"
+
+
+def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
+    rows = table(loaded(home), themes=["linen", "midnight"])
+    assert row(rows, "retry.max_attempts").allowed == "a whole number of at least 0"
+    assert row(rows, "retry.max_attempts").default == 3
+    assert row(rows, "prune.when").options == ("turns", "pays")
+    assert row(rows, "compaction.memory_flush").kind == "switch"
+    assert row(rows, "permissions.allow").allowed == "a rule: tool or tool(glob); one a line"
+    assert row(rows, "guard.bytes").kind == "entries"
+    assert row(rows, "theme").kind == "choice"
+    assert row(rows, "theme").options == ("linen", "midnight")
+    assert "quotes" not in row(rows, "model").allowed
+
+
+def test_where_a_value_comes_from(home: Folders) -> None:
+    project = project_file(home.data)
+    project.parent.mkdir(parents=True)
+    project.write_text('theme = "linen"\n[permissions]\ndeny = ["b"]\n[retry]\nmax_attempts = 9\n')
+    found = loaded(
+        home,
+        'model = "mine"\ntheme = "clear"\n[permissions]\ndeny = ["a"]',
+        env={"ANTHROPIC_BASE_URL": "http://h"},
+        overrides={"small_model": "other"},
+    )
+    rows = table(found)
+    assert row(rows, "model").origin == "your file"
+    assert row(rows, "theme").origin == "this folder"
+    assert row(rows, "theme").shown == "linen"
+    assert row(rows, "theme").edited == "clear"
+    assert "Your file says clear." in row(rows, "theme").notes
+    assert row(rows, "base_url").origin == "environment"
+    assert "not in force" in row(rows, "base_url").notes[0]
+    assert row(rows, "small_model").origin == "command line"
+    assert row(rows, "retry.stall_timeout_s").origin == "default"
+    deny = row(rows, "permissions.deny")
+    assert (deny.origin, deny.shown, deny.edited) == ("your file + this folder", "a, b", ["a"])
+    assert "Only those of your file" in " ".join(deny.notes)
+
+
+def test_a_folder_that_is_not_trusted_is_said_to_have_no_effect(home: Folders) -> None:
+    project = project_file(home.data)
+    project.parent.mkdir(parents=True)
+    project.write_text('model = "evil"')
+    found = row(table(loaded(home, trusted=False)), "model")
+    assert found.origin == "default"
+    assert "without effect: the folder is not trusted" in found.notes[0]
+
+
+def test_prices_are_asked_for_the_models_in_use_and_shown_for_all(home: Folders) -> None:
+    rows = table(loaded(home, '[prices."a.b"]\ninput = 3'), models=["now"])
+    assert row(rows, "prices.now.input").shown == "—"
+    assert row(rows, 'prices."a.b".input').shown == "3"
+    assert row(rows, 'prices."a.b".output').shown == "0"
+    assert typed(row(rows, "prices.now.input").edited) == ""
+
+
+def test_servers_are_shown_without_what_may_be_secret(home: Folders) -> None:
+    text = (
+        f'[mcp.time]\ncommand = ["uvx", "--token", "{SECRET}"]\n'
+        '[mcp.docs]\nurl = "http://me:word@h:1/mcp?key=hush"\n'
+    )
+    rows = table(loaded(home, text))
+    assert row(rows, "mcp.time").shown == "uvx"
+    assert row(rows, "mcp.docs").shown == "http://[secret removed]@h:1/mcp"
+    assert {each.kind for each in rows if each.key[0] == "mcp"} == {"fixed"}
+
+
+def test_what_is_secret_is_hidden(home: Folders) -> None:
+    text = f'base_url = "http://me:word@h"\n[permissions]\nallow = ["x(a {SECRET})"]'
+    rows = table(loaded(home, text))
+    for name in ("base_url", "permissions.allow"):
+        assert row(rows, name).hidden
+        assert "word" not in row(rows, name).shown
+        assert SECRET not in row(rows, name).shown
+    assert not row(rows, "model").hidden
+    assert safe("http://h/a@b") == "http://h/a@b", "a path may hold an @"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("retry max", {"retry.max_attempts", "retry.max_delay_ms"}),
+        ("RETRY.MAX_ATT", {"retry.max_attempts"}),
+        ("countdown", set[str]()),
+    ],
+)
+def test_words_find_rows(home: Folders, words: str, names: set[str]) -> None:
+    assert {row.name for row in matching(table(loaded(home)), words)} == names
+
+
+def test_words_find_values_and_origins_too(home: Folders) -> None:
+    rows = table(loaded(home, 'model = "mine"'))
+    assert [row.name for row in matching(rows, "mine")] == ["model"]
+    assert [row.name for row in matching(rows, "claude your")] == []
+    assert [row.name for row in matching(rows, "your mine")] == ["model"]
+    assert "retry.stall_timeout_s" in {row.name for row in matching(rows, "request fails")}
+    assert matching(rows, " ") == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("context_window", " 200,000 ", 200_000),
+        ("context_window", "200_000", 200_000),
+        ("context_window", "many", "many"),
+        ("context_window", "1.5", 1.5),
+        ("compaction.threshold", "0.5", 0.5),
+        ("compaction.threshold", "1", 1.0),
+        ("compaction.memory_flush", "false", False),
+        ("model", " m ", "m"),
+        ("fallback_models", "a\n\n b \n", ["a", "b"]),
+        ("prune.when", "pays", "pays"),
+    ],
+)
+def test_what_was_meant_by_a_text(home: Folders, name: str, text: str, value: object) -> None:
+    found = row(table(loaded(home)), name)
+    assert changes(found, text) == {found.key: value}
+
+
+def test_lines_of_a_table_become_entries_and_those_left_out_go(home: Folders) -> None:
+    found = row(table(loaded(home, "[guard.bytes]\na = 1\nb = 2")), "guard.bytes")
+    assert typed(found.edited) == "a = 1\nb = 2"
+    assert changes(found, "b = 3\n'c.d' = 4,000\nbad") == {
+        ("guard", "bytes", "a"): None,
+        ("guard", "bytes", "b"): 3,
+        ("guard", "bytes", "c.d"): 4000,
+        ("guard", "bytes", "bad"): "",
+    }
+    assert removal(found) == {("guard", "bytes", "a"): None, ("guard", "bytes", "b"): None}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"), (0, "0"), (50_000, "50,000"), (0.8, "0.8"), ("", '""'), ((), "none"),
+        (("a", "b"), "a, b"), ({"x y": 1000}, '"x y" 1,000'), (None, "—"), ("a\n b", "a b"),
+    ],
+)  # fmt: skip
+def test_values_are_told_in_one_line(value: object, text: str) -> None:
+    assert told(value) == text
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_what_is_typed_unchanged_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """A row's own text, written, puts the value there that was in force; any other text is
+    either written and read back, or refused with the file as it was."""
+    home = folders({"HOLDFAST_HOME": str(tmp_path_factory.mktemp("home"))})
+    home.config.mkdir(parents=True)
+    rows = [row for row in table(loaded(home), models=["m"]) if row.kind != "fixed"]
+    found = data.draw(st.sampled_from(rows))
+    if found.value is not None:
+        change_settings(home, changes(found, typed(found.edited)))
+        again = load(folders=home, workspace=home.data, trusted=True, env={}, overrides={})
+        assert again.config == Config()
+    before = home.config_file.read_bytes()
+    text = data.draw(st.text("ab1.-=\n(/~\"'", max_size=8) | st.integers().map(str))
+    try:
+        change_settings(home, changes(found, text))
+    except ConfigError as error:
+        assert error.key.startswith(found.key[0])  # noqa: PT017 - or it is written
+        assert home.config_file.read_bytes() == before
+    else:
+        load(folders=home, workspace=home.data, trusted=True, env={}, overrides={})

@@ -1,0 +1,220 @@
+"""The API key: where it is found and kept. It never appears in a repr, a log or an error.
+
+Keys are kept per server, so that one server's key is never sent to another: in the OS keyring
+where there is one, else in a file of mode 0600. Where HOLDFAST_HOME puts everything into one
+folder, the file there is the only store.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
+
+from tui.errors import CredentialsError, StorageError
+from tui.paths import Folders, shorten
+from tui.storage.files import locked, read_small, replace_file
+
+Place: TypeAlias = Literal["keyring", "file"]
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_SERVICE = "holdfast"
+_DEFAULT_SERVER = "https://api.anthropic.com"
+_PATIENCE_S = 2.0
+_LIMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A key and where it came from."""
+
+    key: str = field(repr=False)
+    source: Literal["environment", "keyring", "file"]
+
+
+class _Keyring(Protocol):
+    """What is used of a backend of the keyring package."""
+
+    @property
+    def name(self) -> str: ...
+    def get_password(self, service: str, username: str) -> str | None: ...
+    def set_password(self, service: str, username: str, password: str) -> None: ...
+    def delete_password(self, service: str, username: str) -> None: ...
+
+
+def server_of(base_url: str) -> str:
+    """The name under which a server's key is kept: scheme, host, port and path, normalised."""
+    if not base_url:
+        return _DEFAULT_SERVER
+    try:
+        parts = urlsplit(base_url.strip())
+        scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
+    except ValueError:
+        return base_url.strip()
+    host = f"[{host}]" if ":" in host else host
+    standard = port is None or (scheme, port) in {("http", 80), ("https", 443)}
+    return f"{scheme}://{host}{'' if standard else f':{port}'}{parts.path.rstrip('/')}"
+
+
+def find_key(env: Mapping[str, str], folders: Folders, base_url: str = "") -> Found | None:
+    """The key for a server: ANTHROPIC_API_KEY, the OS keyring, the file. Blocks up to ~2 s.
+
+    The environment's key is meant for the environment's server (ANTHROPIC_BASE_URL, else the
+    default one); for any other, a key that was stored for it goes first. Raises CredentialsError
+    where the key or the file cannot be used, and says what to do.
+    """
+    given = env.get("ANTHROPIC_API_KEY", "").strip()
+    from_env = Found(_valid(given, "ANTHROPIC_API_KEY"), "environment") if given else None
+    server = server_of(base_url)
+    if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
+        return from_env
+    ring = _keyring(env)
+    kept = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
+    if kept:
+        return Found(_valid(kept, "The key in the keyring"), "keyring")
+    file = credentials_file(folders)
+    kept = _read(file).get(server)
+    if kept:
+        return Found(_valid(kept, f"The key in {shorten(file)}"), "file")
+    return from_env
+
+
+def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
+    """Keep a key for a server, and say where. Blocks; raises CredentialsError or StorageError."""
+    key = _valid(key.strip(), "The key")
+    server, file = server_of(base_url), credentials_file(folders)
+    ring = _keyring(env)
+    if ring and _in_time(lambda: _put(ring, server, key)):
+        with suppress(CredentialsError, StorageError):  # the keyring goes first
+            _write(file, server, None)
+        return "keyring"
+    if ring:  # an old key there would be found before the new one
+        _in_time(lambda: ring.delete_password(_SERVICE, server))
+    _write(file, server, key)
+    return "file"
+
+
+def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> tuple[Place, ...]:
+    """Remove a server's key wherever it is kept, and say where it was. Blocks."""
+    server, ring = server_of(base_url), _keyring(env)
+    places: list[Place] = []
+    if ring and _in_time(lambda: ring.get_password(_SERVICE, server)):
+        _in_time(lambda: ring.delete_password(_SERVICE, server))
+        places.append("keyring")
+    if _write(credentials_file(folders), server, None):
+        places.append("file")
+    return tuple(places)
+
+
+def keyring_name(env: Mapping[str, str]) -> str | None:
+    """The OS keyring in use, by name; None where keys go to the file. Blocks up to ~2 s."""
+    ring = _keyring(env)
+    return ring.name if ring else None
+
+
+def credentials_file(folders: Folders) -> Path:
+    return folders.config / "credentials.json"
+
+
+def _valid(key: str, what: str) -> str:
+    if key and len(key) <= 4096 and key.isascii() and key.isprintable() and " " not in key:
+        return key
+    raise CredentialsError(
+        f"{what} is not an API key: it is empty, too long, or holds spaces or odd characters.",
+        hint="Copy the key again, without quotes or line breaks.",
+    )
+
+
+# The OS keyring
+
+
+def _keyring(env: Mapping[str, str]) -> _Keyring | None:
+    """The keyring to use: none for one folder of our own, none that would keep keys in clear."""
+    return None if env.get("HOLDFAST_HOME") else _in_time(_recommended)
+
+
+def _recommended() -> _Keyring | None:
+    import keyring  # noqa: PLC0415 - takes 70 ms
+
+    backend: Any = keyring.get_keyring()
+    chain: list[Any] = list(getattr(backend, "backends", None) or [backend])
+    return next((one for one in chain if float(one.priority) >= 1), None)
+
+
+def _put(ring: _Keyring, server: str, key: str) -> bool:
+    ring.set_password(_SERVICE, server, key)
+    return ring.get_password(_SERVICE, server) == key
+
+
+def _in_time(ask: Callable[[], T]) -> T | None:
+    """The answer of a keyring, or None: backends fail in every way, and some wait for a person."""
+    answers: list[T] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # noqa: BLE001 - third-party code, in a thread of its own
+            _log.info("the keyring does not answer: %s", type(error).__name__)
+
+    thread = Thread(target=run, daemon=True, name="keyring")
+    thread.start()
+    thread.join(_PATIENCE_S)
+    return answers[0] if answers else None
+
+
+# The file
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        data, state = read_small(file, limit=_LIMIT, follow=False)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise _refused(file, why, "Remove it, then enter the key again.") from error
+    if state.st_uid != os.geteuid():
+        raise _refused(file, "it belongs to another user", "Remove it.")
+    if stat.S_IMODE(state.st_mode) & 0o077:
+        raise _refused(file, "other users can reach it", f"Run: chmod 600 '{file}'")
+    try:
+        found: Any = json.loads(data)
+        keys = found["keys"].items()
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        broken = _refused(file, "it is damaged", "Remove it, then enter the key again.")
+        raise broken from None  # the cause quotes the file
+    return {k: v for k, v in cast("list[tuple[str, object]]", list(keys)) if isinstance(v, str)}
+
+
+def _write(file: Path, server: str, key: str | None) -> bool:
+    """Set or (None) remove one server's key. Returns whether the file was changed."""
+    if key is None and not os.path.lexists(file):
+        return False
+    try:
+        with locked(file.parent):
+            keys = _read(file)
+            changed = {k: v for k, v in keys.items() if k != server}
+            if key is not None:
+                changed[server] = key
+            if changed == keys:
+                return False
+            replace_file(file, json.dumps({"version": 1, "keys": changed}, indent=1).encode())
+            return True
+    except OSError as error:
+        raise StorageError(
+            f"{shorten(file)} could not be written: {error.strerror or error}.",
+            hint="Set ANTHROPIC_API_KEY instead, or make the folder writable.",
+        ) from error
+
+
+def _refused(file: Path, why: str, hint: str) -> CredentialsError:
+    return CredentialsError(f"{shorten(file)} is not used: {why}.", hint=hint)

@@ -1,0 +1,179 @@
+"""The configuration in force: user < project (if trusted) < environment < command line.
+
+Tables are merged key by key. Lists replace, but permission rules add up, since deny beats ask
+beats allow wherever a rule stands. An entry of `[mcp]` replaces one of the same name whole. Each
+layer is checked on top of those below it, so that an error names the file that brought it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from tui.config import Config
+from tui.configuration.config_check import check, dotted
+from tui.errors import ConfigError
+from tui.paths import Folders, shorten
+from tui.storage.files import read_small
+from tui.workspace import PRIVATE_DIR
+
+Table: TypeAlias = dict[str, Any]
+Place: TypeAlias = Literal["user", "project", "environment", "command line"]
+
+_TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A setting that a file has and that does not count."""
+
+    file: Path
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one place says, in the shape of the file; `name` is how a person reads the place."""
+
+    place: Place
+    name: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force. `sources` says for every key that is set which layers set it;
+    `layers` are all that were merged, each over those before it."""
+
+    config: Config
+    sources: dict[str, str]
+    ignored: tuple[Ignored, ...]
+    layers: tuple[Layer, ...] = ()
+
+
+def project_file(workspace: Path) -> Path:
+    """The configuration that a project brings along."""
+    return workspace / PRIVATE_DIR / "config.toml"
+
+
+def load(
+    *,
+    folders: Folders,
+    workspace: Path,
+    trusted: bool,
+    env: Mapping[str, str],
+    overrides: Table,
+) -> Loaded:
+    """Read, merge and check all layers. Blocks briefly.
+
+    A project that is not trusted may only tighten: its deny and ask rules count, and
+    `redact = "record"`; all else is reported as ignored (decision 30). `overrides` has the shape
+    of the file, lists included. Raises ConfigError.
+    """
+    user, project = folders.config_file, project_file(workspace)
+    brought = read(project)
+    kept, ignored = (brought, ()) if trusted else _tighten(project, brought)
+    address = env.get("ANTHROPIC_BASE_URL", "").strip()
+    from_env: Table = {"base_url": address} if address else {}
+    layers = (
+        Layer("user", shorten(user), read(user)),
+        Layer("project", shorten(project), kept),
+        Layer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
+        Layer("command line", "command line", overrides),
+    )
+    return merge(layers, ignored)
+
+
+def merge(layers: Sequence[Layer], ignored: tuple[Ignored, ...] = ()) -> Loaded:
+    """Merge layers, each over those before it, and check them. Raises ConfigError."""
+    merged: Table = {}
+    sources: dict[str, str] = {}
+    for layer in layers:
+        if layer.table:
+            merged = _merge(merged, layer.table)
+            check(merged, layer.table, layer.name)
+            _attribute(sources, layer.table, layer.name)
+    return Loaded(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
+
+
+def read(path: Path) -> Table:
+    """A TOML file as plain data; {} where there is none. Raises ConfigError."""
+    try:
+        data, _ = read_small(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(
+            shorten(path), "", f"cannot be read: {error.strerror or error}."
+        ) from error
+    return parse(data, path)
+
+
+def parse(data: bytes, path: Path) -> Table:
+    """TOML bytes as plain data. Raises ConfigError with line and column."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            shorten(path), "", f"is not UTF-8 (line {line}).", hint="Save it as UTF-8."
+        ) from None
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigError(shorten(path), "", f"is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigError(shorten(path), "", "is nested too deeply.") from None
+
+
+def _merge(below: Table, layer: Table, path: tuple[str, ...] = ()) -> Table:
+    merged = dict(below)
+    for key, value in layer.items():
+        old: object = below.get(key)
+        if isinstance(old, dict) and isinstance(value, dict) and path != ("mcp",):
+            merged[key] = _merge(cast("Table", old), cast("Table", value), (*path, key))
+        elif _adds((*path, key)) and isinstance(old, list) and isinstance(value, list):
+            rules = cast("list[object]", old)
+            merged[key] = [*rules, *(r for r in cast("list[object]", value) if r not in rules)]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _adds(path: tuple[str, ...]) -> bool:
+    return path[0] == "permissions" and path[-1] in {"allow", "ask", "deny"}
+
+
+def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
+    for path in _keys(layer):
+        key = dotted(path)
+        both = _adds(path) and key in sources
+        sources[key] = f"{sources[key]}, {source}" if both else source
+
+
+def _tighten(file: Path, brought: Table) -> tuple[Table, tuple[Ignored, ...]]:
+    kept: Table = {}
+    ignored: list[Ignored] = []
+    for path in _keys(brought):
+        if path in _TIGHTENING:
+            kept.setdefault("permissions", {})[path[1]] = brought["permissions"][path[1]]
+        elif path == ("redact",) and brought["redact"] == "record":
+            kept["redact"] = "record"
+        else:
+            ignored.append(Ignored(file, dotted(path), "the folder is not trusted"))
+    return kept, tuple(ignored)
+
+
+def _keys(table: Table) -> Iterator[tuple[str, ...]]:
+    """The keys of a table, those of its sections as (section, key); no deeper."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from ((key, inner) for inner in cast("Table", value))
+        else:
+            yield (key,)

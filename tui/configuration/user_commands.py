@@ -1,0 +1,101 @@
+"""Commands that a person writes: Markdown files in `commands/`, sent as a prompt by `/name`.
+
+The first paragraph of a front matter (`---` … `---`) may name a `description:` and an
+`argument:`; the rest is the prompt. `$ARGUMENTS` in it is what was typed behind the name; without
+that word the arguments are put below. The text of a command is never read for directives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tui.storage.files import read_small
+
+SIZE_MAX: Final = 200_000
+COMMANDS_MAX: Final = 500
+PLACE: Final = "$ARGUMENTS"
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommand:
+    """One command. `argument` is how the help shows what it takes."""
+
+    name: str
+    description: str
+    argument: str
+    text: str
+    path: Path
+
+    def prompt(self, arguments: str) -> str:
+        """What is sent for `/name arguments`."""
+        if PLACE in self.text:
+            return self.text.replace(PLACE, arguments)
+        return f"{self.text}\n\n{arguments}".rstrip()
+
+
+def load(
+    folders: Iterable[Path], reserved: Iterable[str] = ()
+) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
+    """The commands of some folders by name, a later folder's first, and what was wrong.
+
+    `reserved` are names that a file cannot take. Blocks; never raises.
+    """
+    found: dict[str, UserCommand] = {}
+    problems: list[str] = []
+    taken = set(reserved)
+    for folder in folders:
+        try:
+            paths = sorted(folder.glob("*.md"))[:COMMANDS_MAX]
+        except OSError:
+            continue
+        for path in paths:
+            if not _NAME.fullmatch(path.stem):
+                problems.append(f"{path.name}: a command's name is small letters, digits and -.")
+            elif path.stem in taken:
+                problems.append(f"{path.name}: /{path.stem} is a command of the program.")
+            else:
+                try:
+                    found[path.stem] = _read(path)
+                except OSError as error:
+                    problems.append(f"{path.name} cannot be read: {error.strerror or error}.")
+    return dict(sorted(found.items())), tuple(problems)
+
+
+@dataclass(slots=True)
+class OwnCommands:
+    """The commands as they were when they were last looked at; `load` looks again."""
+
+    folders: Callable[[], Iterable[Path]] = tuple
+    reserved: frozenset[str] = frozenset()
+    found: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
+    problems: tuple[str, ...] = ()
+
+    def load(self) -> None:
+        """Read the files. Blocks; never raises."""
+        self.found, self.problems = load(self.folders(), self.reserved)
+
+
+def _read(path: Path) -> UserCommand:
+    data, _ = read_small(path, limit=SIZE_MAX)
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    front = _FRONT.match(text)
+    body = (text[front.end() :] if front else text).strip()
+    fields = dict(_fields(front[1])) if front else {}
+    first = next((line.strip("# ") for line in body.splitlines() if line.strip("# ")), "")
+    return UserCommand(
+        path.stem, fields.get("description") or first, fields.get("argument", ""), body, path
+    )
+
+
+def _fields(front: str) -> Iterable[tuple[str, str]]:
+    for line in front.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            yield name.strip().lower(), value.strip().strip("\"'")

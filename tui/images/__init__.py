@@ -1,0 +1,1 @@
+"""Images that a person attaches: by path, by a paste, from the clipboard."""

@@ -1,0 +1,138 @@
+"""What a person may do about a request that would only fail again: told apart from any dialog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tui.agent.events import ErrorRaised
+from tui.context.ladder import Rung
+from tui.live.services import Agent
+from tui.provider.base import Request
+from tui.screens.choices import Trouble, Way
+from tui.session.records import Record
+
+_TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
+
+_LADDER: Final[tuple[tuple[Rung, str, str], ...]] = (
+    ("strict", "Repair and retry", "sends only what is plainly valid"),
+    ("drop_thinking", "Drop thinking", "that, without what was thought"),
+    ("text_only", "Only what was said", "that, with calls and results left out"),
+    ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
+)
+RUNGS: Final[Mapping[str, tuple[Rung, Way]]] = {
+    rung: (rung, Way(rung, label, text)) for rung, label, text in _LADDER
+}
+_NEW = Way("new", "New session", "this one stays; your prompt is laid ready")
+_RETRY = Way("retry", "Try again", "sends the same request")
+_MODEL = Way("model", "Another model", "choose one that takes it")
+_KEY = Way("key", "Another key", "paste one, or name another server")
+_CONTEXT = Way("context", "Look at the context", "mask what is large, then /retry")
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """How an error is told that would only come again."""
+
+    title: str
+    meaning: str
+    ways: tuple[Way, ...]
+
+
+_CARDS: Final[Mapping[str, _Card]] = {
+    "invalid_request": _Card(
+        "The server refused the request",
+        "The same request would be refused again. The session itself is never changed by a"
+        " repair, only what is sent of it.",
+        (_NEW,),
+    ),
+    "context_overflow": _Card(
+        "The conversation is too long for the model",
+        "All that could be shortened has been.",
+        (_MODEL, _CONTEXT, _NEW),
+    ),
+    "payload_too_large": _Card(
+        "The request is too large",
+        "All that could be shortened has been.",
+        (_CONTEXT, _NEW),
+    ),
+    "auth": _Card("The server refused the key", "", (_KEY, _RETRY)),
+    "billing": _Card("The account cannot pay for the request", "", (_RETRY, _KEY)),
+    "not_found": _Card("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
+}
+
+
+def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
+    """The ways on from an error, where there are any but sending the same again."""
+    card = _CARDS.get(error.error_class)
+    if card is None:
+        return None
+    record = _last_turn(agent.session.records)
+    data: Mapping[str, Any] = record.data if record and record.type == "error" else {}
+    status, id_ = data.get("status"), data.get("request_id")
+    rejected = error.error_class == "invalid_request"
+    left = tuple(agent.offers()) if rejected else ()
+    tried = [rung for rung in RUNGS if rung not in left] if rejected else []
+    ways = (*(RUNGS[rung][1] for rung in left), *card.ways)
+    if "key" in {way.name for way in ways} and agent.session.path is None:
+        ways = tuple(way for way in ways if way is not _KEY)  # it is opened anew for that
+    meaning = card.meaning or error.hint
+    return Trouble(
+        card.title,
+        error.message,
+        ways,
+        meaning=meaning,
+        status=status if isinstance(status, int) else None,
+        request_id=id_ if isinstance(id_, str) else None,
+        findings=_findings(agent.next_request()) if rejected else None,
+        before=tuple(RUNGS[rung][1].label.lower() for rung in tried),
+    )
+
+
+def refused(agent: Agent) -> ErrorRaised | None:
+    """The error that the session stands at, where sending the same again is of no use."""
+    last = _last_turn(agent.session.records)
+    if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
+        return None
+    data = last.data
+    message, hint = str(data.get("message") or ""), str(data.get("hint") or "")
+    return ErrorRaised("invalid_request", message, True, hint)
+
+
+def unanswered(records: Sequence[Record]) -> bool:
+    """Whether something was asked that has no whole answer yet."""
+    last = _last_turn(records)
+    return last is not None and (last.type != "assistant" or _calls(last))
+
+
+def _last_turn(records: Sequence[Record]) -> Record | None:
+    return next((record for record in reversed(records) if record.type in _TURNS), None)
+
+
+def _calls(record: Record) -> bool:
+    from tui.messages import blocks_of, tool_calls  # noqa: PLC0415
+
+    return bool(tool_calls(blocks_of(record.data.get("content"))))
+
+
+def _findings(request: Request) -> tuple[str, ...]:
+    """What the check says of a request, one line each."""
+    from tui.context.check import check_request  # noqa: PLC0415 - on demand
+
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "system": request.system,
+        "messages": request.messages,
+        "tools": request.tools,
+        **({"thinking": request.thinking} if request.thinking else {}),
+    }
+    return tuple(f"{one.code}  {one.text}" for one in check_request(body))
+
+
+def asked_last(agent: Agent) -> str:
+    """The newest prompt of a session, "" where there is none."""
+    records = reversed(agent.session.records)
+    asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))
+    return next(asked, "")

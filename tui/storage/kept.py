@@ -1,0 +1,250 @@
+"""The kept full outputs of a workspace: which session names which, and which may go (L26).
+
+Beside the files lies `index.jsonl`. One line for each file says whose it is, written before any
+record names the file; one line for each file that was removed says when and why. A file goes
+when it is too old, or the oldest of too much, and no session names it: not the one of its line
+while that file exists, nor any other of the workspace, read for its name. A session in the trash
+is one that does not exist. Programs hold the index shared while they run; the one that removes
+holds it alone, so nothing goes while another program may be about to name it.
+
+Everything here blocks and belongs into a thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, cast
+
+from tui.errors import HoldfastError
+from tui.storage.private import private_dir
+
+INDEX = "index.jsonl"
+DAY_S = 86_400
+FRESH_S = 3600
+"""A file younger than this never goes: its record may not be written yet."""
+
+_INDEX_BYTES = 64 << 20
+_REMOVED_LINES = 10_000
+_CHUNK = 1 << 20
+_NAME = re.compile(rb"tool-results\\?/([A-Za-z0-9_-]{1,80}\.txt)")
+_NAME_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long, and how much. `sessions` is the folder of the workspace's session files."""
+
+    sessions: Path
+    days: int = 30
+    bytes: int = 10 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    bytes: int
+    changed: float
+
+
+class Kept:
+    """The kept outputs of one workspace, as one agent uses them. Safe to use from threads."""
+
+    def __init__(self, folder: Path, *, session: Path | None, retention: Retention) -> None:
+        """`folder` is the workspace's `tool_results`; `session` the file that will name them."""
+        self._folder = folder
+        self._session = session
+        self._retention = retention
+        self._lock = Lock()
+        self._index: int | None = None
+
+    def note(self, path: Path) -> None:
+        """Say that this session names a file. Never raises: an unsaid file is searched for."""
+        if self._session is None or path.parent != self._folder:
+            return
+        line = b"\n" + _line(name=path.name, session=str(self._session))  # after a torn one
+        with self._lock, suppress(OSError, HoldfastError):
+            os.write(self._hold(), line)
+
+    def sweep(self, now: datetime, stop: Event) -> int:
+        """Remove what may go; how many files that were. Ends early once `stop` is set.
+
+        Does nothing while another program has the index, nor where there is no folder.
+        """
+        if not self._folder.is_dir():
+            return 0
+        with self._lock, suppress(OSError, HoldfastError):
+            index = self._hold(alone=True)
+            try:
+                fcntl.flock(index, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                fcntl.flock(index, fcntl.LOCK_SH)
+                return 0
+            try:
+                return self._sweep(index, now, stop)
+            finally:
+                fcntl.flock(index, fcntl.LOCK_SH)
+        return 0
+
+    def close(self) -> None:
+        """Let go of the index; what is removed is then for others to decide."""
+        with self._lock:
+            if self._index is not None:
+                os.close(self._index)
+                self._index = None
+
+    def _hold(self, *, alone: bool = False) -> int:
+        """The index, held shared from the first use on (or about to be held `alone`)."""
+        if self._index is None:
+            folder = private_dir(self._folder)
+            try:
+                flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                index = os.open(INDEX, flags, 0o600, dir_fd=folder)
+            finally:
+                os.close(folder)
+            self._index = index
+            if not alone:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(index, fcntl.LOCK_SH)
+        return self._index
+
+    def _sweep(self, index: int, now: datetime, stop: Event) -> int:
+        folder = private_dir(self._folder)
+        try:
+            found = sorted(_files(folder), key=lambda file: file.changed)
+            due = dict(self._due(found, now.timestamp()))
+            if not due:
+                return 0
+            lines = list(_entries(index))
+            owners = _owners(lines)
+            alive = {path for paths in owners.values() for path in paths if path.exists()}
+            for name in [n for n in due if owners.get(n, set()) & alive]:
+                del due[name]
+            for name in _named_in(_session_files(self._retention.sessions, alive), due, stop):
+                due.pop(name, None)
+            removed: list[dict[str, Any]] = []
+            for name, why in due.items():
+                if stop.is_set():
+                    break
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+                    removed.append({"name": name, "removed": now.date().isoformat(), "why": why})
+            if removed:
+                gone = {str(line["name"]) for line in removed}
+                _rewrite(index, [*(e for e in lines if e.get("name") not in gone), *removed])
+            return len(removed)
+        finally:
+            os.close(folder)
+
+    def _due(self, found: list[_File], now: float) -> Iterator[tuple[str, str]]:
+        """What is too old, or the oldest of too much, if nobody names it; and why."""
+        keep = self._retention
+        too_much = sum(file.bytes for file in found) - keep.bytes
+        for file in found:
+            age = now - file.changed
+            if age > keep.days * DAY_S:
+                yield file.name, f"after {keep.days} days"
+            elif too_much > 0 and age > FRESH_S:
+                yield file.name, "to make room for newer ones"
+            else:
+                continue
+            too_much -= file.bytes
+
+
+def whereabouts(path: Path) -> str:
+    """Why a kept output is not there: a sentence for the person and for the model."""
+    removed: dict[str, Any] = {}
+    with suppress(OSError, HoldfastError):
+        folder = private_dir(path.parent, create=False)
+        try:
+            index = os.open(INDEX, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        finally:
+            os.close(folder)
+        try:
+            for line in _entries(index):
+                if line.get("name") == path.name:
+                    removed = line if "removed" in line else {}
+        finally:
+            os.close(index)
+    if not removed:
+        return "The full copy is gone."
+    return f"The full copy was removed {removed.get('why')}, on {removed.get('removed')}."
+
+
+def _line(**entry: str) -> bytes:
+    return json.dumps(entry, ensure_ascii=True).encode() + b"\n"
+
+
+def _entries(index: int) -> Iterator[dict[str, Any]]:
+    """The lines of an index that make sense; a torn one is passed over."""
+    data = os.pread(index, _INDEX_BYTES, 0)
+    for line in data.split(b"\n"):
+        with suppress(ValueError):
+            entry: object = json.loads(line)
+            if isinstance(entry, dict):
+                yield cast("dict[str, Any]", entry)
+
+
+def _owners(lines: Iterable[dict[str, Any]]) -> dict[str, set[Path]]:
+    owners: dict[str, set[Path]] = {}
+    for line in lines:
+        if isinstance(line.get("session"), str):
+            owners.setdefault(str(line.get("name")), set()).add(Path(line["session"]))
+    return owners
+
+
+def _rewrite(index: int, lines: list[dict[str, Any]]) -> None:
+    """Replace the lines in place: the file is held by its descriptor, not by its name."""
+    old = [n for n, line in enumerate(lines) if "removed" in line][:-_REMOVED_LINES]
+    dropped = set(old)
+    data = b"".join(_line(**line) for n, line in enumerate(lines) if n not in dropped)
+    os.ftruncate(index, 0)
+    os.write(index, data)
+
+
+def _files(folder: int) -> Iterator[_File]:
+    """The outputs: regular files, told without following links."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                state = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode) and entry.name.endswith(".txt"):
+                    used = min(state.st_size, state.st_blocks * 512)
+                    yield _File(entry.name, used, state.st_mtime)
+
+
+def _session_files(folder: Path, outside: Iterable[Path]) -> Iterator[Path]:
+    yield from outside
+    with suppress(OSError):
+        yield from folder.glob("*.jsonl")
+
+
+def _named_in(paths: Iterable[Path], names: dict[str, str], stop: Event) -> set[str]:
+    """Which names stand in the files. An unreadable file may name any."""
+    found: set[str] = set()
+    for path in paths:
+        if len(found) == len(names):
+            break
+        try:
+            with path.open("rb") as file:
+                rest = b""
+                while not stop.is_set() and (chunk := file.read(_CHUNK)):
+                    data = rest + chunk
+                    found.update(
+                        name for m in _NAME.finditer(data) if (name := m[1].decode()) in names
+                    )
+                    rest = data[-_NAME_BYTES:]
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return set(names)
+    return set(names) if stop.is_set() else found

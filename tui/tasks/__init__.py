@@ -1,0 +1,1 @@
+"""A run of a task file on the full screen."""

@@ -1,0 +1,218 @@
+"""Themes: small TOML files of colours, the program's own and the person's.
+
+A file has `dark` (true or false) and a table `[colors]` with the names of ROLES. A person's file
+may leave colours out or get one wrong: the built-in theme of the same kind fills in, and the
+problem is reported, never fatal. The program's own files live in `themes/` of a checkout and in
+`tui/themes` of a wheel; a file of the same name in the config folder's `themes/` goes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from tui.errors import ConfigError
+from tui.look import COLOURS
+
+DEFAULT_DARK = "midnight"
+DEFAULT_LIGHT = "daylight"
+
+ROLES = COLOURS
+"""What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
+
+_SIZE_LIMIT = 64_000
+_HEX = re.compile("#[0-9a-fA-F]{6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A theme that can be shown, and what was wrong with its file."""
+
+    theme: Theme
+    problems: tuple[ConfigError, ...] = ()
+
+
+def builtin_folder() -> Path:
+    """Where the program's own themes are, in a wheel or in a checkout."""
+    package = Path(__file__).parent.parent
+    shipped = package / "themes"
+    return shipped if shipped.is_dir() else package.parent / "themes"
+
+
+def available(user: Path) -> dict[str, Path]:
+    """Every theme by name, in order. `user` is the person's own folder and need not exist."""
+    found: dict[str, Path] = {}
+    for folder in (builtin_folder(), user):
+        found |= {path.stem: path for path in folder.glob("*.toml")}
+    return dict(sorted(found.items()))
+
+
+def load(name: str, user: Path) -> Loaded:
+    """The theme of that name. Raises ConfigError when there is none."""
+    themes = available(user)
+    if name not in themes:
+        raise ConfigError(
+            "theme", name, "there is no such theme.", hint=f"Known: {', '.join(themes)}."
+        )
+    own = builtin_folder() / f"{name}.toml"
+    if themes[name] == own:
+        return _build(name, own, {})
+    raw = _read(themes[name])
+    base = DEFAULT_LIGHT if raw.get("dark") is False else DEFAULT_DARK
+    return _build(name, themes[name], _palette(builtin_folder() / f"{base}.toml"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - not for the first frame
+
+    try:
+        if path.stat().st_size > _SIZE_LIMIT:
+            raise ConfigError(path, "", "this file is too large for a theme.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(path, "", f"cannot be read as a theme: {error}.") from error
+
+
+def _palette(path: Path) -> dict[str, str]:
+    return cast("dict[str, str]", _read(path)["colors"])
+
+
+def _build(name: str, path: Path, base: dict[str, str]) -> Loaded:
+    raw = _read(path)
+    problems: list[ConfigError] = []
+    dark = raw.get("dark", True)
+    if not isinstance(dark, bool):
+        problems.append(ConfigError(path, "dark", "must be true or false; true is used."))
+        dark = True
+    table: object = raw.get("colors", {})
+    if not isinstance(table, dict):
+        problems.append(ConfigError(path, "colors", "must be a table of colours."))
+        table = {}
+    colors = dict(base)
+    for role, value in cast("dict[str, object]", table).items():
+        if problem := _problem(role, value):
+            problems.append(ConfigError(path, f"colors.{role}", problem))
+        else:
+            colors[role] = str(value)
+    problems += [
+        ConfigError(path, f"colors.{role}", "is missing.") for role in ROLES if role not in colors
+    ]
+    if any(role not in colors for role in ROLES):
+        raise problems[-1]
+    return Loaded(_theme(name, colors, dark=dark), tuple(problems))
+
+
+def _problem(role: str, value: object) -> str:
+    if role not in ROLES:
+        return f"is not a colour of a theme; known: {', '.join(ROLES)}."
+    if not isinstance(value, str):
+        return 'must be text such as "#62d2c6".'
+    try:
+        color = Color.parse(value)
+    except ColorParseError:
+        return f'{value!r} is not a colour; write it as "#62d2c6".'
+    if color.a < 1 or color.ansi is not None:
+        return f'{value!r} must be an opaque colour such as "#62d2c6".'
+    return ""
+
+
+def look_of(theme: Theme) -> dict[str, str]:
+    """What `remembered` makes the theme of again, as `tui.look` keeps it."""
+    variables = theme.variables
+    colours = {
+        "background": theme.background,
+        "surface": theme.surface,
+        "panel": theme.panel,
+        "foreground": theme.foreground,
+        "muted": variables["text-muted"],
+        "rule": variables["rule"],
+        "primary": theme.primary,
+        "secondary": theme.secondary,
+        "accent": theme.accent,
+        "success": theme.success,
+        "warning": theme.warning,
+        "error": theme.error,
+    }
+    sound = {
+        role: colour if _HEX.fullmatch(colour) else Color.parse(colour).hex
+        for role, colour in colours.items()
+        if colour
+    }
+    return {"theme": theme.name, "dark": "yes" if theme.dark else "no", **sound}
+
+
+def remembered(look: Mapping[str, str]) -> Theme:
+    """The theme of a look that `tui.look` found sound; no file is read."""
+    colours = {role: look[role] for role in ROLES}
+    return _theme(look["theme"], colours, dark=look["dark"] == "yes")
+
+
+def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
+    """A Textual theme in which every text role is exactly a colour of the file."""
+    background, foreground = Color.parse(colors["background"]), Color.parse(colors["foreground"])
+    primary = Color.parse(colors["primary"])
+    muted, rule = colors["muted"], colors["rule"]
+    named = ("primary", "secondary", "accent", "success", "warning", "error")
+    selection = background.blend(primary, 0.28).hex
+    variables = {
+        "rule": rule,
+        "text": foreground.hex,
+        "text-muted": muted,
+        "text-disabled": background.blend(Color.parse(muted), 0.7).hex,
+        "foreground-muted": muted,
+        "foreground-disabled": background.blend(Color.parse(muted), 0.7).hex,
+        **{f"text-{role}": colors[role] for role in named},
+        **{f"{r}-muted": background.blend(Color.parse(colors[r]), 0.16).hex for r in named},
+        "border": colors["primary"],
+        "border-blurred": rule,
+        "block-cursor-background": background.blend(primary, 0.16).hex,
+        "block-cursor-foreground": foreground.hex,
+        "block-cursor-text-style": "bold",
+        "block-cursor-blurred-background": background.blend(primary, 0.16).hex,
+        "block-cursor-blurred-foreground": foreground.hex,
+        "block-hover-background": colors["panel"],
+        "input-cursor-background": colors["primary"],
+        "input-cursor-foreground": background.hex,
+        "input-selection-background": selection,
+        "input-selection-foreground": foreground.hex,
+        "screen-selection-background": selection,
+        "screen-selection-foreground": foreground.hex,
+        "scrollbar": rule,
+        "scrollbar-hover": muted,
+        "scrollbar-active": colors["primary"],
+        "scrollbar-background": background.hex,
+        "scrollbar-background-hover": background.hex,
+        "scrollbar-background-active": background.hex,
+        "scrollbar-corner-color": background.hex,
+        "link-color": colors["secondary"],
+        "link-color-hover": colors["primary"],
+        "link-background-hover": "transparent",
+        "footer-background": background.hex,
+        "footer-foreground": muted,
+        "footer-key-foreground": colors["accent"],
+        "footer-description-foreground": muted,
+        "button-foreground": foreground.hex,
+        "button-focus-text-style": "bold",
+    }
+    return Theme(
+        name=name,
+        dark=dark,
+        background=background.hex,
+        surface=colors["surface"],
+        panel=colors["panel"],
+        boost=colors["panel"],
+        foreground=foreground.hex,
+        primary=colors["primary"],
+        secondary=colors["secondary"],
+        accent=colors["accent"],
+        success=colors["success"],
+        warning=colors["warning"],
+        error=colors["error"],
+        variables=variables,
+    )
