@@ -5,17 +5,17 @@ from __future__ import annotations
 import codecs
 import os
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from textual import events
-from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.early import ALT_SCREEN, EarlyPrompt, Typed
+from tui.toolkit.keyboard import Keyboard
+from tui.widgets.plain import clean
 
 _POLL_S = 0.01
 _READ = 65_536
@@ -42,8 +42,9 @@ class HandOver:
         self._leave: Callable[[], object] | None = None
 
     def typed(self) -> Typed:
-        """What the first frame took."""
-        return self.first.finish() if self.first else Typed()
+        """What the first frame took, fit to be drawn."""
+        typed = self.first.finish() if self.first else Typed()
+        return Typed([clean(text) for text in typed.sent], clean(typed.draft))
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
@@ -79,16 +80,6 @@ class _Output:
             self._file.flush()
         except OSError:
             self._lose()
-
-
-class _Keys(XTermParser):
-    """Textual's keys, and Alt+Enter, which it takes for Enter where a terminal sends it as Esc
-    and Enter in one: as almost all do."""
-
-    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        if sequence == "\x1b\r":
-            return [events.Key("alt+enter", None)]
-        return super()._sequence_to_key_events(sequence, alt)
 
 
 class _Driver(LinuxDriver):
@@ -139,7 +130,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        parser = _Keys()
+        keyboard = Keyboard(clean)
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:
@@ -147,9 +138,9 @@ class _Driver(LinuxDriver):
                 if not data:
                     self._lose()
                     return
-                for message in parser.feed(decode(data)):
+                for message in keyboard.feed(decode(data)):
                     self.process_message(message)
-            for message in parser.tick():
+            for message in keyboard.tick():
                 self.process_message(message)
 
     def _lose(self) -> None:

@@ -55,6 +55,23 @@ def test_keys_typed_before_it_is_ready_are_kept_in_order(holdfast: Open) -> None
         screen.wait_for("The demo project.")
 
 
+def test_a_paste_presses_no_key_whatever_it_holds(holdfast: Open, work: Path, home: Path) -> None:
+    """A coloured log, with the keys of Enter, a command, Ctrl+C and Ctrl+G behind its colours."""
+    pasted = "a\x1b[31mred\x1b[3\r!touch bad\r\x03\x07 and\x1b]0;title\x07 so on"
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type(f"\x1b[200~{pasted}\x1b[201~")
+        screen.wait_for("ared", "and so on")
+        screen.type("\r")
+        screen.wait_for("1 turn")
+        screen.type("\x04")
+        assert screen.exit_code() == 0
+    (prompt,) = [record for record in records(home) if record["type"] == "user"]
+    assert prompt["content"][0]["text"].startswith("ared")
+    assert "touch bad" in prompt["content"][0]["text"]
+    assert not (work / "bad").exists()
+
+
 def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)

@@ -1,0 +1,112 @@
+"""What a terminal sends, as events: Textual's parser, where it takes one thing for another put
+right.
+
+- A pasted text is one `Paste`, whatever it holds. Textual's parser goes on looking for keys in
+  it: behind an escape sequence that it does not know, as in a coloured log, the text would be
+  typed, Enter and all.
+- Alt+Enter is a key of its own where the terminal sends it as Esc and Enter in one, as almost
+  all do.
+- A letter with Alt is a key that types nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Final
+
+from textual import events
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.message import Message
+
+_ALT_ENTER: Final = "\x1b\r"
+_NOT_YET: Final = "[OPX]^_fb"
+"""Behind Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
+
+
+class Keyboard:
+    """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._parser = _Parser()
+        self._behind = ""
+        """The end of what went to the parser, which may be the beginning of a paste's mark."""
+        self._pasted: list[str] | None = None
+        self._held = ""
+        """The end of what was pasted so far, which may be the beginning of its end's mark."""
+
+    def feed(self, text: str) -> Iterator[Message]:
+        left = text
+        while left:
+            if self._pasted is None:
+                left = yield from self._typed(left)
+            else:
+                left = yield from self._more(self._pasted, left)
+
+    def tick(self) -> Iterable[Message]:
+        """To be called now and then: an Esc that nothing followed is a key."""
+        return self._parser.tick()
+
+    def _typed(self, text: str) -> Generator[Message, None, str]:
+        """Keys, up to the beginning of a paste. Returns what follows it."""
+        seen = self._behind + text
+        at = seen.find(BRACKETED_PASTE_START)
+        if at < 0:
+            self._behind = seen[1 - len(BRACKETED_PASTE_START) :]
+            yield from self._parser.feed(text)
+            return ""
+        before = at - len(self._behind)
+        if before > 0:
+            yield from self._parser.feed(text[:before])
+        elif before < 0:
+            self._parser = self._parser.anew()  # it waits for the rest of the mark
+        self._behind = ""
+        self._pasted = []
+        return seen[at + len(BRACKETED_PASTE_START) :]
+
+    def _more(self, pasted: list[str], text: str) -> Generator[Message, None, str]:
+        """More of a paste, up to its end. Returns what follows it."""
+        text = self._held + text
+        rest, mark, after = text.partition(BRACKETED_PASTE_END)
+        if not mark:
+            size = _begun(text, BRACKETED_PASTE_END)
+            pasted.append(text[: len(text) - size])
+            self._held = text[len(text) - size :]
+            return ""
+        pasted.append(rest)
+        self._pasted = None
+        self._held = ""
+        yield events.Paste(self._clean("".join(pasted)))
+        return after
+
+
+def _begun(text: str, mark: str) -> int:
+    """How many of the last characters are the beginning of a mark."""
+    return next((n for n in range(len(mark) - 1, 0, -1) if text.endswith(mark[:n])), 0)
+
+
+class _Parser(XTermParser):
+    def anew(self) -> _Parser:
+        """One that has read nothing and knows the mouse and the size as this one does."""
+        fresh = _Parser()
+        fresh.last_x, fresh.last_y = self.last_x, self.last_y
+        fresh.mouse_pixels = self.mouse_pixels
+        fresh.terminal_size = self.terminal_size
+        fresh.terminal_pixel_size = self.terminal_pixel_size
+        return fresh
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        if sequence == _ALT_ENTER:
+            return [events.Key("alt+enter", None)]
+        if len(sequence) == 2 and sequence[1].isprintable() and sequence[1] not in _NOT_YET:
+            # Textual would wait, type what another Esc follows, and take Alt+1 for "¡".
+            sequence, alt = sequence[1], True
+        keys = super()._sequence_to_key_events(sequence, alt)
+        return [_silent(key) for key in keys] if alt else keys
+
+
+def _silent(key: events.Key) -> events.Key:
+    """A character with Alt is named as such and types nothing."""
+    if not key.is_printable:
+        return key
+    return events.Key(f"alt+{key.key.removeprefix('alt+')}", None)
