@@ -13,7 +13,8 @@ from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.clock import SystemClock
 from tui.context.check import check
-from tui.context.ladder import RUNGS
+from tui.context.ladder import RUNGS, Rung
+from tui.context.repair import CONTINUE
 from tui.context.rungs import RungViewer
 from tui.errors import ProviderError
 from tui.messages import text_block, text_of
@@ -101,6 +102,58 @@ async def test_R13_what_comes_after_a_digest_is_sent_as_it_is(tmp_path: Path) ->
     assert check(provider.requests[-1].messages) == []
     seen = await events_of(agent, "thanks")
     assert offered(seen) == RUNGS, "an answer came between: it is another refusal"
+
+
+@pytest.mark.parametrize("rung", ["text_only", "summary_only"])
+async def test_R13_nothing_is_wrong_with_what_follows_such_a_rung(
+    tmp_path: Path, rung: Rung
+) -> None:
+    provider = ScriptedProvider(refused(), say("It says beta."), say("You are welcome."))
+    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    await events_of(agent, "and b.txt?")
+    await agent.repair(rung)
+    await go_on(agent)
+    await events_of(agent, "thanks")
+    seen = agent.view()
+    again = RungViewer().build(agent.session.records, model="test-model", prompt_follows=True)
+    assert seen.findings == again.findings == ()
+    assert again.messages == seen.messages
+    assert [text_of(m["content"]) for m in seen.messages[-3:]] == [
+        "It says beta.",
+        "thanks",
+        "You are welcome.",
+    ]
+    assert all(CONTINUE not in str(request.messages) for request in provider.requests)
+
+
+@pytest.mark.parametrize("rung", ["text_only", "summary_only"])
+@pytest.mark.parametrize(("later", "kept"), [(0, 0), (4, 5)])
+async def test_R37_a_compaction_behind_such_a_rung_counts(
+    tmp_path: Path, rung: Rung, later: int, kept: int
+) -> None:
+    long = "and b.txt? " * 400
+    answers = [say(f"answer {number}") for number in range(later + 1)]
+    provider = ScriptedProvider(refused(), *answers, say("All was read."))
+    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    await events_of(agent, long)
+    await agent.repair(rung)
+    await go_on(agent)
+    for number in range(later):
+        await events_of(agent, f"prompt {number}")
+    before = agent.view()
+    assert [event async for event in agent.compact()]
+    seen = agent.view()
+    assert "All was read." in text_of(seen.messages[0]["content"])
+    assert "It says alpha." in str(before.messages)
+    assert "It says alpha." not in str(seen.messages)
+    assert seen.findings == ()
+    assert len(seen.messages) == 1 + kept
+    assert seen.messages[1:] == before.messages[len(before.messages) - kept :]
+    again = RungViewer().build(agent.session.records, model="test-model", prompt_follows=True)
+    assert again.messages == seen.messages
+
+    await agent.uncompact()
+    assert agent.view().messages == before.messages
 
 
 async def test_a_rung_holds_for_a_resumed_session(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tui.context.compact import Plan
 from tui.context.digest import digest
 from tui.context.ladder import DIGEST_TOKENS
 from tui.context.ledger import Item, Ledger
+from tui.context.rungs import front_of
 from tui.context.view import View
 from tui.errors import HoldfastError, LimitReachedError
 from tui.messages import Message
@@ -189,7 +190,9 @@ class Compactor:
 
     def _plan(self, seen: View) -> Plan | None:
         keep = self.config.keep_messages
-        return compact.plan(self._records, self.model().id, keep=keep, pinned=seen.pinned)
+        records, model = self._records, self.model().id
+        least = front_of(records)
+        return compact.plan(records, model, keep=keep, pinned=seen.pinned, least=max(least, 0))
 
     def _told(self, planned: Plan, seen: View) -> list[Message]:
         """The messages that the summary is made of, as the model saw them."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from tui.context.history import History
 from tui.context.overflow import KEEP_MESSAGES, cut_at
 from tui.context.overlay import SPEAKING, Stand, content_of, summary_text
+from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
 from tui.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
@@ -128,16 +129,24 @@ def plan(
     *,
     keep: int = KEEP_MESSAGES,
     pinned: Collection[str] = (),
+    least: int = 0,
 ) -> Plan | None:
     """What a compaction would cover now; None where there is nothing to cover.
 
-    At least the last `keep` messages stay, and no call is parted from its result (R37).
+    At least the last `keep` messages stay, and no call is parted from its result (R37). The first
+    `least` records are covered in any case: those that are not sent as recorded any more.
     """
     opened = begin(records, model, pinned=pinned)
     told = opened.told
     for record in records[opened.end :]:
         told.add(record)
+    due = {record.id for record in records[opened.end : least] if record.type in SPEAKING}
+    due_to = max((n for n, ids in enumerate(told.sources, 1) if not due.isdisjoint(ids)), default=0)
     cut = cut_at(told.messages, keep)
+    if cut < due_to:
+        # With the whole of their turn: of one that was not over its prompt is said verbatim.
+        ends = range(due_to, len(told.messages))
+        cut = next((n for n in ends if starts_turn(told.messages[n])), len(told.messages))
     before = {id_ for sources in told.sources[:cut] for id_ in sources}
     fresh = [r for r in records[opened.end :] if r.type in SPEAKING]
     covered = [record for record in fresh if record.id in before]

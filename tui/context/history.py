@@ -44,6 +44,11 @@ class History:
         """Begin with a block of the user's: what stands for all that was before."""
         self._extend("user", id_, [block])
 
+    def go_on_from(self, messages: Iterable[Message]) -> None:
+        """Begin with messages that no record says as they stand here."""
+        for message in messages:
+            self._extend(message["role"], "", message["content"])
+
     def add(self, record: Record, stand: Stand | None = None) -> None:
         """Add what a record says, or its stand-in. Records come in the order of their branch."""
         match record.type:

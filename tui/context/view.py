@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.config import Prune
-from tui.context.compact import Summary, begin
+from tui.context.compact import Beginning, Summary, begin
 from tui.context.fixes.draft import place
+from tui.context.history import History
 from tui.context.overlay import (
     SPEAKING,
     Stand,
@@ -90,9 +91,17 @@ class Viewer:
     another model it starts anew.
     """
 
-    def __init__(self, room: Room | None = None, prune: Prune | None = None) -> None:
-        """`room` and `prune` are as in `build`."""
+    def __init__(
+        self,
+        room: Room | None = None,
+        prune: Prune | None = None,
+        *,
+        head: Sequence[Message] = (),
+    ) -> None:
+        """`room` and `prune` are as in `build`. Every view goes on from `head`, a valid list; a
+        compaction does not count then, as it would be one of what the head stands for."""
         self._room = room
+        self._head = head
         self._pruner = Pruner(prune) if prune else None
         self._start_anew("", [])
 
@@ -170,7 +179,11 @@ class Viewer:
             for record in records
             if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
         }
-        opened = begin(records, model, pinned=self._pinned, stands=given)
+        if self._head:
+            opened = Beginning(History(model))
+            opened.told.go_on_from(self._head)
+        else:
+            opened = begin(records, model, pinned=self._pinned, stands=given)
         self._told, self._summary = opened.told, opened.summary
         self._stands: dict[str, Stand] = opened.stands
         self._states: dict[str, State] = {}
@@ -289,4 +302,4 @@ class Viewer:
             message, block = place(finding.where)
             if message >= 0:
                 sources = self._told.sources[message]
-                yield from sources if block < 0 else [sources[block]]
+                yield from filter(None, sources if block < 0 else [sources[block]])

@@ -20,7 +20,12 @@ from tui.provider.practice.understand import understand
 INTERRUPTED = "Session was interrupted before tool execution completed"
 """R2's text: the result of a call that was never carried out."""
 
-_SUMMARY = "[Previous conversation summary]"
+_NOT_TYPED = ("[Previous conversation summary]", "[Digest of the conversation so far", "<")
+_OWN_COMMAND = re.compile(
+    r"I ran `[^\n]*` myself\. Its output:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
+    re.DOTALL,
+)
+"""A command of the person's own, which goes along behind what was typed."""
 _PRUNED = re.compile(r"\[Previous tool (?:result|error) truncated")
 _REFUSED = re.compile(r"The person said no\b|Not allowed, not run\b")
 _REASON = re.compile(r"(?:They said|not run): (.+)", re.DOTALL)
@@ -179,11 +184,11 @@ def last_todos(messages: Iterable[Message]) -> list[dict[str, str]]:
 
 
 def _typed(content: Iterable[Block]) -> Iterator[str]:
-    """The texts of a user message that somebody typed: no summaries, no embedded documents."""
+    """The texts of a user message that somebody typed: no summaries, documents, or outputs."""
     for block in content:
         if block.get("type") == "text":
-            text = without_words(str(block.get("text", "")).strip())
-            if text and not text.startswith((_SUMMARY, "<")):
+            text = without_words(_OWN_COMMAND.sub("", str(block.get("text", ""))).strip())
+            if text and not text.startswith(_NOT_TYPED):
                 yield text
 
 

@@ -40,8 +40,8 @@ _PATIENCE = 2
 
 def respond(request: Request) -> Answer:
     """What the practice model says to a request. The same request gives the same answer."""
-    if (digest := summary.asked_for(request)) is not None:
-        return Answer(text=summary.summarise(digest))
+    if (told := summary.answer(request)) is not None:
+        return Answer(text=told)
     spoken = turns(request.messages)
     plan = plan_of(spoken)
     seen = words.of_images(spoken[-1].images) if spoken and not plan.now else ""

@@ -147,7 +147,7 @@ class ScriptedModel:
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         if not self.remaining:
             raise ProviderError(
-                "invalid_request",
+                "unknown",
                 f"The practice script {self._script.name} has no turn left: it has "
                 f"{len(self._script.turn)} and one more was asked for.",
                 hint="Add a [[turn]] to the script.",

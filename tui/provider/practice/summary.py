@@ -1,4 +1,4 @@
-"""Summaries of a conversation: what stands in it, extracted, since rules cannot condense."""
+"""Summaries of a conversation, and notes on it: extracted, since rules cannot condense."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ _OPEN = "<untrusted_content"
 _WRAPPED = re.compile(r"<untrusted_content[^>]*>(.*?)</untrusted_content>", re.DOTALL)
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/])")
 _ERROR = re.compile(r"\b(?:error|failed|failure|exception|traceback)\b", re.IGNORECASE)
+_NOTES = "worth keeping, answer `none`"
+"""What only the request for notes says: that there may be nothing."""
+_REMEMBER = re.compile(
+    r"^Person: (?:please\s+)?(?:remember|note)(?:\s+that)?[:,]?\s+(.+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CHANGED = re.compile(r"^Result: ((?:Created|Replaced|Edited) .+)", re.MULTILINE)
 _KEPT = 12
 _LINE = 160
 
 
-def asked_for(request: Request) -> str | None:
-    """The conversation that a request wants to have summarised; None for other requests.
+def answer(request: Request) -> str | None:
+    """The summary or the notes that a request wants; None for other requests.
 
     Such a request has no tools and carries the conversation as wrapped, untrusted content.
     """
@@ -24,7 +31,18 @@ def asked_for(request: Request) -> str | None:
         return None
     text = text_of(request.messages[-1]["content"])
     found = _WRAPPED.findall(text)
-    return "\n".join(found) if found and text.count(_OPEN) else None
+    if not found:
+        return None
+    wanted = notes if _NOTES in text.partition(_OPEN)[0] else summarise
+    return wanted("\n".join(found))
+
+
+def notes(conversation: str) -> str:
+    """What the person asked to remember, and which files were changed: no more is worth keeping,
+    since the later sessions of real models read it too."""
+    noted = [*_REMEMBER.findall(conversation), *_CHANGED.findall(conversation)]
+    found = [" ".join(note.split())[:_LINE] for note in dict.fromkeys(noted)]
+    return "\n".join(f"- {note}" for note in found[-_KEPT:]) or "none"
 
 
 def summarise(conversation: str) -> str:

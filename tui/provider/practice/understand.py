@@ -43,6 +43,8 @@ _CREATE = re.compile(
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
 _FENCE = re.compile(r"(`{3,})[^\n]*\n(.*?)^\1", re.DOTALL | re.MULTILINE)
+_MENTION = re.compile(r"""(?<!\S)@(?=")""")
+"""What stands before a file's name that is quoted, as the completion of names writes it."""
 _LIST_MARK = re.compile(r"^(?:(?:[-*•]|\d+[.)])\s+)+")
 _ITEM_MARK = re.compile(r"[-*•]\s+|\d+[.)]\s+|(?:and\s+)?then\s+|and\s+", re.IGNORECASE)
 _SHELL_WORDS = {
@@ -56,7 +58,7 @@ def understand(text: str) -> tuple[Step, ...]:
 
     Small talk beside real work is dropped. An empty prompt gives no steps.
     """
-    steps = tuple(_steps(text.strip()))
+    steps = tuple(_steps(_MENTION.sub("", text.strip())))
     work = tuple(step for step in steps if not isinstance(step, Talk))
     return (work or steps[:1])[:MAX_STEPS]
 
