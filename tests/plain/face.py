@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import World
 from tui.live.services import SessionChoice
-from tui.plain import resuming
-from tui.plain.commands import command
+from tui.plain import opening
+from tui.plain.listening import listen
 from tui.plain.talk import Talk
 
 
@@ -68,11 +69,9 @@ class FakeFace:
 
 async def until(done: Callable[[], object]) -> None:
     """Let things go on until something is true."""
-    for _ in range(3000):
-        if done():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came")
+    async with asyncio.timeout(PATIENCE_S):
+        while not done():  # noqa: ASYNC110 - it may be anything
+            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
@@ -84,10 +83,10 @@ async def talking(
 ) -> AsyncGenerator[tuple[Talk, FakeFace]]:
     """A conversation that has been opened and runs; it ends with the block."""
     face = FakeFace(answers=deque(answers))
-    talk = Talk(world.services(), face, command, resuming.change)
-    await resuming.first(talk, choice)
+    talk = Talk(world.services(), face)
+    await opening.first(talk, choice)
     face.said = [line for line in face.said if not line.startswith("Session 0199")]
-    running = asyncio.create_task(talk.run())
+    running = asyncio.create_task(listen(talk))
     try:
         yield talk, face
         if running.done():

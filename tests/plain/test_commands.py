@@ -17,7 +17,9 @@ from tui import plainly
 from tui.agent import events
 from tui.commands.table import COMMANDS
 from tui.live.services import SessionChoice
-from tui.plain.commands import HANDLERS, REASONS, complete
+from tui.plain.commands import HANDLERS
+from tui.plain.completing import complete
+from tui.plain.helping import REASONS
 from tui.screens.choices import ModelRow
 
 

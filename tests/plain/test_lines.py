@@ -84,7 +84,7 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     (events.RepairApplied(({"code": "B01", "where": "x", "action": "y"},)), []),
     (events.TurnFinished("done"), []),
     (events.TurnFinished("interrupted"), ["Stopped. Say how to go on."]),
-    (events.ToolsAwaited(("time",)), ["Waiting for the MCP servers: time."]),
+    (events.ToolsAwaited(("time",), 10), ["Waiting for the MCP servers: time."]),
     (events.ContextChanged(({"target": "1", "pinned": True},)), ["Pinned."]),
     (events.ContextChanged(({"target": "1", "view": "masked"},)),
      ["One item is masked, from the next request on."]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -53,7 +54,6 @@ async def test_a_turn_is_said_by_its_lines_and_what_was_typed_is_not_repeated(wo
         assert face.said == [
             "Holdfast: I'll look.",
             "Two lines.",
-            "Tool read_file a.py: started.",
             "Tool read_file a.py: finished in 0.1 s, 3 lines.",
         ]
         assert talk.teller.answer == ""
@@ -120,9 +120,12 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
     )
     async with talking(world) as (talk, face):
         face.prompts.append("go")
-        await until(lambda: talk.busy and "Tool run_command make: started." in face.said)
+        await until(lambda: talk.busy)
         assert isinstance(world.clock, ManualClock)
-        world.clock.advance(31)
+        assert not face.said
+        world.clock.advance(1)
+        await until(lambda: face.said == ["Tool run_command make: started."])
+        world.clock.advance(30)
         await until(lambda: "still at work" in face.text)
         assert face.said[-1] == "Tool run_command make: still at work after 30 s; Ctrl+C stops."
         hold.release()
@@ -317,12 +320,14 @@ async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
     world.add_row("fix the test", hours=1, messages=4)
     path = world.rows[0].path
     world.old[path] = world.session_of(0)
-    world.old[path].left_behind = LeftBehind("half a prompt", ("queued",), "half an answer")
+    left = LeftBehind("half a prompt", ("queued",), "half an answer", commands=("!make",))
+    world.old[path].left_behind = left
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         await until(lambda: face.began_with)
         assert "Session: fix the test, 2 prompts." in face.said
         assert any(line.startswith("Holdfast said last: Part 3") for line in face.said)
         assert "half an answer" in face.said
+        assert "!make" in face.said
         assert face.began_with == ["queued\nhalf a prompt"]
 
 
@@ -347,7 +352,7 @@ async def test_damage_is_told_before_a_session_is_gone_on_with(world: World) -> 
     world.old[path] = world.session_of(0)
     world.old[path].findings = (Finding("B52", "line 3", "left out"),)
     async with talking(world, answers=["1"], choice=SessionChoice(path)) as (talk, face):
-        assert "B52, line 3: left out" in face.said
+        assert "line 3: left out, B52." in face.said
         assert talk.agent is world.agents[0]
     async with talking(world, answers=["4"], choice=SessionChoice(path)):
         assert world.chosen[-1] == SessionChoice()
@@ -387,10 +392,94 @@ async def test_a_command_of_ones_own_and_the_shell(world: World, tmp_path: Path)
         (folder / "look.md").write_text("Look at $ARGUMENTS well.")
         face.prompts += ["!echo heard; echo twice", "/look a.py"]
         await until(lambda: world.agent.sent)
-        assert face.said[1:3] == ["heard", "twice"]
+        assert face.said[:2] == ["heard", "twice"]
         assert world.agent.sent == ["/look a.py"]
         assert "Look at a.py well." in world.agent.attached[0]
         assert "twice" in world.agent.attached[0]
+
+
+async def test_a_command_of_the_person_waits_for_the_turn_and_for_a_crash(world: World) -> None:
+    hold = Hold()
+    world.scripts.append([events.UserMessage("go"), hold])
+    async with talking(world) as (talk, face):
+        face.prompts.append("go")
+        await until(lambda: talk.busy)
+        face.typed("!echo heard")
+        await until(lambda: "Queued: it is run when what runs is over." in face.said)
+        talk.drafts.leave()
+        assert world.agent.session.drafted_commands == ("!echo heard",)
+        assert "heard" not in face.said
+        hold.release()
+        await until(lambda: any(line.startswith("Your command: finished") for line in face.said))
+        assert face.said[-3:-1] == ["Your command echo heard: started.", "heard"]
+        face.prompts.append("next")
+        await until(lambda: len(world.agent.sent) == 2)
+        assert "heard" in world.agent.attached[1]
+
+
+async def test_the_output_of_a_failed_command_of_the_person_is_said_once(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts.append("!echo told; exit 3")
+        await until(lambda: len(face.said) == 2)
+        assert face.said[0] == "told"
+        assert face.said[1].startswith("Your command: failed after")
+
+
+async def test_ctrl_c_before_a_turn_begins_gives_the_text_back(world: World) -> None:
+    async with talking(world) as (talk, face):
+        await until(lambda: face.began_with)
+        talk.submit("never mind")
+        talk.prompts(on=False)
+        assert talk.interrupt()
+        await until(lambda: len(face.began_with) == 2)
+        assert face.began_with[1] == "never mind"
+        assert world.agent.sent == []
+
+
+async def test_ctrl_c_at_the_prompt_is_no_turns(world: World) -> None:
+    async with talking(world) as (talk, face):
+        await until(lambda: face.began_with)
+        assert not talk.interrupt()
+        face.prompts.append("go")
+        await until(lambda: world.agent.sent == ["go"])
+
+
+async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(world: World) -> None:
+    async with talking(world) as (talk, face):
+        held, release = asyncio.Event(), asyncio.Event()
+
+        async def compaction() -> AsyncIterator[events.Event]:
+            held.set()
+            await release.wait()
+            yield events.Notice("Done.")
+
+        beside = asyncio.create_task(talk.beside(compaction()))
+        await held.wait()
+        face.typed("and then this")
+        await until(lambda: "Queued: it is sent when what runs is over." in face.said)
+        release.set()
+        await beside
+        await until(lambda: world.agent.sent == ["and then this"])
+        assert world.agent.steered == []
+
+
+async def test_an_image_that_goes_along_is_said_and_the_prompt_is_not(world: World) -> None:
+    sent = "what is in @a.png?\n[image 1: a.png 8×8 75 B]"
+    world.scripts.append([events.UserMessage(sent)])
+    async with talking(world) as (_, face):
+        face.prompts.append("what is in @a.png?")
+        await until(lambda: len(face.began_with) == 2)
+        assert face.said == ["With image 1: a.png 8 by 8 75 B."]
+
+
+async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: World) -> None:
+    world.add_row("old", hours=1)
+    path = world.rows[0].path
+    world.old[path] = world.session_of(0)
+    world.old[path].left_behind = LeftBehind("typed", commands=("!make",))
+    async with talking(world, choice=SessionChoice(path)) as (_, face):
+        await until(lambda: face.began_with == ["typed"])
+        assert "Not run, as the program ended before: !make" in face.said
 
 
 async def test_read_only_takes_no_prompt(world: World) -> None:

@@ -4,10 +4,18 @@ A fourth reader of the agent's events, beside the full screen, `-p` and the batc
 only: nothing moves the cursor, nothing is drawn again, nothing is told by colour alone. It never
 loads the screen.
 
-    terminal  reads in the main thread          face      what the conversation asks of it
-    talk      prompts and turns                 teller    events, said; `lines` is pure
-    resuming  the way to a session              asking    questions and approvals
-    commands  what is typed with a slash        reading   Markdown, read aloud
+The terminal, read in the main thread:
+
+    terminal     serves the conversation         crossing     between the two threads
+    prompting    prompts, by the `editor`        answering    answers to questions
+    typed_ahead  lines while nothing is asked    signals, tty  what they stand for
+
+The conversation, in an event loop beside it; `face` is all that it knows of the terminal:
+
+    listening    leads what is typed             talk         the open session and its turns
+    commands     what is typed with a slash      asking       questions and approvals
+    opening      the way to a session, with `obstacles` and `leftovers`
+    ways         on from a failed request        teller       events, said by `lines`, `reading`
 """
 
 from __future__ import annotations
@@ -63,7 +71,12 @@ def _converse(wiring: Wiring, why: str) -> int:
     conversation = _Conversation(wiring, why)
     terminal = Terminal(Editor(history, conversation.complete))
     conversation.terminal = terminal
-    code = terminal.run(conversation.hold)
+    try:
+        code = terminal.run(conversation.hold)
+    except HoldfastError:
+        if terminal.gone:
+            return TERMINAL_GONE
+        raise
     if terminal.gone:
         return TERMINAL_GONE  # nobody is there to be told anything
     session = wiring.session
@@ -91,21 +104,22 @@ class _Conversation:
         import asyncio  # noqa: PLC0415 - the terminal has begun to read
 
         import tui  # noqa: PLC0415
-        from tui.plain import resuming  # noqa: PLC0415
-        from tui.plain.commands import command, complete  # noqa: PLC0415
+        from tui.plain import opening  # noqa: PLC0415
+        from tui.plain.completing import complete  # noqa: PLC0415
+        from tui.plain.listening import listen  # noqa: PLC0415
         from tui.plain.talk import Talk  # noqa: PLC0415
 
         wiring, options = self._wiring, self._wiring.options
         choice = await asyncio.to_thread(wiring.choice)
-        talk = Talk(wiring.services(), self.terminal, command, resuming.change)
+        talk = Talk(wiring.services(), self.terminal)
         self._complete = partial(complete, talk)
         talk.face.say(
             f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D leaves.",
             *filter(None, (_WHY.get(self._why),)),
         )
-        looking = asyncio.create_task(resuming.keep_looking(talk), name="keep looking")
+        looking = asyncio.create_task(opening.keep_looking(talk), name="keep looking")
         try:
-            await resuming.first(talk, choice)
+            await opening.first(talk, choice)
             if options.yolo:
                 talk.face.say("ELEVATED: nothing is asked; blocked commands stay blocked.")
             if options.verbose:
@@ -113,7 +127,7 @@ class _Conversation:
             if options.prompt:
                 talk.submit(options.prompt)
             await asyncio.to_thread(talk.own.load)
-            await talk.run()
+            await listen(talk)
         finally:
             looking.cancel()
             with suppress(HoldfastError):

@@ -74,6 +74,11 @@ class Asker:
     """Called before every question: the person may be elsewhere."""
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def asking(self) -> bool:
+        """Whether a question is put now."""
+        return self._asking.locked()
+
     async def ask(self, call: Call, decision: Decision) -> Answer:
         """Put an approval. Cancelling the wait takes the question back; that is a no."""
         async with self._asking:

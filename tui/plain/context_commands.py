@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tui.commands.context import preview_lines
+from tui.agent.compaction import Preview
 from tui.context.ledger import Item
 from tui.context.overlay import SPEAKING, Overlay
 from tui.errors import UsageError
@@ -13,33 +13,19 @@ from tui.figures import plural
 from tui.live.services import Agent
 from tui.plain.lines import meter
 from tui.plain.spoken import counted, said, sentence, shown
+from tui.plain.talk import Talk, free, opened
 from tui.workspace import PRIVATE_DIR
-
-if TYPE_CHECKING:
-    from tui.plain.talk import Talk
 
 SHOWN: Final = 30
 """So many items are listed: the last ones. `/context all` lists every one."""
+_LARGE: Final = 3
+"""So many of the items that a compaction replaces are named."""
 _USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"
-
-
-def free(talk: Talk) -> Agent | None:
-    """The agent, while it does nothing and may write; else it is said why not."""
-    if talk.agent is None:
-        talk.face.say("No session is open yet. /new begins one.")
-    elif talk.at_rest():
-        if not talk.agent.session.read_only:
-            return talk.agent
-        talk.face.say("This session is open read-only. /fork goes on with a copy.")
-    return None
 
 
 async def context(talk: Talk, argument: str) -> None:
     """The items of the next request with their tokens; mask, unmask, pin or unpin one."""
-    agent = talk.agent
-    if agent is None:
-        talk.face.say("No session is open yet. /new begins one.")
-        return
+    agent = opened(talk)
     await asyncio.to_thread(agent.view)  # so that the ledger knows how all items stand
     items = agent.ledger.items()
     verb, _, number = argument.strip().lower().partition(" ")
@@ -61,10 +47,7 @@ async def context(talk: Talk, argument: str) -> None:
 
 async def pin(talk: Talk, argument: str) -> None:
     """/pin N pins an item of /context, or lets it go; /pin alone the newest result."""
-    agent = talk.agent
-    if agent is None:
-        talk.face.say("No session is open yet. /new begins one.")
-        return
+    agent = opened(talk)
     await asyncio.to_thread(agent.view)
     items = agent.ledger.items()
     if argument.strip():
@@ -95,10 +78,20 @@ async def compact(talk: Talk, focus: str) -> None:
             " /uncompact brings everything back."
         ),
         *([f"The summary attends to: {said(planned.focus)}."] if planned.focus else []),
-        *(said(line) for line in preview_lines(planned)),
+        *_parts(planned),
     ]
     if await talk.asker.confirm(lines, "compact", "back") and talk.agent is agent:
         await talk.beside(agent.compact(planned.focus))
+
+
+def _parts(planned: Preview) -> list[str]:
+    """What becomes a summary, the largest items named, and what stays."""
+    large = sorted(planned.summarised, key=lambda item: -item.tokens)[:_LARGE]
+    kept, pinned = len(planned.kept), len(planned.pinned)
+    return [
+        *(f"Summarised, among others: {_facts(item)}" for item in large),
+        f"Kept: {plural(kept, 'item')}; pinned: {plural(pinned, 'item')}.",
+    ]
 
 
 async def uncompact(talk: Talk, _: str) -> None:
@@ -158,10 +151,14 @@ def _list(talk: Talk, items: list[Item], start: int) -> None:
 
 def item_line(number: int, item: Item) -> str:
     """One item of the context: what it is, what it weighs, how it stands."""
-    facts = [f"{number}: {item.kind}, {counted(item.tokens)}", said(item.label)]
+    facts = [f"{number}: {_facts(item)}"]
     facts += [item.state] if item.state != "full" else []
     facts += ["pinned"] if item.pinned else []
-    return ", ".join(filter(None, facts))
+    return ", ".join(facts)
+
+
+def _facts(item: Item) -> str:
+    return ", ".join(filter(None, (item.kind, counted(item.tokens), said(item.label))))
 
 
 def _numbered(items: list[Item], number: str) -> Item:

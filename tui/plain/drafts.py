@@ -1,22 +1,34 @@
-"""Keeps what a crash would take: what is typed, what is queued, and the answer that streams."""
+"""Keeps what a crash would take: what is typed, what waits, and the answer that streams."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from tui.live.services import Session
 
-EVERY_S: Final = 1.0
+EVERY_S: Final = 0.5
 """How often it is looked at what is typed: nobody tells that a key was pressed."""
 
 
-class Drafts:
-    """Writes drafts into the session that `follow` names. `state` says how things stand."""
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """What no record has yet: what is typed, the prompts and commands that wait, and the answer
+    that streams."""
 
-    def __init__(self, state: Callable[[], tuple[str, tuple[str, ...], str]]) -> None:
-        self._state = state
+    prompt: str
+    queue: tuple[str, ...]
+    commands: tuple[str, ...]
+    answer: str
+
+
+class Drafts:
+    """Writes drafts into the session that `follow` names. `unsent` says how things stand."""
+
+    def __init__(self, unsent: Callable[[], Unsent]) -> None:
+        self._unsent = unsent
         self._session: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,14 +48,18 @@ class Drafts:
         """Keep how things stand now, before the session is closed. Without `typed` nothing is
         typed there any more: the person takes it along."""
         if self._session is not None and not self._session.read_only:
-            prompt, queue, _ = self._state()
-            self._session.draft(*((prompt, queue) if typed else ("", ())))
+            if typed:
+                now = self._unsent()
+                self._session.draft(now.prompt, now.queue, commands=now.commands)
+            else:
+                self._session.draft("", ())
         self.follow(None)
 
     def _note(self) -> None:
         self._timer = None
         if self._session is not None and not self._session.read_only:
-            self._session.draft(*self._state())
+            now = self._unsent()
+            self._session.draft(now.prompt, now.queue, now.answer, commands=now.commands)
             self.touch()
 
     def _stop(self) -> None:

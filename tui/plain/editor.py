@@ -39,22 +39,26 @@ class Editor:
         if self._readline is not None:
             self._prepare(self._readline)
 
-    def read(self, prompt: str, prefill: str) -> str:
-        """A line. Raises EOFError at Ctrl+D, and what a signal's handler raises."""
+    def read(self, prompt: str, prefill: str, into: list[str]) -> None:
+        """Read a line into a list. Raises EOFError at Ctrl+D, and what a signal's handler raises,
+        even as the line has come: then it is in the list."""
         lib = self._readline
         if lib is None:
             told = f"Not sent: {prefill}\n" if prefill else ""
             os.write(1, f"{told}{prompt}".encode(errors="replace"))
-            data = _read_terminal()
-            if not data:
-                raise EOFError
-            return data.decode("utf-8", "replace").rstrip("\r\n")
+            _read_terminal(into)
+            return
         if prefill:
             lib.set_startup_hook(lambda: lib.insert_text(prefill))
         try:
-            return input(prompt)
+            into.extend(map(input, (prompt,)))  # in C to the list: no handler comes between
         finally:
             lib.set_startup_hook(None)
+
+    @property
+    def edits(self) -> bool:
+        """Whether the line is edited here, key by key, and not by the terminal."""
+        return self._readline is not None
 
     def begun(self) -> str:
         """What is typed of the line that is being read."""
@@ -108,8 +112,14 @@ def _readline() -> ModuleType | None:
     return readline
 
 
-def _read_terminal() -> bytes:
+def _read_terminal(into: list[str]) -> None:
+    """The terminal's own line. Raises EOFError at Ctrl+D, and where the terminal has gone."""
+    read: list[bytes] = []
     try:
-        return os.read(0, _READ)
+        read.extend(map(os.read, (0,), (_READ,)))
     except OSError:
-        return b""
+        raise EOFError from None
+    finally:
+        into.extend(data.decode("utf-8", "replace").rstrip("\r\n") for data in read if data)
+    if not into:
+        raise EOFError

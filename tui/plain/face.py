@@ -9,10 +9,15 @@ from typing import Protocol
 class Face(Protocol):
     """Where lines are said and read. Everything is called in the event loop's thread."""
 
-    gone: bool
-    """The terminal went away."""
-    ended: bool
-    """The program was told to end."""
+    @property
+    def gone(self) -> bool:
+        """Whether the terminal went away."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program was told to end."""
+        ...
 
     def say(self, *lines: str) -> None:
         """Print lines. Control characters in them are not printed."""
@@ -33,7 +38,9 @@ class Face(Protocol):
         interrupt: Callable[[], object],
         leave: Callable[[], object],
     ) -> None:
-        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end."""
+        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end.
+        `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
+        was for."""
 
     def begun(self) -> str:
         """What stands in the prompt and was not sent."""

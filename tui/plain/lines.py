@@ -5,6 +5,7 @@ A fact that changes nothing for whoever listens has no line.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from tui.plain.reading import read
 from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
 from tui.widgets.error_words import words
 
+_CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _ERROR_LINES = 5
 """So many lines of a failed tool's output are spoken: its last."""
 
@@ -68,8 +70,13 @@ def labelled(who: str, spoken: list[str]) -> list[str]:
 
 
 def tool(name: str, label: str = "") -> str:
-    """What a tool call is called."""
-    return f"Tool {said(f'{name} {label}')}"
+    """What a tool call is called, or the person's own command."""
+    return f"Your command {said(label)}" if name == "shell" else f"Tool {said(f'{name} {label}')}"
+
+
+def image(word: str) -> str:
+    """An image that goes along, by the word that stands for it: `[image 1: a.png 8×8 75 B]`."""
+    return sentence(f"With {word.strip('[]')}")
 
 
 def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
@@ -145,6 +152,8 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
         case events.Pruned(results, saved):
             return [f"{plural(results, 'old result')} left out, {counted(saved)} saved a request."]
         case events.MemorySaved(path, entries):
+            if not entries:
+                return []
             return [f"{plural(entries, 'line')} saved to memory, in {path}."]
         case events.HandOff(asked, done, left):
             return [
@@ -181,19 +190,27 @@ def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
 
 
 def _finished(event: events.ToolFinished, label: str) -> list[str]:
-    name, seconds = tool(event.name, label), took(event.seconds)
+    name = "Your command" if event.name == "shell" else tool(event.name, label)
+    seconds = took(event.seconds)
     if event.summary == "interrupted":
         return [sentence(f"{name}: interrupted after {seconds}", cut(event.receipt))]
     if event.summary == "denied":
         return []  # as it was answered
     how = "failed after" if event.is_error else "finished in"
-    facts = [said(event.summary), _images(event.images), cut(event.receipt)]
+    facts = [_summary(event.summary), _images(event.images), cut(event.receipt)]
     line = ", ".join([f"{name}: {how} {seconds}", *filter(None, facts)])
     told = [line if line.endswith(".") else f"{line}."]
-    if event.is_error:
+    if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
         told += [f"  {text}" for text in end if said(text) != said(event.summary)]
     return told
+
+
+def _summary(summary: str) -> str:
+    """A tool's own words; those of a change without its signs."""
+    if found := _CHANGED.fullmatch(summary):
+        return f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
+    return said(summary)
 
 
 def _images(images: tuple[dict[str, Any], ...]) -> str:

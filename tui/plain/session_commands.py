@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from tui.commands.rewinding import Point, outcome_lines, points, restored
 from tui.commands.sessions import FORMATS, written
@@ -14,13 +13,11 @@ from tui.live.services import Agent, SessionChoice
 from tui.live.taking_up import forked
 from tui.paths import shorten
 from tui.plain import ways
-from tui.plain.context_commands import free
-from tui.plain.resuming import damaged, pick
+from tui.plain.obstacles import damaged
+from tui.plain.opening import change, pick
 from tui.plain.spoken import said
+from tui.plain.talk import Talk, free
 from tui.screens.damage import beyond_interruption
-
-if TYPE_CHECKING:
-    from tui.plain.talk import Talk
 
 _POINTS = 30
 
@@ -28,7 +25,7 @@ _POINTS = 30
 async def new(talk: Talk, _: str) -> None:
     if talk.at_rest():
         await talk.save_first()
-        await talk.change(talk, SessionChoice())
+        await change(talk, SessionChoice())
 
 
 async def resume(talk: Talk, wanted: str) -> None:
@@ -36,12 +33,12 @@ async def resume(talk: Talk, wanted: str) -> None:
         return
     if not wanted:
         if choice := await pick(talk):
-            await talk.change(talk, choice)
+            await change(talk, choice)
         return
     rows = await talk.services.list_sessions()
     found = [row for row in rows if row.id.startswith(wanted)]
     if len(found) == 1:
-        await talk.change(talk, SessionChoice(found[0].path))
+        await change(talk, SessionChoice(found[0].path))
         return
     many = f"{len(found)} sessions begin" if found else "No session of this folder begins"
     raise UsageError(f"{many} with {wanted}.", hint="/resume lists them.")
@@ -66,7 +63,7 @@ async def fork(talk: Talk, _: str) -> None:
     """Go on with a copy of the session, as it stands in memory."""
     agent = _begun(talk, "fork")
     if talk.at_rest():
-        await talk.change(talk, await forked(agent.session, talk.services))
+        await change(talk, await forked(agent.session, talk.services))
 
 
 async def export(talk: Talk, format_: str) -> None:
@@ -97,9 +94,9 @@ async def repair(talk: Talk, _: str) -> None:
         talk.face.say(f"Repaired in memory, in {plural(len(found), 'place')}.")
     else:
         now = SessionChoice(path)
-        choice = await damaged(talk, path, found, now)
+        choice = await damaged(talk, now, path, found)
         if choice is not None and choice != now:
-            await talk.change(talk, choice)
+            await change(talk, choice)
 
 
 async def rewind(talk: Talk, argument: str) -> None:
@@ -165,7 +162,7 @@ async def _back_to(talk: Talk, agent: Agent, point: Point, *, files: bool) -> No
     if files:
         done = await asyncio.to_thread(restored, point.changed, root)
     mode, model = agent.mode, agent.model
-    await talk.change(talk, SessionChoice(path))
+    await change(talk, SessionChoice(path))
     if talk.agent is None:
         return
     talk.agent.mode = mode

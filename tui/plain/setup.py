@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tui.errors import HoldfastError
 from tui.plain.spoken import sentence
+from tui.plain.talk import Talk
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
-
-if TYPE_CHECKING:
-    from tui.plain.talk import Talk
 
 
 async def set_up(talk: Talk, why: str) -> bool:

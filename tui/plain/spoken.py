@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ _SIGNS: Final = str.maketrans(
         "…": "...",
         "–": "-",
         "—": "-",
-        "×": "by",
         "📝": "",
         "✓": "done",
         "✗": "failed",
@@ -31,6 +31,7 @@ _SIGNS: Final = str.maketrans(
 
 def said(text: str) -> str:
     """A sentence of the program's own, on one line."""
+    text = re.sub(r"(?<=\d) ?× ?(?=\d)", " by ", text)
     return one_line(text.translate(_SIGNS)).replace(" ,", ",")
 
 

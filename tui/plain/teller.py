@@ -17,7 +17,8 @@ from tui.agent.events import Event
 from tui.agent.parking import moment_of
 from tui.clock import Clock
 from tui.figures import duration
-from tui.plain.lines import labelled, lines, meter, of_a_request, tool
+from tui.images.images import without_words, words_in
+from tui.plain.lines import image, labelled, lines, meter, of_a_request, tool
 from tui.plain.reading import Reader
 from tui.plain.spoken import shown
 
@@ -26,6 +27,9 @@ MARKS: Final = (43_200, 21_600, 7200, 3600, 1800, 600, 300, 60)
 
 AT_WORK: Final = (30, 60, 120, 300, 600)
 """Seconds of silence after which it is said that something still goes on; then every last one."""
+
+SOON_S: Final = 1.0
+"""A tool that is done sooner is only told as it has finished."""
 
 KEPT_OUTPUTS: Final = 50
 KEPT_CHARS: Final = 1_000_000
@@ -58,6 +62,8 @@ class Teller:
     _thinking: bool = False
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _open: dict[str, Output] = field(default_factory=dict[str, Output])
+    _unsaid: dict[str, events.ToolStarted] = field(default_factory=dict[str, events.ToolStarted])
+    """Calls that have begun, which was not said yet."""
     _shell: str = ""
     _begun: str = ""
     """What the person's own command printed of a line that is not finished."""
@@ -93,10 +99,13 @@ class Teller:
             case events.UserMessage(text, attached):
                 self._end_speech()
                 typed = text.removesuffix(attached).rstrip() if attached else text
-                if typed in self.typed:
-                    self.typed.remove(typed)
+                if (plain := without_words(typed)) in self.typed:
+                    self.typed.remove(plain)
+                    self.say(*(image(word) for word in words_in(typed)))
                 else:
                     self.say(*lines(event))
+            case events.ToolStarted():
+                self._end_speech()
             case events.ToolOutputChunk(id_, text):
                 self._hear(id_, text)
             case events.ContextMeasured():
@@ -128,11 +137,8 @@ class Teller:
     def _follow(self, event: Event) -> None:
         """Remember the call, and speak of a wait again when there is something to say."""
         match event:
-            case events.ToolStarted(id_, name, _, label):
-                self._labels[id_] = label
-                self._open[id_] = Output(f"{name} {label}".strip())
-                self._shell = id_ if name == "shell" else self._shell
-                self._begin(self._at_work(tool(name, label)))
+            case events.ToolStarted():
+                self._start(event)
             case events.PermissionAsked():
                 self._begin(None)
             case events.PermissionAnswered(id_, name):
@@ -141,6 +147,7 @@ class Teller:
                 if self._begun:
                     self.say(*shown(self._begun))
                 self._shell = self._begun = ""
+                self._unsaid.pop(event.id, None)
                 output = self._open.pop(event.id, Output(event.name))
                 output.text = output.text or event.text
                 self.outputs.append(output)
@@ -159,6 +166,20 @@ class Teller:
                 self._begin(None)
             case _:
                 pass
+
+    def _start(self, event: events.ToolStarted) -> None:
+        """Remember a call; the person's own command is said at once, unless it was just typed."""
+        id_, name, label = event.id, event.name, event.label
+        self._labels[id_] = label
+        self._open[id_] = Output(f"{name} {label}".strip())
+        if name != "shell":
+            self._unsaid[id_] = event
+        elif label in self.typed:
+            self.typed.remove(label)
+        else:
+            self.say(*lines(event))
+        self._shell = id_ if name == "shell" else self._shell
+        self._begin(self._at_work(tool(name, label)))
 
     def _speak(self, spoken: list[str]) -> None:
         if not self._speaking and (spoken := labelled("Holdfast", spoken)):
@@ -212,8 +233,12 @@ class Teller:
                 self.say(f"Still waiting: {duration(left)} left; Ctrl+C stops.")
 
     async def _at_work(self, what: str) -> None:
-        """Say now and then that something still goes on."""
+        """Say soon what goes on, and now and then that it still does."""
         began, told = self.clock.monotonic(), 0
+        await self.clock.sleep(SOON_S)
+        for event in self._unsaid.values():
+            self.say(*lines(event))
+        self._unsaid.clear()
         while True:
             due = AT_WORK[told] if told < len(AT_WORK) else AT_WORK[-1] * (told - len(AT_WORK) + 2)
             await self.clock.sleep(max(0.0, began + due - self.clock.monotonic()))

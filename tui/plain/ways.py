@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tui.agent.events import ErrorRaised
 from tui.live.services import Agent, SessionChoice
 from tui.live.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
+from tui.plain.context_commands import context
+from tui.plain.models import choose_model
+from tui.plain.opening import change
 from tui.plain.setup import set_up
-from tui.plain.spoken import counted, said, sentence
-from tui.screens.choices import ModelRow, Trouble
-
-if TYPE_CHECKING:
-    from tui.plain.talk import Talk
+from tui.plain.spoken import said, sentence
+from tui.plain.talk import Talk
+from tui.screens.choices import Trouble
 
 _FINDINGS = 20
 _NOTHING = "The check of the request finds nothing that is against the rules it knows."
@@ -31,19 +30,19 @@ async def after(talk: Talk, error: ErrorRaised) -> None:
     elif name in RUNGS:
         for event in await agent.repair(RUNGS[name][0]):
             talk.teller.tell(event)
-        await talk.go_on()
+        talk.go_on()
     elif name == "retry":
-        await talk.go_on()
+        talk.go_on()
     elif name == "model":
         if await choose_model(talk):
-            await talk.go_on()
+            talk.go_on()
     elif name == "key":
         await _other_key(talk, agent)
     elif name == "context":
-        await talk.command(talk, "context", "")
+        await context(talk, "")
     else:
         last = asked_last(agent)
-        await talk.change(talk, SessionChoice())
+        await change(talk, SessionChoice())
         talk.begin_with = talk.begin_with or last
 
 
@@ -80,63 +79,14 @@ async def retry(talk: Talk, argument: str) -> None:
     elif failed := refused(agent):
         await after(talk, failed)
     elif unanswered(agent.session.records):
-        await talk.go_on()
+        talk.go_on()
     else:
         say("There is nothing to send again: the last turn is complete.")
-
-
-async def choose_model(talk: Talk) -> bool:
-    """Let the person choose. Whether another model is asked now."""
-    from tui.desk.choosing import rows  # noqa: PLC0415 - on demand
-
-    if talk.agent is None:
-        return False
-    listed = await rows(talk.services, talk.agent)
-    labels = [(row.name, model_line(row)) for row in listed]
-    name = await talk.asker.choose(["Which model?"], labels)
-    return name is not None and await use_model(talk, name)
-
-
-def model_line(row: ModelRow) -> str:
-    """A model, and whether the session fits it."""
-    facts = [row.name, f"window {counted(row.window)}"]
-    facts += ["in use now"] if row.now else []
-    facts += [f"fallback {row.fallback}"] if row.fallback else []
-    facts += [] if row.fits else [f"too small, the session needs {counted(row.needs)}"]
-    facts += [f"price {row.price}"] if "$" in row.price else []
-    return ", ".join(facts)
-
-
-async def use_model(talk: Talk, name: str) -> bool:
-    """Ask another model from the next request on; one that is too small only if that is meant."""
-    agent = talk.agent
-    if agent is None:
-        return False
-    if name == agent.model:
-        talk.face.say(f"The model is {name} already.")
-        return False
-    info = await talk.services.model_info(name)
-    fit = agent.fits(info)
-    if not fit.ok:
-        needs = f"The session needs {counted(fit.tokens)} with what the next answer takes"
-        lines = [
-            f"Switch to {name}?",
-            (
-                f"{needs}, and its window holds {counted(fit.window)}."
-                " The oldest part would be shortened."
-            ),
-        ]
-        if not await talk.asker.confirm(lines, "switch", "stay"):
-            return False
-    before = agent.model
-    agent.use_model(info)
-    talk.face.say(f"From the next request on: {name}. /model {before} goes back.")
-    return True
 
 
 async def _other_key(talk: Talk, agent: Agent) -> None:
     """Ask for a key, then open the session with it and go on."""
     path = agent.session.path
     if await set_up(talk, "The server refused the key."):
-        await talk.change(talk, SessionChoice(path))
-        await talk.go_on()
+        await change(talk, SessionChoice(path))
+        talk.go_on()
