@@ -1,4 +1,8 @@
-"""What every test gets: no key, no colour override, no animation, and folders of its own."""
+"""What every test gets: no key, no colour override, no animation, and folders of its own.
+
+Property tests draw the same examples in every run, and no example fails because the machine was
+busy: whether a change is good does not depend on luck. `--hypothesis-profile=default` draws others.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("steady")
 
 _FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
 _COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")

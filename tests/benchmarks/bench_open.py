@@ -58,7 +58,7 @@ def _seconds(argv: list[str], env: dict[str, str], work: Path, *words: str) -> f
     """Seconds from spawn until the words and a key that was typed are on the screen."""
     started = time.perf_counter()
     with Terminal(argv, cwd=work, env=env, columns=120, rows=40) as screen:
-        screen.wait_for(*words, seconds=60)
+        screen.wait_for(*words)
         screen.forget()
         screen.type(_KEY)
         screen.wait_for(_KEY)

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 
-from tui import tokens
+from tui.cl100k import build_cl100k
 from tui.context.ledger import Ledger
 from tui.messages import text_block
 from tui.session.records import Record
@@ -27,7 +27,7 @@ def run() -> list[tuple[str, float, float]]:
 
 
 def _counting() -> float:
-    encoding = tokens.build_cl100k()
+    encoding = build_cl100k()
     tokenizer = Tokenizer(lambda: encoding)
     text = (_LINE * 1000)[:50_000]
     tokenizer.count(text)

@@ -722,9 +722,9 @@ def test_adding_a_safe_command_never_lowers_the_risk(command: str) -> None:
     ],
 )
 def test_monstrous_lines_are_judged_in_bounded_time(command: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert judge(command).risk in ORDER
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.provider.conversation import a_request, parts_of, provider_for
-from tests.support.clock import ManualClock
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.errors import ProviderError
@@ -44,14 +44,14 @@ class _Attempt:
         await self.settled()
 
     async def error(self) -> ProviderError:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(ProviderError) as caught:
                 await self.task
         return caught.value
 
 
 async def _begun(attempt: _Attempt, kind: type[object] = TextDelta) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not any(isinstance(part, kind) for part in attempt.parts):  # noqa: ASYNC110 - a list
             await asyncio.sleep(0.001)
 
@@ -69,7 +69,7 @@ async def _attempt(fault: Json) -> AsyncGenerator[_Attempt]:
             return parts
 
         task = asyncio.create_task(listen())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.post(1)
         try:
             yield _Attempt(server, clock, task, parts)
@@ -110,7 +110,7 @@ async def test_silence_in_the_answer_is_a_timeout() -> None:
         error = await attempt.error()
         assert (error.error_class, error.retryable) == ("timeout", True)
         assert "nothing came for 120 s" in error.message
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await (await attempt.server.post(1)).gone.wait()
 
 
@@ -118,7 +118,7 @@ async def test_bytes_that_become_no_event_are_silence() -> None:
     async with _attempt({"drip_s": 0.005, "after": 4}) as attempt:
         await _begun(attempt)
         for _ in range(2):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 for _ in range(5):
                     await attempt.server.dripped.acquire()
             await attempt.after(60)
@@ -140,7 +140,7 @@ async def test_pings_and_comments_count_as_life_and_are_shown(comments: bool) ->
 async def test_life_is_shown_at_most_once_a_second() -> None:
     fault = {"stall_s": 0.1, "ping_every_s": 0.005, "after": 4}
     async with _attempt(fault) as attempt:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await attempt.task
         assert isinstance(attempt.parts[-1], Completed)
         assert Alive() not in attempt.parts  # the clock stood still
@@ -148,7 +148,7 @@ async def test_life_is_shown_at_most_once_a_second() -> None:
 
 async def test_a_connection_that_is_never_closed_does_not_hold_the_answer() -> None:
     async with _attempt({"open": True, "after": 2}) as attempt:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             parts = await attempt.task
         assert isinstance(parts[-1], Completed)
 
@@ -159,7 +159,7 @@ async def test_a_count_that_does_not_come_is_a_timeout() -> None:
         provider = provider_for(server, clock=clock)
         await provider.load()
         task = asyncio.create_task(provider.count_tokens(a_request()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not server.requests:  # noqa: ASYNC110 - `post` waits for answers only
                 await asyncio.sleep(0.001)
         clock.advance(30)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.provider.conversation import MODEL, a_request, ask, parts_of, provider_for, user
+from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json, signature_of
 from tui.errors import ErrorClass, ProviderError
@@ -307,7 +308,7 @@ async def test_closing_the_iterator_closes_the_connection_at_once() -> None:
         seen = await server.post(1)
         assert not seen.gone.is_set()
         await stream.aclose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await seen.gone.wait()
         await provider.aclose()
 
@@ -321,7 +322,7 @@ async def test_cancelling_closes_the_connection_at_once(fault: Json) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await seen.gone.wait()
         await provider.aclose()
 

@@ -233,7 +233,9 @@ TOOLS = [{"name": n} for n in (*NAMES, "run_command", "command_status", "todo_wr
 
 
 @settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
 )
 @given(st.lists(PROMPTS, min_size=1, max_size=3), st.data())
 async def test_whatever_the_tools_say_every_turn_ends_and_every_answer_is_valid(

@@ -182,9 +182,9 @@ def test_nothing_typed_breaks_it(text: str):
     ],
 )
 def test_long_pasted_text_takes_no_time(text: str):
-    started = time.perf_counter()
+    started = time.process_time()
     assert understand(text)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize("text", ["", "a", "a`b", "``", "a``b`c", "two\nlines", "x" * 500])

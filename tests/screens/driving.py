@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import MODEL, Step, World
 from tui.agent import events
 from tui.app import HoldfastApp
@@ -45,7 +46,7 @@ async def running(
 
 async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
     """Let the app work until something holds. Fails when it never does."""
-    deadline = monotonic() + 10
+    deadline = monotonic() + PATIENCE_S
     while monotonic() < deadline:
         if done():
             await pilot.pause()

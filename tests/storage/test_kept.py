@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from tests.support.agents import make_agent
-from tests.support.clock import FakeClock
+from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
 from tui.config import Guard
@@ -214,7 +214,7 @@ async def test_L26_an_agent_sweeps_at_its_start_and_lets_go_at_its_end(tmp_path:
     os.utime(old, (0, 0))
     agent = make_agent(tmp_path / "work", ScriptedProvider(), kept=store.kept())
     await agent.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while old.exists():  # noqa: ASYNC110 - a removal tells nobody
             await asyncio.sleep(0.001)
     second = store.output("second.txt", days=99)

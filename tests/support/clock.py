@@ -1,9 +1,14 @@
-"""A clock that moves only when told to, or when something sleeps on it."""
+"""A clock that moves only when told to, or when something sleeps on it; and real patience."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+PATIENCE_S: Final = 60.0
+"""How long a test waits for what a real process or thread does: longer than that takes on the
+slowest and busiest machine. What comes is not waited for any longer."""
 
 
 class FakeClock:

@@ -15,6 +15,7 @@ from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.compaction import Preview
 from tui.agent.events import Event
+from tui.agent.keeping import Keeping
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
 from tui.config import Config, Permissions
@@ -92,6 +93,7 @@ class FakeSession:
     left_behind: LeftBehind = NOTHING
     drafts: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list[Any])
     drafted_images: dict[str, str] = field(default_factory=dict[str, str])
+    drafted_commands: tuple[str, ...] = ()
 
     async def recheck(self) -> str:
         return self.lost or self.problem
@@ -114,8 +116,10 @@ class FakeSession:
         queue: Sequence[str] = (),
         answer: str = "",
         images: Mapping[str, str] = NO_IMAGES,
+        *,
+        commands: Sequence[str] = (),
     ) -> float:
-        self.drafted_images = dict(images)
+        self.drafted_images, self.drafted_commands = dict(images), tuple(commands)
         self.drafts.append((prompt, tuple(queue), answer))
         return 0.0
 
@@ -155,6 +159,7 @@ class FakeAgent:
     rungs: tuple[Rung, ...] = ()
     repaired: list[Rung] = field(default_factory=list[Rung])
     taken_up: list[Config] = field(default_factory=list[Config])
+    keeping: Keeping | None = None
     _task: asyncio.Task[None] | None = None
 
     def spending(self) -> Spending:
@@ -208,6 +213,7 @@ class FakeAgent:
                         out.put_nowait(events.TextDelta(f"{number} "))
                 else:
                     ended = ended or isinstance(step, events.TurnFinished)
+                    self.queue = step.texts if isinstance(step, events.QueueChanged) else self.queue
                     out.put_nowait(step)
                     await asyncio.sleep(0)
         except asyncio.CancelledError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST
 
 
@@ -66,7 +67,7 @@ class Program:
             env={**self.env, **(env or {})},
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
@@ -79,7 +80,7 @@ class Program:
 
     @contextmanager
     def started(self, *argv: str) -> Generator[subprocess.Popen[str]]:
-        """Start it, to read its stdout line by line. Killed at the end, or after a minute."""
+        """Start it, to read its stdout line by line. Killed at the end, or after `PATIENCE_S`."""
         with subprocess.Popen(
             [*HOLDFAST, *argv],
             cwd=self.work,
@@ -89,7 +90,7 @@ class Program:
             stderr=subprocess.DEVNULL,
             text=True,
         ) as process:
-            watchdog = Timer(60, process.kill)
+            watchdog = Timer(PATIENCE_S, process.kill)
             watchdog.start()
             try:
                 yield process

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.clock import PATIENCE_S
+
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPES = re.compile(
     r"\x1b\[[0-9;?<>=!]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP.*?\x1b\\|\x1b.",
@@ -114,9 +116,9 @@ class Terminal:
     def forget(self) -> None:
         self._raw = b""
 
-    def wait_for(self, *words: str, seconds: float = 20) -> None:
+    def wait_for(self, *words: str) -> None:
         """Wait until each of `words` has been written since the last `forget`."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + PATIENCE_S
         while not all(word in self.text for word in words):
             left = until - time.monotonic()
             if left <= 0 or (self.process.poll() is not None and not self.read(0)):
@@ -124,9 +126,16 @@ class Terminal:
                 raise AssertionError(f"never saw {missing} in: …{self.text[-3000:]}")
             self.read(min(left, 0.1))
 
-    def press(self, key: str, done: Callable[[], bool], *, seconds: float = 20) -> None:
+    def wait_until(self, done: Callable[[], object]) -> None:
+        """Wait for something that the screen does not show."""
+        until = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < until, f"it never came to that: …{self.text[-2000:]}"
+            self.read(0.05)
+
+    def press(self, key: str, done: Callable[[], bool]) -> None:
         """Press a key until it counts: a question takes none within half a second of another."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + PATIENCE_S
         while not done():
             assert time.monotonic() < until, f"{key!r} did nothing: …{self.text[-2000:]}"
             quiet = time.monotonic() + 0.8
@@ -140,8 +149,8 @@ class Terminal:
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def exit_code(self, seconds: float = 10) -> int:
-        until = time.monotonic() + seconds
+    def exit_code(self) -> int:
+        until = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < until:
             self.read(0.05)
         code = self.process.poll()

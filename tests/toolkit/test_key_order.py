@@ -120,7 +120,11 @@ async def test_a_key_that_is_lost_with_its_widget_holds_nobody_up() -> None:
 _KEYS = st.sampled_from(["a", "b", "c", "backspace", "ctrl+u", "left", "right", "home", "end"])
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
+)
 @given(st.lists(_KEYS, max_size=40))
 async def test_a_burst_leaves_what_the_same_keys_leave_one_by_one(keys: list[str]) -> None:
     app = Typing()

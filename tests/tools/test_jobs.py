@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.tools.test_run_command import Bench, gone
 from tui.clock import SystemClock
 from tui.errors import ToolError
@@ -61,7 +62,7 @@ async def test_read_gives_only_what_is_new(background: Background, tmp_path: Pat
     (tmp_path / "go").touch()
     job = await background.start("echo first; while [ -e go ]; do sleep 0.01; done; echo second")
     seen = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while "first" not in seen:
             seen += text_of((await background.status(job, "wait", timeout=0.05)).content)
     assert "running" in seen
@@ -84,7 +85,7 @@ async def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(background: B
 
 async def test_stop_ends_the_whole_group_and_is_no_error(background: Background) -> None:
     job = await background.start("sleep 1000 & echo $!; wait")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         text = ""
         while not text[:1].isdigit():
             text = text_of((await background.status(job, "wait", timeout=0.02)).content)
@@ -154,7 +155,7 @@ async def test_a_character_cut_in_two_between_looks_is_whole(
         r"printf 'a\xc3'; while [ -e go ]; do sleep 0.01; done; printf '\xa9b\n'"
     )
     seen = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not seen.startswith("a"):
             seen = text_of((await background.status(job, "wait", timeout=0.05)).content)
     assert seen.startswith("a\n[job-1 · running")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tui.config import McpServer
 from tui.errors import ToolError
 from tui.messages import ToolOutput, text_of
@@ -25,15 +26,15 @@ OURS = McpServer(command=(sys.executable, "-m", "tests.tools.mcp.server"))
 async def started(tmp_path: Path, **configured: McpServer) -> AsyncGenerator[Servers]:
     servers = Servers(configured, cwd=ROOT, log_folder=tmp_path / "log")
     servers.start()
-    await asyncio.wait_for(servers.settled(), 40)
+    await asyncio.wait_for(servers.settled(), PATIENCE_S)
     try:
         yield servers
     finally:
-        await asyncio.wait_for(servers.close(), 20)
+        await asyncio.wait_for(servers.close(), PATIENCE_S)
 
 
 async def call(server: Server, tool: str, **args: object) -> ToolOutput:
-    return await asyncio.wait_for(server.call(tool, dict(args), lambda _: None), 20)
+    return await asyncio.wait_for(server.call(tool, dict(args), lambda _: None), PATIENCE_S)
 
 
 async def test_a_server_lists_answers_fails_and_dies(
@@ -73,7 +74,7 @@ async def test_a_server_lists_answers_fails_and_dies(
 
         said: asyncio.Queue[str] = asyncio.Queue()
         waiting = asyncio.create_task(odd.call("slow", {}, said.put_nowait))
-        progress = await asyncio.wait_for(said.get(), 20)
+        progress = await asyncio.wait_for(said.get(), PATIENCE_S)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -1,0 +1,12 @@
+"""The tests of the toolkit wait until nothing is left to do, not for a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.idle import wait_until_idle
+
+
+@pytest.fixture(autouse=True)
+def wait_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_until_idle(monkeypatch)
