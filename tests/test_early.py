@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.context.pictures import png
 from tests.support.terminal import HOLDFAST, Terminal
 from tui import early, look
 from tui.command_line import flags
@@ -24,9 +25,37 @@ first = early.open_prompt([])
 signal.sigwait({signal.SIGUSR1})
 typed = first.finish()
 first.finish(leave=True)
-print("TYPED" + json.dumps([typed.sent, typed.draft]), flush=True)
+print("TYPED" + json.dumps([typed.sent, typed.draft, typed.pasted]), flush=True)
 """
 FAILING = "from tui import early; early.open_prompt([]); raise RuntimeError('on purpose')"
+CONTROLLED = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""In the foreground of its terminal, which makes signals of its keys."""
+WRAPPED = """
+import sys
+from tui import cli
+class Interrupted:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+def make(words):
+    class Holder:
+        attribute = Interrupted()
+cli._run = make
+sys.exit(cli.main([]))
+"""
+DEAF = """
+from tui import early
+early.open_prompt([])
+while True:
+    try:
+        while True:
+            pass
+    except BaseException:
+        pass
+"""
 LOOK = {
     "theme": "daylight",
     "dark": "yes",
@@ -100,19 +129,37 @@ def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") ->
 def test_what_is_typed_is_handed_over(
     env: dict[str, str], work: Path, pieces: list[bytes], sent: list[str], draft: str
 ) -> None:
-    assert alone(env, work, *pieces) == [sent, f"{draft}§"]
+    assert alone(env, work, *pieces)[:2] == [sent, f"{draft}§"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "pasted"),
+    [
+        (
+            [b"see \x1b[200~/a b.png\x1b[201~ and \x1b[200~one\rtwo\x1b[201~"],
+            ["/a b.png", "one\ntwo"],
+        ),
+        ([b"\x1b[200~/a", b".png\x1b[20", b"1~"], ["/a.png"]),
+        ([b"\x1b[200~/sent.png\x1b[201~\r\x1b[200~/b.png\x1b[201~"], ["/b.png"]),
+        ([b"\x1b[200~/cleared.png\x1b[201~\x15typed"], []),
+    ],
+)
+def test_what_was_pasted_is_known_as_such(
+    env: dict[str, str], work: Path, pieces: list[bytes], pasted: list[str]
+) -> None:
+    assert alone(env, work, *pieces)[2] == pasted
 
 
 def test_a_paste_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
     got = alone(env, work, b"\x1b[200~rm -rf\r", late=b"all\r\x1b[201~")
-    assert got == [[], "rm -rf\nall\n"]
+    assert got == [[], "rm -rf\nall\n", ["rm -rf\nall\n"]]
 
 
 def test_a_letter_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
-    assert alone(env, work, b"a\xc3", late=b"\xa4") == [[], "aä"]
+    assert alone(env, work, b"a\xc3", late=b"\xa4")[:2] == [[], "aä"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_puts_the_terminal_back(
     env: dict[str, str], work: Path, number: signal.Signals
 ) -> None:
@@ -135,11 +182,32 @@ def test_an_exception_puts_the_terminal_back(env: dict[str, str], work: Path) ->
 
 
 def test_ctrl_c_leaves_at_once(env: dict[str, str], work: Path) -> None:
-    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+    argv = [sys.executable, "-c", CONTROLLED, *HOLDFAST, "--practice"]
+    with Terminal(argv, cwd=work, env=env) as screen:
+        screen.wait_for("❯")
+        screen.type("\x03")
+        assert screen.exit_code() == 130
+        assert termios.tcgetattr(screen.slave) == screen.before
+        assert screen.raw.endswith(b"\x1b[?25h")
+
+
+def test_a_signal_that_comes_while_classes_are_made_is_not_taken_for_a_mistake(
+    env: dict[str, str], work: Path
+) -> None:
+    with Terminal([sys.executable, "-c", WRAPPED], cwd=work, env=env) as screen:
+        assert screen.exit_code() == 130
+        assert screen.text.strip() == ""
+
+
+def test_a_signal_is_heeded_wherever_an_exception_would_get_lost(
+    env: dict[str, str], work: Path
+) -> None:
+    with Terminal([sys.executable, "-c", DEAF], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         screen.process.send_signal(signal.SIGINT)
-        assert screen.exit_code() in {130, -signal.SIGINT}  # a shell says 130 of both
+        assert screen.exit_code() == 130
         assert termios.tcgetattr(screen.slave) == screen.before
+        assert screen.raw.endswith(b"\x1b[?25h")
 
 
 def test_a_wrong_flag_is_told_on_the_main_screen(env: dict[str, str], work: Path) -> None:
@@ -183,6 +251,14 @@ def test_keys_typed_during_the_whole_start_are_kept_in_order(
     records = [json.loads(line) for line in path.read_text().splitlines()]
     (said,) = [r for r in records if r["type"] == "user"]
     assert keys in json.dumps(said)
+
+
+def test_a_path_pasted_at_once_becomes_an_image(env: dict[str, str], work: Path) -> None:
+    (work / "shot.png").write_bytes(png(640, 400))
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+        screen.wait_for("❯")
+        screen.type(f"what is \x1b[200~{work}/shot.png\x1b[201~")
+        screen.wait_for("shot.png", "[image 1: shot.png 640×400 ")
 
 
 def test_prompts_sent_early_are_answered_in_order(

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import sys
 
-from tui import early, plainly
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,30 +25,37 @@ def main(argv: list[str] | None = None) -> int:
     No traceback reaches the terminal: it goes to the log file, and a line says where.
     """
     words = sys.argv[1:] if argv is None else argv
-    _sound_streams()
-    from tui.errors import HoldfastError  # noqa: PLC0415
-
     try:
+        _sound_streams()
         code = _run(words)
         sys.stdout.flush()
         return code  # noqa: TRY300 - flushing belongs to what may fail
-    except HoldfastError as error:
-        print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
-        if error.hint:
-            print(error.hint, file=sys.stderr)  # noqa: T201
-        return exit_code(error)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_FAILED  # whoever read our output went away
     except Exception as error:  # noqa: BLE001 - the last boundary there is
-        where = _to_log(error)
-        what = error if isinstance(error, OSError) else f"a mistake of its own: {error!r}"
-        print(f"holdfast: stopped by {what}", file=sys.stderr)  # noqa: T201
-        print(f"Nothing recorded is lost; details are in {where}.", file=sys.stderr)  # noqa: T201
-        return EXIT_FAILED
+        return _told(error)
     finally:
         _give_up_stdout()
+
+
+def _told(error: Exception) -> int:
+    """Say what ended the program, on stderr. Returns the exit code."""
+    from tui.errors import HoldfastError  # noqa: PLC0415
+
+    if isinstance(error, HoldfastError):
+        print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
+        if error.hint:
+            print(error.hint, file=sys.stderr)  # noqa: T201
+        return exit_code(error)
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return EXIT_INTERRUPTED  # while a class was being made: Python 3.11 wraps what is raised
+    where = _to_log(error)
+    what = error if isinstance(error, OSError) else f"a mistake of its own: {error!r}"
+    print(f"holdfast: stopped by {what}", file=sys.stderr)  # noqa: T201
+    print(f"Nothing recorded is lost; details are in {where}.", file=sys.stderr)  # noqa: T201
+    return EXIT_FAILED
 
 
 def _sound_streams() -> None:
@@ -111,6 +116,8 @@ def exit_code(error: HoldfastError) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
+    from tui import early, plainly  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
+
     first = early.open_prompt(words)
     try:
         if not words and not plainly.why(words):
@@ -128,12 +135,16 @@ def _run(words: Sequence[str]) -> int:
 
 def _wants_screen(options: Options) -> bool:
     """Whether `run` opens the full screen."""
+    from tui import plainly  # noqa: PLC0415
+
     plain = options.headless or options.json or options.dry_run or options.status or options.reset
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plainly.why(())
     return screen and not plain
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
+    from tui import plainly  # noqa: PLC0415
+
     match options.command:
         case "completion":
             from tui.command_line.completion import script  # noqa: PLC0415

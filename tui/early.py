@@ -29,6 +29,13 @@ _MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _NOT_THE_SCREEN = ("-p", "--print", "-h", "--help", "--version")
 
+_UNHEEDED = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+"""What answers the signals that end a program, where nothing of ours does."""
+
 _PIECE_S = 0.05
 """How long the rest of a key or a paste that has begun may take when the real screen comes."""
 _PASTE_S = 1.0
@@ -41,11 +48,17 @@ SMALL_ROWS = 22
 
 
 class Typed:
-    """What was typed before the real screen stood: prompts that were sent, and one begun."""
+    """What was typed before the real screen stood: prompts that were sent, and one begun.
 
-    def __init__(self, sent: Sequence[str] = (), draft: str = "") -> None:
+    `pasted` are the pastes in the one that was begun.
+    """
+
+    def __init__(
+        self, sent: Sequence[str] = (), draft: str = "", pasted: Sequence[str] = ()
+    ) -> None:
         self.sent = tuple(sent)
         self.draft = draft
+        self.pasted = tuple(pasted)
 
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
@@ -68,8 +81,9 @@ class EarlyPrompt:
     """A prompt line on the alternate screen. `start`, then `finish`.
 
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
-    the end of the process, puts the terminal back. `before` are its modes from before, `over`
-    says that no more keys are taken, `look` is what was remembered.
+    the end of the process, puts the terminal back, and so does a signal that ends it. `before`
+    are its modes from before, `over` says that no more keys are taken, `look` is what was
+    remembered.
     """
 
     def __init__(self) -> None:
@@ -78,9 +92,12 @@ class EarlyPrompt:
         self.look = look.remembered()
         self._sent: list[str] = []
         self._line = ""
+        self._pasted: list[str] = []
+        self._paste_at = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._begun = ""
         self._pasting = False
+        self._stands = False
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._columns, self._rows = os.get_terminal_size(1)
@@ -90,8 +107,8 @@ class EarlyPrompt:
     def start(self) -> None:
         """Paint, and take keys from here on."""
         atexit.register(self._restore)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
+        for number in _UNHEEDED:
+            signal.signal(number, self._leave)
         raw = termios.tcgetattr(0)
         raw[0] &= ~(termios.IXON | termios.ICRNL | termios.INLCR)
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
@@ -99,6 +116,7 @@ class EarlyPrompt:
         termios.tcsetattr(0, termios.TCSANOW, raw)
         if self._readable(0):  # typed before: the terminal has made newlines of the Enter keys
             self._take(os.read(0, 65_536).replace(b"\n", b"\r"))
+        self._stands = True
         self._paint()
         self._thread.start()
 
@@ -111,17 +129,25 @@ class EarlyPrompt:
                 self._thread.join()
                 os.close(self._wake_read)
                 os.close(self._wake_write)
-            if leave:
+        if leave:
+            if self._stands:
                 try:  # noqa: SIM105 - contextlib would be one more import
                     _write(_MAIN_SCREEN)
                 except OSError:
                     pass  # the terminal has gone
-        if leave:
-            atexit.unregister(self._restore)
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
             _set_modes(self.before)
-        return Typed(self._sent, self._line)
+            atexit.unregister(self._restore)
+            for number, handler in _UNHEEDED.items():
+                signal.signal(number, handler)
+        self._stands = False
+        return Typed(self._sent, self._line, self._pasted)
+
+    def _leave(self, number: int, _frame: FrameType | None) -> None:
+        if self.over:
+            raise SystemExit(128 + number)
+        # Not by an exception: modules are being imported, where one may get lost.
+        self.finish(leave=True)
+        os._exit(128 + number)
 
     def _restore(self) -> None:
         self.finish(leave=True)
@@ -162,6 +188,7 @@ class EarlyPrompt:
                     break
                 self._pasting = False
                 self._line = self._line.replace("\r\n", "\n").replace("\r", "\n")
+                self._pasted.append(self._line[self._paste_at :])
                 at += len(_PASTE_END)
             elif text.startswith("\x1b\r", at):  # Alt+Enter
                 self._line += "\n"
@@ -171,6 +198,7 @@ class EarlyPrompt:
                 if end > len(text):
                     break
                 self._pasting = text[at:end] == _PASTE
+                self._paste_at = len(self._line)
                 at = end
             else:
                 self._key(text[at])
@@ -183,15 +211,19 @@ class EarlyPrompt:
         elif key == "\r":
             if self._line.strip():
                 self._sent.append(self._line)
-            self._line = ""
+            self._clear()
         elif key == "\n":
             self._line += "\n"
         elif key in "\x7f\b":
             self._line = self._line[:-1]
         elif key == "\x15":
-            self._line = ""
+            self._clear()
         elif key.isprintable():
             self._line += key
+
+    def _clear(self) -> None:
+        self._line = ""
+        self._pasted.clear()
 
     def _paint(self) -> None:
         """The frame of the real screen, as far as it is the same for everyone."""
@@ -240,10 +272,6 @@ def _set_modes(modes: list[Any]) -> None:
         termios.tcsetattr(0, termios.TCSANOW, modes)
     except termios.error:
         return  # the terminal has gone
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _cells(char: str) -> int:

@@ -42,6 +42,11 @@ def moment(then: datetime, now: datetime) -> str:
     return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
 
 
+def local(then: datetime) -> str:
+    """When, for a line that may be read later or elsewhere: Sat 21 Nov 14:15 CET."""
+    return then.astimezone().strftime("%a %d %b %H:%M %Z")
+
+
 def age(then: datetime, now: datetime) -> str:
     """How long ago, for a list: now, 5 min, 3 h, 2 d, then the date."""
     seconds = (now - then).total_seconds()

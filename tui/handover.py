@@ -44,7 +44,8 @@ class HandOver:
     def typed(self) -> Typed:
         """What the first frame took, fit to be drawn."""
         typed = self.first.finish() if self.first else Typed()
-        return Typed([clean(text) for text in typed.sent], clean(typed.draft))
+        sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
+        return Typed(tuple(sent), clean(typed.draft), tuple(pasted))
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
 from tui.clock import SystemClock
 from tui.session.lease import Lease
@@ -185,7 +186,7 @@ def test_exit_130_interrupted(holdfast: Program, script: Callable[[str], str]) -
         until(process, "request_sent")
         process.send_signal(signal.SIGINT)
         rest = [json.loads(line) for line in process.stdout]
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE_S) == 130
     assert rest[-1] == {**rest[-1], "type": "turn_finished", "outcome": "interrupted"}
 
 

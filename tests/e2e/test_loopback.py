@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Serve
+from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, of_type, until
 from tests.support.server import LoopbackServer
 from tests.support.server_script import signature_of
@@ -212,7 +213,7 @@ def test_an_interrupt_lets_go_of_the_server_and_the_session_goes_on(
         until(process, "text_delta")
         process.send_signal(signal.SIGINT)
         assert until(process, "turn_finished")["outcome"] == "interrupted"
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE_S) == 130
     assert server.posts[0].gone.is_set()
     server.script.next()  # the turn that nobody waited for
     assert holdfast("-c", "-p", "go on").stdout == "On we go.\n"
@@ -422,6 +423,6 @@ def test_interrupted_calls_say_so(serve: Serve, asking: Ask, work: Path) -> None
         until(process, "tool_output", "begun")
         process.send_signal(signal.SIGTERM)
         assert until(process, "turn_finished")["outcome"] == "interrupted"
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE_S) == 130
     assert holdfast("-c", "-p", "go on").stdout == "Fine.\n"
     assert [text for _, _, text in results(server.posts[1].body["messages"][-1])] == [INTERRUPTED]

@@ -48,3 +48,37 @@ def test_a_signal_that_another_thread_got_ends_the_line(work: Path, env: dict[st
 def test_two_signals_at_once_end_the_line(work: Path, env: dict[str, str]) -> None:
     assert "ANSWER None ENDED True" in end_with("SIGTERM SIGHUP", work, env)
     assert "ANSWER None ENDED True" in end_with("SIGINT SIGTERM", work, env)
+
+
+COMPLETING = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from tui.plain.editor import Editor
+from tui.plain.terminal import Terminal
+from tui.widgets.prompt_history import PromptHistory
+
+def slow(line):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)
+    return ()
+
+terminal = Terminal(Editor(PromptHistory(Path("history")), slow))
+
+async def work():
+    terminal.listen(print, print, print)
+    print("ANSWER", await terminal.prompt(), flush=True)
+    return 7
+
+sys.exit(terminal.run(work))
+"""
+
+
+def test_ctrl_c_while_a_word_is_completed_drops_the_line(work: Path, env: dict[str, str]) -> None:
+    """The editor swallows what a handler raises there."""
+    with Terminal([sys.executable, "-c", COMPLETING], cwd=work, env=env) as screen:
+        screen.wait_for("> ")
+        screen.type("half @a\t")
+        screen.wait_for("half @a > ")
+        screen.type("whole\r")
+        screen.wait_for("ANSWER whole")
+        assert screen.exit_code() == 7

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.batch.test_git import files, git, log
+from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, of_type, until
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +108,7 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
         process.send_signal(signal.SIGINT)
         assert process.stdout
         rest = [json.loads(line) for line in process.stdout]
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE_S) == 130
     assert rest[-1]["type"] == "run_finished"
     assert rest[-1]["reason"] == "interrupted"
     assert states(repo) == ["completed", "interrupted"] + ["pending"] * 10
@@ -215,7 +216,7 @@ def test_A5_two_runners_on_one_target_are_refused(
         err = holdfast("run", file, "--practice", code=2).stderr
         assert f"Another run is at work here (process {process.pid})." in err
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE_S) == 130
 
 
 def test_a_dirty_tree_is_refused_and_left_alone(holdfast: Program, repo: Path) -> None:
@@ -249,7 +250,7 @@ def test_a_reader_who_leaves_stops_the_run(holdfast: Program, repo: Path, script
         until(process, "task_started")
         assert process.stdout
         process.stdout.close()
-        assert process.wait(20) == 1
+        assert process.wait(PATIENCE_S) == 1
     assert states(repo) == ["interrupted", "pending"]
 
 
@@ -313,8 +314,6 @@ def test_the_tasks_of_a_run_share_the_mcp_servers(
     summary = turn(text="It was said.")
     played = script(answer + answer + summary + turn(tool=die) + answer + summary + answer * 2)
     told = holdfast("run", file, "--practice-script", played, *ASK).events
-    if "is still starting" in str(told):
-        pytest.skip("this machine is too busy to start the server in time")
     assert states(repo) == ["completed"] * 4
     finished = of_type(told, "tool_finished")
     said = [(e["name"].removeprefix("mcp__odd__"), e["is_error"]) for e in finished]

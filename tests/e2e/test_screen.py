@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
 
 Open: TypeAlias = Callable[..., Terminal]
@@ -97,9 +98,7 @@ def test_kill_9_in_a_command_resume_and_go_on(holdfast: Open, work: Path, home: 
     with holdfast("-y") as screen:
         screen.wait_for(READY)
         screen.type("run `echo $$ > pid; exec sleep 300`\r")
-        until = time.monotonic() + 20
-        while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
-            screen.read(0.05)
+        screen.wait_until(lambda: pid.exists() and pid.read_text())
         screen.kill()
     os.kill(int(pid.read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
     kinds = [r["type"] for r in records(home)]
@@ -129,13 +128,29 @@ def test_kill_9_while_typing_and_the_prompt_comes_back(holdfast: Open, home: Pat
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type(typed)
-        until = time.monotonic() + 20
-        while not drafts(home) or drafts(home)[-1]["prompt"] != typed:
-            assert time.monotonic() < until, drafts(home)
-            screen.read(0.05)
+        screen.wait_until(lambda: drafts(home) and drafts(home)[-1]["prompt"] == typed)
         screen.kill()
     with holdfast("-c") as screen:
         screen.wait_for(typed)
+
+
+def test_kill_9_while_a_command_waits_and_it_comes_back_without_being_run(
+    holdfast: Open, work: Path, home: Path
+) -> None:
+    pid, made = work / "pid", work / "made"
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        screen.type("!echo $$ > pid; exec sleep 300\r")
+        screen.wait_until(lambda: pid.exists() and pid.read_text())
+        screen.type("!touch made\r")
+        screen.wait_until(lambda: drafts(home) and "commands" in drafts(home)[-1])
+        screen.kill()
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
+    assert drafts(home)[-1]["commands"] == ["!touch made"]
+    with holdfast("-c") as screen:
+        screen.wait_for("!touch made")
+        assert not made.exists()
+        screen.press("\r", made.exists)
 
 
 def test_kill_9_while_an_answer_comes_and_all_of_it_comes_back(
@@ -150,13 +165,12 @@ def test_kill_9_while_an_answer_comes_and_all_of_it_comes_back(
         screen.type("and then this\r")
         screen.wait_for("and then this")
         screen.type("half a thou")
-        until = time.monotonic() + 20
-        while not (
-            any("word3" in draft.get("answer", "") for draft in drafts(home))
-            and drafts(home)[-1]["prompt"] == "half a thou"
-        ):
-            assert time.monotonic() < until, drafts(home)
-            screen.read(0.05)
+        screen.wait_until(
+            lambda: (
+                any("word3" in draft.get("answer", "") for draft in drafts(home))
+                and drafts(home)[-1]["prompt"] == "half a thou"
+            )
+        )
         assert drafts(home)[-1]["queue"] == ["and then this"]
         screen.kill()
     with holdfast("-c") as screen:
@@ -177,7 +191,7 @@ def test_esc_stops_a_command_and_the_session_goes_on(holdfast: Open, home: Path)
         screen.press("\r", lambda: "The demo project." in screen.text)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_close_the_record_and_put_the_terminal_back(
     holdfast: Open, work: Path, home: Path, number: signal.Signals
 ) -> None:
@@ -187,13 +201,43 @@ def test_signals_close_the_record_and_put_the_terminal_back(
         screen.type("run `echo $$ > pid; echo be''gun; exec sleep 300`\r")
         screen.wait_for("begun")
         screen.process.send_signal(number)
-        screen.exit_code()
+        assert screen.exit_code() == 128 + number
         assert termios.tcgetattr(screen.slave) == screen.before
+        assert "holdfast -r " in screen.text
     kinds = [r["type"] for r in records(home)]
     assert "tool_result" in kinds
     assert kinds[-1] == "interrupt"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8])
+def test_a_signal_at_any_moment_of_the_start_ends_it_in_order(
+    holdfast: Open, wait_s: float
+) -> None:
+    with holdfast() as screen:
+        screen.wait_for("❯")
+        until = time.monotonic() + wait_s
+        while (left := until - time.monotonic()) > 0:
+            screen.read(left)
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.exit_code() == 128 + signal.SIGINT
+        assert termios.tcgetattr(screen.slave) == screen.before
+        for mode in (b"1049", b"2004", b"1003"):
+            assert screen.raw.rfind(b"\x1b[?" + mode + b"l") >= screen.raw.rfind(
+                b"\x1b[?" + mode + b"h"
+            )
+
+
+def test_a_run_on_the_screen_is_interrupted_by_a_signal(work: Path, env: dict[str, str]) -> None:
+    (work / "TASKS.md").write_text("- [ ] run `exec sleep 300`\n")
+    argv = [*HOLDFAST, "run", "TASKS.md", "--practice", "-y"]
+    with Terminal(argv, cwd=work, env=env) as screen:
+        screen.wait_for("sleep 300", "running")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.exit_code() == 130
+        assert termios.tcgetattr(screen.slave) == screen.before
 
 
 LEADER = """
@@ -214,11 +258,9 @@ def test_a_terminal_that_goes_away_ends_the_program(
     with Terminal(argv, cwd=work, env=env) as screen:
         screen.wait_for(READY)
         screen.type("run `echo $$ > pid; exec sleep 300`\r")
-        until = time.monotonic() + 20
-        while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
-            screen.read(0.05)
+        screen.wait_until(lambda: pid.exists() and pid.read_text())
         screen.hang_up()
-        assert screen.process.wait(10) == 128 + signal.SIGHUP
+        assert screen.process.wait(PATIENCE_S) == 128 + signal.SIGHUP
     kinds = [r["type"] for r in records(home)]
     assert "tool_result" in kinds
     assert kinds[-1] == "interrupt"
@@ -230,7 +272,7 @@ def test_a_terminal_that_goes_away_while_it_starts_ends_the_program(holdfast: Op
     with holdfast() as screen:
         screen.wait_for("❯")
         screen.hang_up()
-        assert screen.process.wait(10) > 0
+        assert screen.process.wait(PATIENCE_S) > 0
 
 
 def test_a_narrow_terminal_works(holdfast: Open) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tui import tokens
 from tui.guards.clamp import PLACEHOLDER
 from tui.guards.receipt import Keep
 from tui.guards.share import share, threshold
+from tui.guards.text import byte_length
 from tui.tokens import Tokenizer
 
 LIMIT = threshold()
@@ -46,10 +47,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def build() -> Broken:
-        raise OSError("no rank file")
-
-    monkeypatch.setattr(tokens, "default", Tokenizer(build))
+    monkeypatch.setattr(tokens, "default", Tokenizer(_no_rank_file))
 
 
 def test_K1_K2_thresholds() -> None:
@@ -196,3 +194,47 @@ def test_K17_within_the_limit_and_no_character_is_split(
         assert tail
     else:
         assert texts[0].startswith(cut[0].split("\n\n⚠️")[0])
+
+
+runs = st.tuples(pieces, st.integers(1, 300)).map(lambda run: run[0] * run[1])
+long_texts = st.lists(runs, min_size=4, max_size=16).map("".join)
+
+
+@settings(deadline=None)
+@given(long_texts, st.integers(200, 900))
+def test_K17_for_ends_not_one_character_more_would_have_fitted(text: str, limit: int) -> None:
+    assume(tokens.count(text) > limit)
+    cut = one(text, limit, "ends")
+    head, tail = cut.split(f"{warning(tokens.count(text), limit)}\n\n")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    room = int(limit * 0.8)
+    assert tokens.count(head) <= room // 2
+    assert tokens.count(tail) <= room - room // 2 < tokens.count(text[-len(tail) - 1 :])
+    assert tokens.count(cut) <= limit
+
+
+@settings(deadline=None)
+@given(long_texts, st.integers(200, 900))
+def test_K8_for_ends_without_tiktoken_bytes_are_counted_at_both_ends(text: str, limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "default", Tokenizer(_no_rank_file))
+        total = tokens.count(text)
+        assume(total > limit)
+        head, tail = one(text, limit, "ends").split(f"{warning(total, limit)}\n\n")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    room = int(limit * 0.8)
+    for kept, most in ((head, room // 2), (tail, room - room // 2)):
+        assert most * 4 - 3 <= byte_length(kept) <= most * 4 + 3
+
+
+def test_for_ends_a_tail_ends_where_a_long_token_begins() -> None:
+    text = "a b c " * 400 + " " * 3000 + "= END"
+    cut = one(text, 400, "ends")
+    assert cut.endswith(" = END")
+    assert tokens.count(cut) <= 400
+
+
+def _no_rank_file() -> Broken:
+    raise OSError("no rank file")

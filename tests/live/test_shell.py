@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.support.clock import FakeClock
+from tests.support.agents import make_agent
+from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.provider import ScriptedProvider
 from tui.agent import events
 from tui.agent.events import Event
+from tui.agent.keeping import Keeping
+from tui.guards.pipeline import GuardLimits
 from tui.live import shell
+from tui.session.session import Session
+from tui.storage.kept import Kept, Retention
 
 
 async def _run(command: str, cwd: Path) -> list[Event]:
@@ -60,7 +68,7 @@ async def test_the_exit_code_is_told(tmp_path: Path) -> None:
 
 
 async def test_what_outlives_the_shell_is_not_waited_for(tmp_path: Path) -> None:
-    told = await asyncio.wait_for(_run("yes & echo done", tmp_path), 20)
+    told = await asyncio.wait_for(_run("yes & echo done", tmp_path), PATIENCE_S)
     assert "done" in "".join(_printed(told))
 
 
@@ -74,10 +82,10 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
             going.set()
 
     running = asyncio.create_task(shell.run("yes", tmp_path, FakeClock(), show))
-    await asyncio.wait_for(going.wait(), 20)
+    await asyncio.wait_for(going.wait(), PATIENCE_S)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, PATIENCE_S)
     assert _finished(told).summary.startswith("stopped")
     assert threading.active_count() < 20
 
@@ -88,7 +96,7 @@ async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
     taking = asyncio.create_task(slices.take())
     await asyncio.sleep(0)
     await asyncio.to_thread(slices.end)
-    assert await asyncio.wait_for(taking, 20) == b""
+    assert await asyncio.wait_for(taking, PATIENCE_S) == b""
 
 
 async def test_the_thread_waits_until_a_slice_is_taken() -> None:
@@ -110,3 +118,100 @@ async def test_the_thread_waits_until_a_slice_is_taken() -> None:
     thread.join(20)
     assert sum(sizes) == 4 * shell.SLICE
     assert max(sizes) <= shell.SLICE + shell.SLICE // 2
+
+
+async def _told(
+    command: str, cwd: Path, *, keep: bool = True, told: bool = True
+) -> tuple[str, events.ToolFinished]:
+    """What the model gets, and the last event."""
+    seen: list[Event] = []
+    keeping = Keeping(_kept(cwd), GuardLimits) if keep else None
+    heard = await shell.run(command, cwd, FakeClock(), seen.append, told=told, keeping=keeping)
+    return heard, _finished(seen)
+
+
+def _kept(cwd: Path) -> Path:
+    return cwd / ".holdfast" / "tool-results"
+
+
+async def test_K20_what_the_model_is_told_is_whole_up_to_the_limit_of_a_tool(
+    tmp_path: Path,
+) -> None:
+    heard, last = await _told("seq 1 1900", tmp_path)
+    assert heard == "".join(f"{n}\n" for n in range(1, 1901)) + "(exit code 0)"
+    assert last.receipt is None
+    assert not _kept(tmp_path).exists()
+
+
+@pytest.mark.parametrize("lines", [10_500, 300_000], ids=["held in memory", "in a file from early"])
+async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: int) -> None:
+    heard, last = await _told(f"seq 1 {lines}; exit 3", tmp_path)
+    printed = "".join(f"{n}\n" for n in range(1, lines + 1)).encode()
+    receipt = last.receipt
+    assert receipt is not None
+    copy = Path(receipt["path"])
+    assert copy.parent == _kept(tmp_path)
+    assert copy.read_bytes() == printed
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert receipt["stages"] == ["spill"]
+    assert receipt["sha256"] == hashlib.sha256(printed).hexdigest()
+    assert (receipt["bytes_total"], receipt["lines_total"]) == (len(printed), lines)
+    assert receipt["bytes_shown"] == len(heard.encode())
+    assert f"Full output saved to: {copy}" in heard
+    assert "Exit code: 3" in heard
+    assert f" {lines}\n" in heard
+
+
+async def test_K20_what_the_model_is_not_told_is_kept_nowhere(tmp_path: Path) -> None:
+    _, last = await _told("seq 1 300000", tmp_path, told=False)
+    assert last.receipt is None
+    assert not _kept(tmp_path).exists()
+
+
+async def test_K20_without_a_session_it_is_said_that_the_rest_is_lost(tmp_path: Path) -> None:
+    heard, last = await _told("seq 1 9000", tmp_path, keep=False)
+    assert last.receipt is None
+    left, _, rest = heard.partition("\n")
+    assert left == "… 35,893 characters before this are left out, and kept nowhere …"
+    assert rest.endswith("9000\n(exit code 0)")
+
+
+async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
+    grown = asyncio.Event()
+    size = 0
+
+    def show(event: Event) -> None:
+        nonlocal size
+        size += len(event.text) if isinstance(event, events.ToolOutputChunk) else 0
+        if size > 200_000:
+            grown.set()
+
+    keeping = Keeping(_kept(tmp_path), GuardLimits)
+    running = asyncio.create_task(
+        shell.run("yes", tmp_path, FakeClock(), show, told=True, keeping=keeping)
+    )
+    await asyncio.wait_for(grown.wait(), PATIENCE_S)
+    (copy,) = _kept(tmp_path).glob("*.txt")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, PATIENCE_S)
+    assert not copy.exists()
+
+
+async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
+    session = Session.in_memory(tmp_path, clock=FakeClock())
+    path = tmp_path / "session.jsonl"
+    kept = Kept(_kept(tmp_path), session=path, retention=Retention(tmp_path))
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session, kept=kept)
+    seen: list[Event] = []
+    await shell.run(
+        "seq 1 20000", tmp_path, FakeClock(), seen.append, told=True, keeping=agent.keeping
+    )
+    receipt = _finished(seen).receipt
+    assert receipt is not None
+    copy = Path(receipt["path"])
+    assert copy.parent == _kept(tmp_path)
+    index = (_kept(tmp_path) / "index.jsonl").read_text()
+    noted = [json.loads(line) for line in index.splitlines() if line]
+    assert noted == [{"name": copy.name, "session": str(path)}]
+    await agent.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
 from tui.agent.preparing import Preparing
@@ -21,9 +21,6 @@ from tui.tools.base import Tool
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server, Servers
-
-WAIT_S: Final = 10.0
-"""Seconds that the first request waits for servers that are still starting."""
 
 
 @dataclass(slots=True)
@@ -95,9 +92,9 @@ class Joining:
         starting = tuple(one.name for one in servers.all if one.state == "starting")
         if not starting:
             return
-        self.publish(ToolsAwaited(starting))
+        self.publish(ToolsAwaited(starting, servers.patience_s))
         settled = asyncio.ensure_future(servers.settled())
-        patience = asyncio.ensure_future(self.clock.sleep(WAIT_S))
+        patience = asyncio.ensure_future(self.clock.sleep(servers.patience_s))
         try:
             await asyncio.wait({settled, patience}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.agent.parking import moment_of
 from tui.context import start_card
+from tui.figures import local
 
 
 def told(event: Event) -> Sequence[str]:
@@ -18,8 +20,8 @@ def told(event: Event) -> Sequence[str]:
             return (text,)
         case events.ContextFiles(files):
             return start_card.cuts(files)
-        case events.ToolsAwaited(servers):
-            return (f"Waiting for the MCP servers: {', '.join(servers)}.",)
+        case events.ToolsAwaited(servers, limit_s):
+            return (f"Waiting up to {limit_s:.0f} s for the MCP servers: {', '.join(servers)}.",)
         case events.ToolsChanged(text=text):
             return (text,)
         case events.StorageChanged(saved=False):
@@ -40,9 +42,12 @@ def _of_a_request(event: Event) -> Sequence[str]:
             which = f"Retry {event.attempt} of {event.max_attempts} in {event.delay_s:.0f} s"
             return (f"{event.reason} {which}{_about(event)}.",)
         case events.Parked():
-            return (f"{event.error_class}: {event.reason} The turn goes on at {event.until}.",)
+            return (
+                f"{event.error_class}: {event.reason} The turn goes on at {when(event.until)}.",
+            )
         case events.ModelSwitched():
-            back = f" {event.old} may be asked again at {event.back_at}." if event.back_at else ""
+            again = when(event.back_at) if event.back_at else ""
+            back = f" {event.old} may be asked again at {again}." if again else ""
             return (f"Model switched: {event.old} → {event.new} ({event.reason}).{back}",)
         case events.RecoveryStep():
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
@@ -54,6 +59,12 @@ def _of_a_request(event: Event) -> Sequence[str]:
             return (f"Not compacted: {event.problem}",)
         case _:
             return ()
+
+
+def when(time: str) -> str:
+    """A time as events and records have it, in the person's time zone."""
+    then = moment_of(time)
+    return local(then) if then else time
 
 
 def _about(event: events.RetryScheduled) -> str:

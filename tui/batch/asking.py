@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from tui.agent.limits import cost
@@ -11,36 +10,20 @@ from tui.batch.attempt import Attempt
 from tui.config import Price
 from tui.errors import HoldfastError
 from tui.messages import text_block, text_of
-from tui.provider.base import Completed, ModelInfo, Provider, Request, StreamPart
+from tui.provider.base import Completed, Provider, Request
+from tui.provider.through import Through
 
 ANSWER_TOKENS = 1024
 PATIENCE_S = 180.0
 _SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
 
 
-class Shared:
+class Shared(Through):
     """A provider that the sessions of a run use one after the other: closing one leaves it open.
 
-    So a practice script goes on where the last session left it. Implements `Provider`; whoever
-    made the inner one closes it.
+    So a practice script goes on where the last session left it. Whoever made the inner one closes
+    it.
     """
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-
-    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        async with aclosing(self._provider.stream(request)) as parts:
-            async for part in parts:
-                yield part
-
-    async def count_tokens(self, request: Request) -> int:
-        return await self._provider.count_tokens(request)
-
-    async def load(self) -> None:
-        await self._provider.load()
-
-    async def model_info(self, model: str) -> ModelInfo:
-        return await self._provider.model_info(model)
 
     async def aclose(self) -> None:
         """The next session goes on with it."""

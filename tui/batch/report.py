@@ -8,6 +8,7 @@ from typing import Final
 
 from tui.agent import events as agent
 from tui.agent.events import Event
+from tui.agent.telling import when
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
@@ -69,7 +70,7 @@ def _agent_lines(event: Event) -> Iterator[str]:
         case agent.RetryScheduled(attempt, most, delay_s, reason):
             yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.2g} s."
         case agent.Parked(until, reason):
-            yield f"  waiting until {until}: {one_line(reason, _LINE)}"
+            yield f"  waiting until {when(until)}: {one_line(reason, _LINE)}"
         case agent.RecoveryStep(text=text):
             yield f"  {one_line(text, _LINE)}"
         case agent.ErrorRaised(kind, message):

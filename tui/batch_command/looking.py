@@ -7,6 +7,7 @@ import json
 import msgspec
 
 from tui import launch as launching
+from tui.agent.telling import when
 from tui.batch.book import read_tasks
 from tui.batch.events import RunStarted
 from tui.batch.report import Summary, lines_of, one_line
@@ -57,7 +58,7 @@ def _how(state: RunState, folder: RunFolder) -> str:
     """Whether the run has begun, and whether somebody works on it."""
     if not state.started_at:
         return "not begun"
-    begun = f"begun {state.started_at[:16].replace('T', ' ')} UTC"
+    begun = f"begun {when(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, at work now"
     if any(task.status == "running" for task in state.tasks):

@@ -18,6 +18,8 @@ from tui.context.untrusted import wrap
 from tui.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from tui.agent.keeping import Keeping
+    from tui.tools.capture import Capture
     from tui.tools.process import Process
 
 KEPT_CHARS = 8000
@@ -31,51 +33,94 @@ _numbers = itertools.count(1)
 
 
 async def run(
-    command: str, cwd: Path, clock: Clock, show: Callable[[Event], None], *, told: bool = False
+    command: str,
+    cwd: Path,
+    clock: Clock,
+    show: Callable[[Event], None],
+    *,
+    told: bool = False,
+    keeping: Keeping | None = None,
 ) -> str:
     """Run a command in a folder and show what it prints. Cancelling stops it; nothing raises.
 
-    Returns the end of its output and how it ended. `told` is whether the model will see that. A
+    Returns its output and how it ended. `told` is whether the model will see that: it is then cut
+    like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. A
     command that prints faster than can be shown waits.
     """
-    from tui.tools.process import Process, outcome  # noqa: PLC0415 - not for the first frame
+    from tui.agent.keeping import drop  # noqa: PLC0415 - not for the first frame
+    from tui.tools.process import outcome  # noqa: PLC0415 - as above
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    end, length = "", 0
-
-    def hear(data: bytes, *, final: bool = False) -> None:
-        nonlocal end, length
-        if text := decoder.decode(data, final=final):
-            show(events.ToolOutputChunk(id_, text))
-            end = (end + text[-KEPT_CHARS:])[-KEPT_CHARS:]
-            length += len(text)
-
+    capture = keeping.capture(id_) if keeping and told else None
     show(events.ToolStarted(id_, "shell", {"command": command}, command))
-    code, words, slices = 1, "stopped", Slices()
+    printed, slices = _Printed(id_, show), Slices()
+    code, words, heard, receipt = 1, "stopped", "", None
     try:
-        process = await Process.start(command, cwd=cwd, sink=slices.put)
-        ending = asyncio.create_task(_end(process, slices))
-        try:
-            while data := await slices.take():
-                hear(data)
-                await asyncio.sleep(PAUSE_S)
-        finally:
-            ending.cancel()
-            slices.end()
-            process.close()
-        code, words = outcome(process.returncode or 0)
+        code, words = outcome(await _run(command, cwd, slices, printed, capture))
+        if keeping and capture:
+            heard, receipt = await keeping.cut(capture, id_, words, code)
     except HoldfastError as error:
-        end = str(error)
+        printed.end = str(error)
+    except asyncio.CancelledError:
+        if capture:
+            drop(capture)
+        raise
     finally:
-        hear(slices.rest(), final=True)
+        printed.add(slices.rest(), final=True)
         seconds = clock.monotonic() - started
         seen = "goes along with your next prompt" if told else "not shown to the model"
         summary = f"{words} · {seen}"
-        show(events.ToolFinished(id_, "shell", code != 0, seconds, None, summary, end))
-    left = length - len(end)
-    cut = f"… {left:,} characters before this are left out …\n" if left > 0 else ""
-    return f"{cut}{end.rstrip()}\n({words})"
+        show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
+    return heard or f"{printed.left_out}{printed.end.rstrip()}\n({words})"
+
+
+async def _run(
+    command: str, cwd: Path, slices: Slices, printed: _Printed, capture: Capture | None
+) -> int:
+    """Returns the return code; whatever ends it, the command and its reader are gone then."""
+    from tui.tools.process import Process  # noqa: PLC0415 - as above
+
+    def take(data: bytes) -> None:
+        if capture:
+            capture.feed(data)
+        slices.put(data)
+
+    process = await Process.start(command, cwd=cwd, sink=take)
+    ending = asyncio.create_task(_end(process, slices))
+    try:
+        while data := await slices.take():
+            printed.add(data)
+            await asyncio.sleep(PAUSE_S)
+    finally:
+        ending.cancel()
+        slices.end()
+        process.close()
+        if capture:
+            capture.close()
+    return process.returncode or 0
+
+
+class _Printed:
+    """What a command printed, shown as it comes. `end` is the last of it."""
+
+    def __init__(self, id_: str, show: Callable[[Event], None]) -> None:
+        self.end = ""
+        self._length = 0
+        self._id, self._show = id_, show
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def add(self, data: bytes, *, final: bool = False) -> None:
+        if text := self._decoder.decode(data, final=final):
+            self._show(events.ToolOutputChunk(self._id, text))
+            self.end = (self.end + text[-KEPT_CHARS:])[-KEPT_CHARS:]
+            self._length += len(text)
+
+    @property
+    def left_out(self) -> str:
+        left = self._length - len(self.end)
+        if left <= 0:
+            return ""
+        return f"… {left:,} characters before this are left out, and kept nowhere …\n"
 
 
 def attachment(command: str, heard: str) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import signal
 import sys
-from contextlib import suppress
 
 from textual import work
 
@@ -21,8 +18,6 @@ from tui.tasks.run import RunOnScreen
 from tui.toolkit import themes
 from tui.toolkit.themed_app import ThemedApp, draw_in_utf8
 from tui.widgets.keys import APP_KEYS, bindings
-
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class TasksApp(ThemedApp):
@@ -56,10 +51,7 @@ class TasksApp(ThemedApp):
         return self.run_on.screen
 
     def on_mount(self) -> None:
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            for number in _SIGNALS:
-                loop = asyncio.get_running_loop()
-                loop.add_signal_handler(number, self.run_on.stop_and_leave)
+        self.heed_signals(lambda _number: self.run_on.stop_and_leave())
         self.call_after_refresh(self.work_through)
 
     @work(group="run")

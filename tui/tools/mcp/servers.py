@@ -35,6 +35,10 @@ START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
 LEAVE_S: Final = 5.0
 """Seconds a server may take to end by itself when it is left."""
+SETTLED_S: Final = START_S + LEAVE_S
+"""Seconds after which a server that was started is ready, or has failed and is left."""
+PATIENCE_S: Final = 10.0
+"""Seconds that somebody who sits there is kept from a first answer without a server's tools."""
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
 PAGES_MAX: Final = 50
@@ -216,7 +220,10 @@ class Server:
 
 
 class Servers:
-    """All configured servers. `tools()` is what the model may be told of now."""
+    """All configured servers. `tools()` is what the model may be told of now.
+
+    `patience_s` is how long the first request waits for those that are still starting.
+    """
 
     def __init__(
         self,
@@ -225,7 +232,9 @@ class Servers:
         cwd: Path,
         log_folder: Path,
         changed: Callable[[], None] = _nobody,
+        patience_s: float = PATIENCE_S,
     ) -> None:
+        self.patience_s = patience_s
         self.all = tuple(
             Server(name, config, cwd, log_folder / f"mcp-{name}.log", changed)
             for name, config in sorted(configured.items())
