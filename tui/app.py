@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from textual import events, on, work
@@ -20,15 +16,15 @@ import tui
 from tui.clock import Clock, SystemClock
 from tui.early import Typed
 from tui.errors import HoldfastError
-from tui.paths import folders, shorten, workspace_slug
+from tui.paths import folders
 from tui.screens.chat import ChatScreen
 from tui.screens.words import MODES
 from tui.smooth import smooth
 from tui.toolkit import themes
 from tui.toolkit.themed_app import ThemedApp, TooSmall
+from tui.toolkit.twice import Twice
 from tui.widgets.keys import APP_KEYS, bindings
 from tui.widgets.prompt import Prompt
-from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
     from tui.bridge import Bridge, TurnEnded
@@ -45,17 +41,6 @@ log = logging.getLogger(__name__)
 
 QUIT_WITHIN_S = 2.0
 REWIND_WITHIN_S = 2.0
-_AFTER_THE_FIRST_FRAME = (
-    "aiofiles",
-    "tui.commands.sources",
-    "tui.desk.opening",
-    "tui.widgets.conversation.view",
-    "tui.widgets.output_view",
-    "tui.widgets.copy_pane",
-)
-"""Imported in a thread, so that what imports them later waits for nothing."""
-
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class HoldfastApp(ThemedApp):
@@ -74,8 +59,8 @@ class HoldfastApp(ThemedApp):
 
     bridge: Bridge
     desk: Desk
-    resuming: Resuming
     _way: Way
+    _resuming: Resuming
 
     def __init__(
         self,
@@ -93,8 +78,8 @@ class HoldfastApp(ThemedApp):
         self._first = first
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
-        self._asked_to_quit = float("-inf")
-        self._asked_to_rewind = float("-inf")
+        self._quit = Twice(self._clock, QUIT_WITHIN_S)
+        self._rewind = Twice(self._clock, REWIND_WITHIN_S)
         self.chat = ChatScreen(
             self._clock, version=version, layout_file=folders().data / "screen.json"
         )
@@ -118,12 +103,11 @@ class HoldfastApp(ThemedApp):
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self.resumed)  # pyright: ignore[reportUnknownMemberType]
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            for number in _SIGNALS:
-                asyncio.get_running_loop().add_signal_handler(number, self._leave)
         typed = self._first.typed() if self._first else Typed()
         if typed.draft:
             self.chat.prompt.put(typed.draft)
+        for pasted in typed.pasted:
+            self.chat.prompt.look_at(pasted)
         for text in typed.sent:
             self._wait(text)
         self.call_after_refresh(self.begin)
@@ -131,9 +115,6 @@ class HoldfastApp(ThemedApp):
     async def on_unmount(self) -> None:
         if self.ready:
             await self.bridge.close()
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            for number in _SIGNALS:
-                asyncio.get_running_loop().remove_signal_handler(number)
 
     @work(group="session")
     async def begin(self) -> None:
@@ -141,6 +122,7 @@ class HoldfastApp(ThemedApp):
 
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
+        self.heed_signals(self._leave)
         if self._first:
             self._first.listen(self._leave)
         try:
@@ -216,10 +198,8 @@ class HoldfastApp(ThemedApp):
         if self.chat.prompt.text:
             self.chat.prompt.accept()
             return
-        now = self._clock.monotonic()
-        if now - self._asked_to_quit <= QUIT_WITHIN_S:
+        if self._quit.asked():
             await self.action_quit()
-        self._asked_to_quit = now
         self._say_for(QUIT_WITHIN_S, "Press Ctrl+C again to quit.")
 
     async def action_quit(self) -> None:
@@ -227,14 +207,17 @@ class HoldfastApp(ThemedApp):
         if not (self.ready and self.desk.leaving.save_first(self._go)):
             await self._go()
 
-    async def _go(self) -> None:
-        """Close the session, then leave."""
+    async def _go(self, code: int = 0) -> None:
+        """Close the session, then leave with this exit code."""
         try:
             if self.ready:
                 await self.bridge.close()
+            else:
+                # Whatever begins would build on a screen that goes.
+                self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
         except HoldfastError:
             log.exception("the session could not be closed")
-        self.exit()
+        self.exit(return_code=code)
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and self.screen is self.chat:
@@ -250,7 +233,8 @@ class HoldfastApp(ThemedApp):
     @on(Prompt.Edited)
     def _edited(self) -> None:
         """Whoever types has thought better of a second Ctrl+C or Esc."""
-        self._asked_to_quit = self._asked_to_rewind = float("-inf")
+        self._quit.forget()
+        self._rewind.forget()
         if self.ready:
             self.bridge.drafting.touch()
 
@@ -262,17 +246,16 @@ class HoldfastApp(ThemedApp):
     async def _stop_asked(self) -> None:
         """Esc: stop; where nothing runs, a second one rewinds."""
         if not self.ready or self.bridge.cancel():
-            self._asked_to_rewind = float("-inf")
+            self._rewind.forget()
             return
-        now, agent = self._clock.monotonic(), self.bridge.agent
+        agent = self.bridge.agent
         if agent is None or not agent.session.records:
             return
-        if now - self._asked_to_rewind <= REWIND_WITHIN_S:
-            self._asked_to_rewind = float("-inf")
+        if self._rewind.asked():
+            self._rewind.forget()
             await self._do("/rewind")
-            return
-        self._asked_to_rewind = now
-        self._say_for(REWIND_WITHIN_S, "Esc again goes back to an earlier prompt.")
+        else:
+            self._say_for(REWIND_WITHIN_S, "Esc again goes back to an earlier prompt.")
 
     def _say_for(self, seconds: float, text: str) -> None:
         """Say what holds for so long only."""
@@ -295,41 +278,33 @@ class HoldfastApp(ThemedApp):
     @work(group="recheck")
     async def action_recheck(self) -> None:
         """Whether everything is saved and the session still ours."""
-        await self.resuming.recheck()
+        await self._resuming.recheck()
 
     def _prepare(self) -> Opening:
         """In a thread: import what the rest needs, and load it."""
         with smooth():
-            for module in _AFTER_THE_FIRST_FRAME:
-                import_module(module)
-            return self._load()
+            from tui.furnishing import prepare  # noqa: PLC0415 - not for the first frame
+
+            return prepare(self._load)
 
     async def _furnish(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
-        from tui.bridge import Bridge  # noqa: PLC0415
-        from tui.commands.own import own_commands  # noqa: PLC0415
-        from tui.commands.sources import PromptSources  # noqa: PLC0415
-        from tui.desk.desk import Desk  # noqa: PLC0415
-        from tui.desk.opening import Way  # noqa: PLC0415
-        from tui.desk.resuming import RECHECK_S, Resuming  # noqa: PLC0415
+        from tui.furnishing import furnish  # noqa: PLC0415 - as before
+        from tui.live.taking_up import RECHECK_S  # noqa: PLC0415 - not for the first frame
 
-        services = opening.services
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
-        await self.chat.furnish()
-        self.bridge = Bridge(self, self.chat, services)
-        own = own_commands(services)
-        self.desk = Desk(self, self.bridge, self.open_session, self.use_theme, own)
-        await asyncio.to_thread(own.load)
-        await self.chat.suggest(PromptSources(self.desk))
-        self.resuming = Resuming(self, self.bridge, self.open_session)
-        self._way = Way(self, self.bridge, self.resuming)
+        made = await furnish(
+            self,
+            self.chat,
+            opening.services,
+            open_session=self.open_session,
+            use_theme=self.use_theme,
+        )
+        self.bridge, self.desk = made.bridge, made.desk
+        self._way, self._resuming = made.way, made.resuming
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
-        self.chat.header.state = replace(self.chat.header.state, folder=shorten(services.workspace))
-        history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
-        self.chat.prompt.past = PromptHistory(history)
-        await self.chat.prompt.past.load()
         waiting, self._waiting = self._waiting, []
         self.chat.queued.texts = ()
         if opening.prompt:
@@ -353,5 +328,7 @@ class HoldfastApp(ThemedApp):
         self._waiting.append(text)
         self.chat.queued.texts = tuple(self._waiting)
 
-    def _leave(self) -> None:
-        self.run_worker(self._go, group="leave")  # called by the worker, if it still runs
+    def _leave(self, number: int = 0) -> None:
+        """A signal came, or the terminal has gone."""
+        code = 128 + number if number else 0
+        self.run_worker(partial(self._go, code), group="leave")  # it calls, if it still runs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Any
 
 from textual.app import App
 from textual.message import Message
-from textual.worker import Worker, WorkerError
 
 from tui.agent import directives, events
 from tui.agent.events import Event
@@ -20,20 +18,17 @@ from tui.errors import HoldfastError
 from tui.live import shell
 from tui.live.attaching import Attaching
 from tui.live.attention import Attention, attention
-from tui.live.drafting import Drafting, State
+from tui.live.drafting import Drafting
+from tui.live.outbox import Outbox, Waiting
 from tui.live.past import end_of, past_of, warm
-from tui.live.services import Agent, AppServices, Session, SessionChoice
+from tui.live.services import Agent, AppServices, SessionChoice
+from tui.live.work import Course, Kind, Work, follow
 from tui.presenter import Presenter
 from tui.screens.asking import ModalApprover
 from tui.screens.chat import ChatScreen
 from tui.smooth import smooth
 from tui.widgets.event_log import EventLog
 from tui.workspace import branch_of
-
-log = logging.getLogger(__name__)
-
-BURST = 64
-"""So many events are drawn before the loop gets a turn."""
 
 
 @dataclass
@@ -46,7 +41,10 @@ class TurnEnded(Message):
 
 @dataclass(slots=True)
 class Bridge:
-    """Holds the agent that the chat screen shows, and runs its turns."""
+    """Holds the agent that the chat screen shows, and runs its turns.
+
+    `outbox` keeps what cannot be sent at once, `drafting` what a crash would take.
+    """
 
     app: App[Any]
     chat: ChatScreen
@@ -57,18 +55,9 @@ class Bridge:
     attention: Attention = field(init=False)
     drafting: Drafting = field(init=False)
     attaching: Attaching = field(init=False)
+    outbox: Outbox = field(init=False)
     opening: bool = False
-    _worker: Worker[None] | None = None
-    _stopping: bool = False
-    _waiting: list[str] = field(default_factory=list[str])
-    """Sent as turns of their own, as soon as one can begin."""
-    _attached: dict[str, str] = field(default_factory=dict[str, str])
-    """By a text that waits: what goes along with it."""
-    _heard: list[str] = field(default_factory=list[str])
-    """What the person's own commands printed, for the model to see with the next prompt."""
-    _commands: list[str] = field(default_factory=list[str])
-    """The person's own, run when a session stands (opening it clears the screen) and nothing
-    else runs."""
+    _work: Work = field(init=False)
     _alone: bool = False  # no session could be opened
 
     def __post_init__(self) -> None:
@@ -76,14 +65,18 @@ class Bridge:
         self.attention = attention(self.app, self.services.clock, wanted=self.services.notify)
         self.chat.calm = self.services.calm
         self.presenter = Presenter(self.chat, self.log)
-        self.drafting = Drafting(self.app, self._unsent)
+        self.outbox = Outbox(lambda: self.agent)
         self.attaching = Attaching(self.app, self.chat, self.services, lambda: self.agent)
+        self.drafting = Drafting(
+            self.chat, self.outbox, self.attaching, lambda: self.presenter.answer
+        )
+        self._work = Work(self.app)
         self.chat.prompt.take_back = self.take_back
 
     @property
     def busy(self) -> bool:
         """Whether a turn or a shell command runs."""
-        return self._worker is not None
+        return self._work.busy
 
     async def open(
         self,
@@ -122,8 +115,7 @@ class Bridge:
             first = await agent.start()
         for event in first:
             self.presenter.show(event)
-        await self.attaching.bring_back(agent.session.left_behind.images)
-        self._bring_back(agent.session)
+        await self.drafting.bring_back(agent.session)
         if any(isinstance(event, events.Parked) for event in first):
             self.go_on()  # it waits for the time that the server named
         self._send_waiting()
@@ -131,11 +123,21 @@ class Bridge:
             await asyncio.to_thread(warm)
         return True
 
+    async def close(self, *, typed: bool = True) -> None:
+        """Stop what runs and let the agent go. With `typed`, what stands in the prompt is kept
+        for when the session is opened again."""
+        self.drafting.leave(typed=typed)
+        agent, self.agent = self.agent, None
+        self.cancel()
+        if agent is not None:
+            agent.cancel()
+            await agent.close()
+
     def submit(self, text: str, attached: str = "") -> None:
         """Send a prompt, or queue it. `attached` goes behind it and switches nothing (K33).
 
-        It joins the turn that runs. While there is none to join (no session stands yet, the
-        person has stopped the turn, a shell command runs) it waits for a turn of its own.
+        It joins the turn that runs. While there is none to join it waits for a turn of its own,
+        see `Outbox`.
         """
         if self.agent and self.agent.session.read_only:
             self.app.call_later(self.chat.prompt.put_back, text)  # once the prompt let it go
@@ -148,16 +150,28 @@ class Bridge:
         self.chat.follow()
         free = self.agent is not None and not self.opening
         if self.agent and free and not self.busy:
-            self._run("turn", self._turn(self.agent, self._sent(self.agent, text, attached), text))
-        elif self.agent and free and self._in_turn and not self._stopping and not attached:
+            told = self._sent(self.agent, text, attached)
+            self._begin("turn", self._turn(self.agent, told, text))
+        elif self.agent and free and self._work.listens and not attached:
             images = self.attaching.of(text)
             self.agent.steer(text, images) if images else self.agent.steer(text)
             self._show_queue()
         else:
-            self._waiting.append(text)
-            if attached:
-                self._attached[text] = attached
+            self.outbox.add(Waiting(text, attached))
             self._show_queue()
+
+    def run_shell(self, command: str) -> None:
+        """Run the person's own command. The model sees its output with the next prompt, unless
+        another ! stands before it.
+
+        It waits for the session that is about to be opened (opening it clears the screen), and
+        for what runs.
+        """
+        self.chat.follow()
+        self.outbox.add_command(command)
+        self._show_queue()
+        if not self.opening and (self.agent or self._alone):
+            self._run_waiting()
 
     def go_on(self, again: Collection[str] = ()) -> bool:
         """Go on with the turn that stopped, without a prompt, calls without a result first.
@@ -167,169 +181,8 @@ class Bridge:
         if self.agent is None or self.busy or self.opening:
             return False
         self.chat.follow()
-        self._run("turn", self._turn(self.agent, self.agent.go_on(again)))
+        self._begin("turn", self._turn(self.agent, self.agent.go_on(again)))
         return True
-
-    def give_back(self) -> None:
-        """Put what waits for a session back into the prompt: none could be opened."""
-        self._alone = self.agent is None
-        if self.busy:
-            return
-        if self._commands:
-            self._run("shell", self._shell(self._commands.pop(0)))
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self.chat.prompt.put_back("\n".join(waiting))
-        self._show_queue()
-
-    def take_back(self) -> str:
-        """What waits to be sent, out of the queue again; "" where nothing does.
-
-        Prompts come together; then commands, one at a time, as another text at either end of one
-        would make something else of it.
-        """
-        texts = list(self.agent.unqueue() if self.agent else ())
-        texts += [text for text in self._waiting if text not in self._attached]
-        self._waiting = [text for text in self._waiting if text in self._attached]
-        if not texts and self._waiting:
-            texts = [self._waiting.pop()]
-            del self._attached[texts[0]]
-        elif not texts and self._commands:
-            texts = [f"!{self._commands.pop()}"]
-        if texts:
-            self._show_queue()
-        return "\n".join(texts)
-
-    def run_shell(self, command: str) -> None:
-        """Run the person's own command. The model sees its output with the next prompt, unless
-        another ! stands before it.
-
-        It waits for the session that is about to be opened, and for what runs.
-        """
-        self.chat.follow()
-        if self.opening or self.busy or not (self.agent or self._alone):
-            self._commands.append(command)
-            self._show_queue()
-        else:
-            self._run("shell", self._shell(command))
-
-    def cancel(self) -> bool:
-        """Stop what runs. False when nothing did."""
-        if self._worker is None:
-            return False
-        if self.agent and self._worker.name in {"turn", "beside"}:
-            self._stopping = True
-            self.agent.cancel()
-        else:
-            self._worker.cancel()
-        return True
-
-    async def at_rest(self) -> None:
-        """Wait until what runs now is over, however it ends."""
-        if self._worker is not None:
-            with suppress(WorkerError):
-                await self._worker.wait()
-
-    async def use_model(self, name: str) -> None:
-        """Ask another model from the next request on."""
-        if self.agent:
-            self.agent.use_model(await self.services.model_info(name))
-            self.presenter.name_model(self.agent.model)
-
-    async def close(self, *, typed: bool = True) -> None:
-        """Stop what runs and let the agent go. With `typed`, what stands in the prompt is kept
-        for when the session is opened again."""
-        self.drafting.leave(typed=typed)
-        agent, self.agent = self.agent, None
-        self.cancel()
-        if agent is not None:
-            agent.cancel()
-            await agent.close()
-
-    @property
-    def _in_turn(self) -> bool:
-        return self._worker is not None and self._worker.name == "turn"
-
-    def _send_waiting(self) -> None:
-        """Begin a turn with what waited; what is more than one text joins it."""
-        if self._commands and not self.busy:
-            self._run("shell", self._shell(self._commands.pop(0)))
-        waiting, self._waiting = self._waiting, []
-        for text in waiting:
-            self.submit(text, self._attached.pop(text, ""))
-        self._show_queue()
-
-    def _show_queue(self) -> None:
-        self.chat.queued.texts = (*(f"!{command}" for command in self._commands), *self._queue)
-        self.drafting.touch()
-
-    @property
-    def _queue(self) -> tuple[str, ...]:
-        return (*(self.agent.queue if self.agent else ()), *self._waiting)
-
-    def _unsent(self) -> State:
-        """What is typed, queued and streamed, and no record has yet."""
-        prompt, queue = self.chat.prompt.value, self._queue
-        return prompt, queue, self.presenter.answer, self.attaching.kept((prompt, *queue))
-
-    def _bring_back(self, session: Session) -> None:
-        """Show what an earlier run left behind; what was typed and queued can be sent again."""
-        left = session.left_behind
-        if left.answer.strip():
-            self.presenter.show_unfinished(left.answer)
-        if texts := [text for text in (*left.queue, left.prompt) if text.strip()]:
-            self.chat.prompt.put_back("\n".join(texts))
-        self.drafting.follow(session)
-        self.drafting.touch()
-
-    async def _show_end(self, path: Path) -> None:
-        """Show the end of a session that is about to be read, where it has one that can be."""
-        with suppress(HoldfastError), smooth():
-            self.chat.fill(await asyncio.to_thread(end_of, path))
-
-    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self.chat.query("ResumeCard").remove()
-        self._worker = self.app.run_worker(work, name=name, group="work", exit_on_error=False)
-
-    async def _turn(self, agent: Agent, told: AsyncIterator[Event], text: str = "") -> None:
-        """One turn, of the prompt `text` if any. The boundary: whatever fails inside, the screen
-        stays and says so."""
-        presenter, failed = self.presenter, None
-        self.chat.retry.other = self._other_model()
-        self.chat.work("starting")
-        recorded, outcome, seen = not text, "failed", 0
-        self.attention.begin()
-        try:
-            async for event in told:
-                seen += 1
-                if seen % BURST == 0:
-                    await asyncio.sleep(0)
-                recorded |= isinstance(event, events.UserMessage | events.DirectivesChanged)
-                outcome = event.outcome if isinstance(event, events.TurnFinished) else outcome
-                failed = event if isinstance(event, events.ErrorRaised) else failed
-                presenter.show(event)
-                self.attention.see(event)
-                self.drafting.touch()
-        except Exception as error:
-            log.exception("the turn failed")
-            self._explain(error)
-        finally:
-            self._worker, self._stopping = None, False
-        if agent is not self.agent:
-            return
-        if self.chat.busy:
-            presenter.show(events.TurnFinished("failed"))
-        self._retitle()
-        left = agent.unqueue() if agent.queue else ()
-        again = [] if recorded else [text]
-        if outcome == "done":
-            self._waiting[:0] = left
-        else:
-            again += left
-        if again:
-            self.chat.prompt.put_back("\n".join(again))
-        self.app.post_message(TurnEnded(outcome, failed))
-        self._send_waiting()
 
     def beside(self, phase: str, told: AsyncIterator[Event]) -> bool:
         """Show what happens beside the turns, such as a compaction; Esc stops it.
@@ -338,61 +191,139 @@ class Bridge:
         """
         if self.agent is None or self.busy or self.opening:
             return False
-        self._run("beside", self._beside(phase, told))
+        self._begin("beside", self._beside(phase, told))
         return True
 
-    async def _beside(self, phase: str, told: AsyncIterator[Event]) -> None:
-        presenter = self.presenter
-        self.chat.work(phase)
-        try:
-            async for event in told:
-                presenter.show(event)
-        except Exception as error:
-            log.exception("%s failed", phase)
-            self._explain(error)
-        finally:
-            self._worker, self._stopping = None, False
-            self.chat.idle()
-        self._send_waiting()
+    def cancel(self) -> bool:
+        """Stop what runs. False when nothing did."""
+        return self._work.stop(self.agent)
 
-    def _sent(self, agent: Agent, text: str, attached: str) -> AsyncIterator[Event]:
-        """A turn of a prompt. What was heard goes along, unless it only switches something."""
-        if directives.parse(text).text or attached:
-            attached = "\n\n".join(filter(None, (attached, *self._heard)))
-            self._heard.clear()
-        return agent.send(text, attached=attached, images=self.attaching.of(text))
+    async def at_rest(self) -> None:
+        """Wait until what runs now is over, however it ends."""
+        await self._work.at_rest()
 
-    def _other_model(self) -> str:
-        """The model that is asked where the one in use cannot answer, "" for none."""
-        ranked = sorted((row.fallback, row.name) for row in self.services.models() if row.fallback)
-        return next((name for _, name in ranked if self.agent and name != self.agent.model), "")
+    def give_back(self) -> None:
+        """Put what waits for a session back into the prompt: none could be opened."""
+        self._alone = self.agent is None
+        if self.busy:
+            return
+        self._run_waiting()
+        if waiting := self.outbox.take_prompts():
+            self.chat.prompt.put_back("\n".join(prompt.text for prompt in waiting))
+        self._show_queue()
 
-    def _explain(self, error: Exception) -> None:
-        known = isinstance(error, HoldfastError)
-        message = error.message if known else f"Something went wrong ({type(error).__name__})."
-        hint = error.hint if known else "Nothing is lost. The details are in the log file."
-        self.presenter.show(events.ErrorRaised("unknown", message, True, hint))
+    def take_back(self) -> str:
+        """What waits to be sent, out of the outbox again; "" where nothing does."""
+        text = self.outbox.take_back()
+        if text:
+            self._show_queue()
+        return text
 
-    async def _shell(self, command: str) -> None:
-        services, told = self.services, not command.startswith("!")
-        command = command.removeprefix("!").strip()
-        try:
-            heard = await shell.run(
-                command, services.workspace, services.clock, self.presenter.show, told=told
-            )
-            if told:
-                self._heard.append(shell.attachment(command, heard))
-        finally:
-            self._worker = None
-            self.chat.idle()
-            if self.agent or self._commands:
-                self._send_waiting()
+    async def use_model(self, name: str) -> None:
+        """Ask another model from the next request on."""
+        if self.agent:
+            self.agent.use_model(await self.services.model_info(name))
+            self.presenter.name_model(self.agent.model)
 
     def rename(self, title: str) -> None:
         """Give the session that is open another title, by a record."""
         if self.agent is not None:
             self.agent.session.append("title", title=" ".join(title.split()))
             self._retitle()
+
+    def _begin(self, kind: Kind, work: Coroutine[Any, Any, None]) -> None:
+        self.chat.query("ResumeCard").remove()
+        self._work.begin(kind, work)
+
+    async def _turn(self, agent: Agent, told: AsyncIterator[Event], text: str = "") -> None:
+        """One turn, of the prompt `text` if any."""
+        course, presenter = Course(recorded=not text), self.presenter
+        self.chat.retry.other = self.services.other_model(agent.model)
+
+        def show(event: Event) -> None:
+            presenter.show(event)
+            course.see(event)
+            self.attention.see(event)
+            if isinstance(event, events.QueueChanged):
+                self._show_queue()
+            self.drafting.touch()
+
+        self.attention.begin()
+        try:
+            self.chat.work("starting")
+            await follow(told, show, "the turn")
+        finally:
+            self._work.over()
+        if agent is not self.agent:
+            return
+        if self.chat.busy:
+            presenter.show(events.TurnFinished("failed"))
+        self._retitle()
+        again = () if course.recorded else (text,)
+        again += self.outbox.after_turn(done=course.outcome == "done")
+        if again:
+            self.chat.prompt.put_back("\n".join(again))
+        self.app.post_message(TurnEnded(course.outcome, course.error))
+        self._send_waiting()
+
+    async def _beside(self, phase: str, told: AsyncIterator[Event]) -> None:
+        self.chat.work(phase)
+        try:
+            await follow(told, self.presenter.show, phase)
+        finally:
+            self._work.over()
+            self.chat.idle()
+        self._send_waiting()
+
+    async def _shell(self, command: str) -> None:
+        services, told = self.services, not command.startswith("!")
+        command = command.removeprefix("!").strip()
+        try:
+            heard = await shell.run(
+                command,
+                services.workspace,
+                services.clock,
+                self.presenter.show,
+                told=told,
+                keeping=self.agent.keeping if self.agent else None,
+            )
+            if told:
+                self.outbox.hear(shell.attachment(command, heard))
+        finally:
+            self._work.over()
+            self.chat.idle()
+            if self.agent:
+                self._send_waiting()
+            elif self._alone:
+                self._run_waiting()
+
+    def _send_waiting(self) -> None:
+        """Go on with what waited: a command first; what is more than one prompt joins the turn."""
+        self._run_waiting()
+        for prompt in self.outbox.take_prompts():
+            self.submit(prompt.text, prompt.attached)
+        self._show_queue()
+
+    def _run_waiting(self) -> None:
+        """Run the command that waits longest, unless something runs."""
+        if not self.busy and (command := self.outbox.take_command()) is not None:
+            self._begin("shell", self._shell(command))
+            self._show_queue()
+
+    def _sent(self, agent: Agent, text: str, attached: str) -> AsyncIterator[Event]:
+        """A turn of a prompt. What was heard goes along, unless it only switches something."""
+        if directives.parse(text).text or attached:
+            attached = self.outbox.along(attached)
+        return agent.send(text, attached=attached, images=self.attaching.of(text))
+
+    def _show_queue(self) -> None:
+        self.chat.queued.texts = self.outbox.texts
+        self.drafting.touch()
+
+    async def _show_end(self, path: Path) -> None:
+        """Show the end of a session that is about to be read, where it has one that can be."""
+        with suppress(HoldfastError), smooth():
+            self.chat.fill(await asyncio.to_thread(end_of, path))
 
     def _retitle(self) -> None:
         title = self.agent.session.title if self.agent else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import Any
 
 from tui.agent import events
 from tui.agent.events import Event
 from tui.live import request_view
+from tui.live.answer import Answer
+from tui.live.calls import Calls
 from tui.live.past import Past
 from tui.messages import Usage
 from tui.screens.chat import ChatScreen
@@ -24,56 +25,46 @@ from tui.widgets.conversation.items import (
 from tui.widgets.event_log import EventLog
 from tui.widgets.transcript import (
     attached_item,
-    close,
     debug_item,
     files_item,
-    fill,
     repair_items,
-    title_of,
 )
-
-KEPT_CHARS = 1_000_000
-"""Of what a running tool prints, the last characters that are kept to be shown again."""
 
 
 class Presenter:
     """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
-    `shown` the call whose output stands in the pane, `log` all events for the debug view."""
+    `log` holds all events for the debug view."""
 
     def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
         self._chat = chat
         self.log = log or EventLog(chat.clock)
         self.usage = Usage()
         self.last_answer = ""
-        self._provisional: list[Item] = []
-        self._streaming: AssistantItem | ThinkingItem | None = None
-        self._tools: dict[str, ToolItem] = {}
-        self._outputs: dict[str, deque[str]] = {}
-        self._heard = 0
+        self._answer = Answer(chat)
+        self._calls = Calls(chat)
         self._spent: float | None = 0.0
         self._prompted = False
-        self._live: str | None = None
-        self.shown: ToolItem | None = None
-
-    def resume(self, past: Past) -> None:
-        """Begin with what a session already holds. Called once, before the first event."""
-        self._chat.fill(past.items)
-        self._tools = past.tools
-        self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
-        self.last_answer = past.last_answer
-        self._status(turns=past.turns, cost_usd=None, trouble="")
 
     @property
     def answer(self) -> str:
         """What has been streamed of an answer that is not recorded yet."""
-        texts = (item.text for item in self._provisional if isinstance(item, AssistantItem))
-        return "\n\n".join(filter(None, texts))
+        return self._answer.text
 
-    def show_unfinished(self, answer: str) -> None:
-        """An answer that the last run could not take to its end, and what that means."""
-        self._chat.add(AssistantItem(answer))
-        said = "The program ended here, before the answer did. The model does not know this part."
-        self._chat.add(NoticeItem(said, "warning"))
+    @property
+    def shown(self) -> ToolItem | None:
+        """The call whose output stands in the pane."""
+        return self._calls.shown
+
+    def open_output(self, item: Item) -> None:
+        """Show the output of a tool call in the output pane; other items have none."""
+        self._calls.open(item)
+
+    def resume(self, past: Past) -> None:
+        """Begin with what a session already holds. Called once, before the first event."""
+        self._chat.fill(past.items)
+        self._calls.resume(past)
+        self.last_answer = past.last_answer
+        self._status(turns=past.turns, cost_usd=None, trouble="")
 
     def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""
@@ -84,7 +75,7 @@ class Presenter:
                 self._header(model=model, think=False, verbose=False, elevated=False)
                 self._status(keeping=path is not None)
             case events.UserMessage(text, attached):
-                self._end_stream()
+                self._answer.pause()
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
@@ -92,38 +83,39 @@ class Presenter:
             case events.DirectivesChanged(think, verbose, elevated):
                 self._header(think=think, verbose=verbose, elevated=elevated)
             case events.RequestSent(model=model):
-                self._void()
+                self._take_back()
                 chat.retry.done()
                 chat.work(f"waiting for {model}", listening=True)
             case events.ThinkingDelta(text):
                 chat.work("thinking", listening=True)
-                self._stream(ThinkingItem, text)
+                self._answer.stream(ThinkingItem, text)
             case events.TextDelta(text):
                 chat.work("answering", listening=True)
-                self._stream(AssistantItem, text)
+                self._answer.stream(AssistantItem, text)
             case events.ToolInputDelta(id_, name, _):
                 chat.work(f"writing {name}", listening=True)
-                self._writing(id_, name)
+                if item := self._calls.write(id_, name):
+                    self._answer.pause()
+                    self._answer.add(item)
             case events.AssistantMessage(text=text, usage=usage):
-                self._end_stream()
-                self._provisional.clear()
+                self._answer.keep()
                 self.last_answer = text or self.last_answer
                 self.usage += usage
             case events.ToolStarted(id_, name, input_, label):
                 chat.work(f"running {name}")
-                self._begin(id_, name, input_, label)
+                self._calls.begin(id_, name, input_, label)
             case events.PermissionAsked(id_):
                 chat.work("waiting for your answer")
-                self._set_tool(id_, state="waiting")
+                self._calls.change(id_, state="waiting")
             case events.PermissionAnswered(id_, name, answer, by):
                 chat.work(f"running {name}")
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
-                self._set_tool(id_, state=state, elevated=by == "elevated", started=now)
+                self._calls.change(id_, state=state, elevated=by == "elevated", started=now)
             case events.ToolOutputChunk(id_, text):
-                self._hear(id_, text)
+                self._calls.hear(id_, text)
             case events.ToolFinished():
-                self._finish(event)
+                self._calls.finish(event)
             case (
                 events.RetryScheduled()
                 | events.Parked()
@@ -131,7 +123,7 @@ class Presenter:
                 | events.RecoveryStep()
                 | events.LoopStopped()
             ):
-                voided = self._void()
+                voided = self._take_back()
                 request_view.show(chat, event, voided)
                 if isinstance(event, events.ModelSwitched):
                     self.name_model(event.new)
@@ -143,11 +135,9 @@ class Presenter:
                 chat.measure(meter_state(event))
             case events.ContextChanged(changes):
                 for change in changes:
-                    self._mark(change)
+                    self._calls.mark(change)
             case events.TodosChanged(todos):
                 chat.todos.todos = todos
-            case events.QueueChanged(texts):
-                chat.queued.texts = texts
             case events.StorageChanged(saved, detail):
                 self._status(trouble="" if saved else detail or "the disk refuses")
             case events.RepairApplied(findings):
@@ -162,38 +152,13 @@ class Presenter:
             case events.Debug(text):
                 chat.add(debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):
-                voided = self._void()
+                voided = self._take_back()
                 stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
                 chat.add(NoticeItem(f"{message}{stop} {hint}".strip(), "error", voided))
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
             case _:
                 pass
-
-    def _mark(self, change: dict[str, Any]) -> None:
-        """Show on its card how a result stands in the context."""
-        id_ = str(change.get("call_id", ""))
-        if "pinned" in change:
-            self._set_tool(id_, pinned=change["pinned"])
-        else:
-            self._set_tool(id_, masked=change["view"] == "masked")
-        if self.shown is not None and self.shown.id == id_:
-            self._chat.side.stands(masked=self.shown.masked, pinned=self.shown.pinned)
-
-    def open_output(self, item: Item) -> None:
-        """Show the output of a tool call in the output pane; other items have none."""
-        if not isinstance(item, ToolItem):
-            return
-        text = "".join(self._outputs.get(item.id, ())) or item.preview
-        self._live = item.id if item.state in {"running", "waiting"} else None
-        self._show_output(item, text, whole=True)
-
-    def _show_output(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
-        self.shown = item
-        diff = bool(item.diff) and item.state == "ok"
-        text, receipt = item.diff if diff else text, item.receipt
-        self._chat.show_output(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
-        self._chat.side.stands(masked=item.masked, pinned=item.pinned)
 
     def retitle(self, title: str, branch: str) -> None:
         self._header(title=title, branch=branch)
@@ -207,103 +172,18 @@ class Presenter:
     def _status(self, **changes: Any) -> None:
         self._chat.status.state = replace(self._chat.status.state, **changes)
 
-    def _stream(self, kind: type[AssistantItem] | type[ThinkingItem], text: str) -> None:
-        if not isinstance(self._streaming, kind):
-            self._end_stream()
-            item = kind(streaming=True)
-            if isinstance(item, ThinkingItem):
-                item.folded = False
-            self._streaming = item
-            self._provisional.append(item)
-            self._chat.add(item)
-        assert self._streaming
-        self._chat.conversation.stream(self._streaming, text)
-
-    def _end_stream(self) -> None:
-        if self._streaming:
-            if isinstance(self._streaming, ThinkingItem):
-                self._streaming.folded = True
-            self._chat.conversation.finish(self._streaming)
-            self._streaming = None
-
-    def _void(self) -> str:
+    def _take_back(self) -> str:
         """Another attempt begins: what the last one streamed never was. Returns its text."""
-        self._end_stream()  # what was not drawn yet stands in the text then
-        voided = self.answer
-        for item in self._provisional:
-            self._chat.conversation.remove(item)
+        text, gone = self._answer.take_back()
+        for item in gone:
             if isinstance(item, ToolItem):
-                self._tools.pop(item.id, None)
-        self._provisional.clear()
-        return voided
-
-    def _writing(self, id_: str, name: str) -> None:
-        if id_ not in self._tools:
-            self._end_stream()
-            item = self._tools[id_] = ToolItem(id_, name, state="writing")
-            self._provisional.append(item)
-            self._chat.add(item)
-
-    def _begin(self, id_: str, name: str, input_: dict[str, Any], label: str) -> None:
-        if item := self._tools.get(id_):
-            item.label, item.input, item.state = label, input_, "running"
-            self._chat.conversation.changed(item)
-        else:
-            item = self._tools[id_] = ToolItem(id_, name, label, input=input_)
-            self._chat.add(item)
-        item.started = self._chat.clock.monotonic()
-        if self._live is None:
-            self._live, self.shown = id_, item
-            self._chat.show_output(title_of(item), "")
-            self._chat.side.stands(masked=False, pinned=False)
-
-    def _set_tool(self, id_: str, **changes: Any) -> None:
-        if item := self._tools.get(id_):
-            for name, value in changes.items():
-                setattr(item, name, value)
-            self._chat.conversation.changed(item)
-
-    def _hear(self, id_: str, text: str) -> None:
-        heard = self._outputs.setdefault(id_, deque())
-        heard.append(text)
-        self._heard += len(text)
-        while self._heard > KEPT_CHARS and len(heard) > 1:
-            self._heard -= len(heard.popleft())
-        if id_ == self._live:
-            self._chat.output.write(text)
-
-    def _finish(self, event: events.ToolFinished) -> None:
-        item = self._tools.get(event.id)
-        if item is None:
-            return
-        fill(
-            item,
-            is_error=event.is_error,
-            seconds=event.seconds,
-            receipt=event.receipt,
-            text=event.text,
-            diff=event.display,
-            summary=event.summary,
-        )
-        streamed = event.id in self._outputs
-        self._heard -= sum(map(len, self._outputs.get(event.id, ())))
-        self._outputs[event.id] = deque([event.text])
-        self._chat.conversation.changed(item)
-        if self._live == event.id:
-            self._live = None
-            if streamed:
-                self._chat.badge_output(event.receipt)
-            else:
-                self._show_output(item, event.text)
+                self._calls.forget(item)
+        return text
 
     def _end(self, outcome: str, cost_usd: float | None) -> None:
         chat = self._chat
-        self._end_stream()
-        self._provisional.clear()
-        for item in self._tools.values():
-            if item.state in {"writing", "waiting", "running"}:
-                close(item, "".join(self._outputs.get(item.id, ())))
-                chat.conversation.changed(item)
+        self._answer.keep()
+        self._calls.end()
         if outcome == "interrupted":
             chat.add(NoticeItem("Stopped. Say how to go on.", "warning"))
         chat.retry.done()
@@ -316,7 +196,6 @@ class Presenter:
             self._spent += cost_usd
         self._status(turns=chat.status.state.turns + self._prompted, cost_usd=self._spent)
         self._prompted = False
-        self._live = None
         chat.idle()
 
 

@@ -1,8 +1,8 @@
 """Token counts: an estimate, made offline, of what a model's own tokeniser would say.
 
 The measure (K15) is the larger of tiktoken's cl100k_base count and a quarter of the UTF-8 bytes.
-The rank file ships with the package and nothing is ever downloaded. Where tiktoken cannot be
-used, the quarter alone is the count: decided once a process, with one logged warning (K8, K18).
+Where tiktoken cannot be used, the quarter alone is the count: decided once a process, with one
+logged warning (K8, K18).
 
 Loading takes a tenth of a second, so a screen awaits `load()` in the background. `count` and
 `prefix_within` load what is missing; the estimates of blocks and messages never do and use the
@@ -15,29 +15,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import lzma
 import re
 import threading
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.resources import files
-from itertools import accumulate
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
+from tui import cl100k
+from tui.cl100k import Encoding, build_cl100k
 from tui.errors import HoldfastError
 from tui.images.images import picture_of
 from tui.messages import Block, Message
 
 log = logging.getLogger(__name__)
-
-CHUNK_CHARS = 65_536
-"""The most that is tokenised in one call, so that other threads get their turn."""
-_SOFT_CHARS = 49_152
-"""From here on a chunk ends at the first newline. Where it ends depends on the text before the
-end alone; so the chunks of a prefix are those of the whole text, and counts of prefixes agree."""
-SAMPLE_CHARS = 2_000_000
-"""Longer texts are extrapolated from samples of this size in total."""
 
 MESSAGE_TOKENS = 4
 """What the role and the frame of a message cost, about."""
@@ -47,34 +38,11 @@ IMAGE_TOKENS = 1600
 """The most that an image costs: the API scales larger ones down to this. Also for unknown sizes."""
 _PIXELS_PER_TOKEN = 750
 
-_CL100K_PATTERN = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
-    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenizerError(HoldfastError):
     """The tokeniser failed on a text. Raised to those that asked to be told (`strict`)."""
-
-
-class Encoding(Protocol):
-    """The part of a tiktoken encoding that is used."""
-
-    def encode_ordinary(self, text: str) -> list[int]: ...
-    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]: ...
-
-
-def build_cl100k() -> Encoding:
-    """The cl100k_base encoding from the shipped rank file. Takes about 0.1 s."""
-    import tiktoken  # noqa: PLC0415  heavy, and only needed here
-
-    packed = (files("tui") / "data" / "cl100k_base.tiktoken.xz").read_bytes()
-    lines = (line.split() for line in lzma.decompress(packed).splitlines())
-    ranks = {b64decode(token): int(rank) for token, rank in lines}
-    return tiktoken.Encoding(
-        "cl100k_base", pat_str=_CL100K_PATTERN, mergeable_ranks=ranks, special_tokens={}
-    )
 
 
 class Tokenizer:
@@ -115,7 +83,7 @@ class Tokenizer:
         if encoding is None:
             return quarter
         try:
-            return max(_tokens(encoding, text), quarter)
+            return max(cl100k.count(encoding, text), quarter)
         except BaseException as error:  # noqa: BLE001  see _give_up
             self._give_up(error, strict=strict)
             return quarter
@@ -134,12 +102,12 @@ class Tokenizer:
         plain, quarter = _plain(text)
         encoding = self._use()
         if encoding is None:
-            return text if quarter <= tokens else text[: _chars_within(plain, tokens * 4)]
+            return text if quarter <= tokens else text[: cl100k.chars_within(plain, tokens * 4)]
         try:
-            return text[: _longest(encoding, plain, tokens)]
+            return text[: cl100k.longest_within(encoding, plain, tokens)]
         except BaseException as error:  # noqa: BLE001  see _give_up
             self._give_up(error, strict=strict)
-            return text[: _chars_within(plain, tokens * 4)]
+            return text[: cl100k.chars_within(plain, tokens * 4)]
 
     def _use(self) -> Encoding | None:
         if not self.ready:
@@ -243,77 +211,6 @@ def _plain(text: str) -> tuple[str, int]:
     except UnicodeEncodeError:
         text = _LONE_SURROGATE.sub("\ufffd", text)
         return text, len(text.encode()) // 4
-
-
-def _chunks(text: str) -> Iterator[str]:
-    start = 0
-    while len(text) - start > _SOFT_CHARS:
-        newline = text.find("\n", start + _SOFT_CHARS, start + CHUNK_CHARS)
-        if newline < 0 and len(text) - start <= CHUNK_CHARS:
-            break
-        end = newline + 1 if newline >= 0 else start + CHUNK_CHARS
-        yield text[start:end]
-        start = end
-    yield text[start:] if start else text
-
-
-def _tokens(encoding: Encoding, text: str) -> int:
-    """The encoding's own count, extrapolated above SAMPLE_CHARS."""
-    if len(text) <= SAMPLE_CHARS:
-        return sum(len(encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
-    samples = SAMPLE_CHARS // CHUNK_CHARS
-    step = (len(text) - CHUNK_CHARS) // (samples - 1)
-    starts = range(0, samples * step, step)
-    found = sum(len(encoding.encode_ordinary(text[i : i + CHUNK_CHARS])) for i in starts)
-    return round(found * len(text) / (samples * CHUNK_CHARS))
-
-
-def _chars_within(text: str, size: int) -> int:
-    """How many whole characters of a text fit into `size` bytes of UTF-8."""
-    if text.isascii():
-        return min(size, len(text))
-    return len(text[:size].encode()[:size].decode(errors="ignore"))
-
-
-def _longest(encoding: Encoding, text: str, tokens: int) -> int:
-    """How many characters the longest prefix of at most `tokens` tokens has."""
-    text = text[: _chars_within(text, tokens * 4 + 3)]
-    kept = 0
-    for chunk in _chunks(text):
-        ids = encoding.encode_ordinary(chunk)
-        if len(ids) > tokens:
-            return kept + _longest_in_chunk(encoding, chunk, ids, tokens)
-        tokens -= len(ids)
-        kept += len(chunk)
-    return kept
-
-
-_LOOK_AHEAD = 8
-_LOOK_BEHIND = 64
-
-
-def _longest_in_chunk(encoding: Encoding, chunk: str, ids: list[int], room: int) -> int:
-    """The same within one chunk, of which `ids` are more than `room` tokens.
-
-    A longer prefix may have fewer tokens than a shorter one ("fo", "foo"), so the end is searched
-    from some tokens beyond the room downwards. What a candidate counts is first guessed from its
-    last tokens, then checked on the whole.
-    """
-    raw = chunk.encode()
-    ends = [0, *accumulate(map(len, encoding.decode_tokens_bytes(ids[: room + _LOOK_AHEAD])))]
-
-    def chars(token: int) -> int:
-        return len(raw[: ends[min(token, len(ends) - 1)]].decode(errors="ignore"))
-
-    behind = max(0, room - _LOOK_BEHIND)
-    while ends[behind] < len(raw) and raw[ends[behind]] & 0xC0 == 0x80:
-        behind -= 1
-    start = chars(behind)
-    for end in range(chars(room + _LOOK_AHEAD), 0, -1):
-        guess = behind + len(encoding.encode_ordinary(chunk[start:end]))
-        if guess <= room + 1 and len(encoding.encode_ordinary(chunk[:end])) <= room:
-            return end
-    return 0
 
 
 def _image_tokens(block: Block) -> int:

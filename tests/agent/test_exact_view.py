@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tui import cli, launch
 from tui.agent.agent import Agent
@@ -131,7 +132,7 @@ class Seen:
         here = request.to_json(self.agent.next_request(prompt_follows=True))
         shown.pop("ledger")
         number = len(self.server.posts) + 1
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await drain(self.agent.send(prompt))
         sent = (await self.server.post(number)).body
         *before, last = sent["messages"]

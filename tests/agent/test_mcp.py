@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
-from tests.support.clock import ManualClock
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.assemble import Launch
+from tui.agent.assemble import Launch, make_servers
 from tui.agent.assemble import make_agent as assembled
 from tui.agent.events import Event
 from tui.clock import SystemClock
@@ -27,7 +27,7 @@ from tui.permissions.base import Mode
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.session.session import Session
-from tui.tools.mcp import Servers
+from tui.tools.mcp import SETTLED_S, Servers
 from tui.workspace import Workspace
 
 pytestmark = pytest.mark.slow
@@ -43,23 +43,23 @@ async def agent_with(
     tmp_path: Path, provider: ScriptedProvider, configured: dict[str, McpServer], **parts: Any
 ) -> AsyncGenerator[Agent]:
     """An agent that has begun, and that is closed at the end."""
-    servers = Servers(configured, cwd=ROOT, log_folder=tmp_path / "log")
+    parts.setdefault("servers", Servers(configured, cwd=ROOT, log_folder=tmp_path / "log"))
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    agent = make_agent(work, provider, servers=servers, **parts)
+    agent = make_agent(work, provider, **parts)
     await agent.start()
     try:
         yield agent
     finally:
-        await asyncio.wait_for(agent.close(), 20)
+        await asyncio.wait_for(agent.close(), PATIENCE_S)
 
 
 async def turn(agent: Agent, text: str) -> list[Event]:
-    return await asyncio.wait_for(events_of(agent, text), 40)
+    return await asyncio.wait_for(events_of(agent, text), PATIENCE_S)
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not done():  # noqa: ASYNC110 - it happens in a program of its own
             await asyncio.sleep(0.005)
 
@@ -81,7 +81,7 @@ async def test_the_first_request_waits_for_the_tools_and_carries_them(tmp_path: 
     provider = ScriptedProvider([call("mcp__odd__echo", text="grüß")], say("done"))
     async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
         told = await turn(agent, "say it")
-        assert events.ToolsAwaited(("odd",)) in told
+        assert events.ToolsAwaited(("odd",), 10) in told
         assert "mcp__odd__echo" in offered(provider, 0)
         assert provider.requests[0].tools[0]["name"] != "mcp__odd__echo"  # ours come first
         assert provider.requests[0].tools == provider.requests[1].tools
@@ -195,6 +195,26 @@ async def test_no_request_waits_longer_than_ten_seconds_for_a_silent_server(tmp_
         running = asyncio.create_task(turn(agent, "again"))
         assert notices(await running) == []
         assert clock.slept.count(10.0) == 1
+
+
+async def test_where_nobody_goes_on_typing_servers_have_the_time_they_may_take(tmp_path: Path):
+    config = Config(mcp={"silent": SILENT})
+    work = Workspace.at(tmp_path, ceiling="/")
+    launch = Launch(work, config, folders(), practice=True, one_turn=True)
+    servers = make_servers(launch)
+    assert servers is not None
+    assert servers.patience_s == SETTLED_S
+    clock, provider = ManualClock(), ScriptedProvider(say("one"))
+    async with agent_with(tmp_path, provider, {}, servers=servers, clock=clock) as agent:
+        running = asyncio.create_task(turn(agent, "go"))
+        await until(lambda: servers.patience_s in clock.slept)
+        clock.advance(servers.patience_s - 1)
+        await asyncio.sleep(0)
+        assert provider.requests == []
+        await servers.all[0].stop()  # as one that has failed
+        told = await running
+        assert events.ToolsAwaited(("silent",), servers.patience_s) in told
+        assert len(provider.requests) == 1
 
 
 async def test_Esc_ends_the_wait_for_servers(tmp_path: Path):

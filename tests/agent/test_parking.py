@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent, record_types
-from tests.support.clock import FakeClock, ManualClock
+from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
@@ -68,7 +68,7 @@ class Watched:
             self.seen.append(event)
 
     async def until(self, there: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not there():  # noqa: ASYNC110 - it waits for any of many events
                 await asyncio.sleep(0)
 
@@ -113,7 +113,7 @@ async def test_R15_a_sleeping_laptop_does_not_stretch_the_wait(tmp_path: Path) -
     await turn.parked()
     clock.start += timedelta(seconds=HOUR)  # the wall clock went on, the other one stood still
     clock.advance(5)
-    await asyncio.wait_for(turn.task, 10)
+    await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "done"
     assert clock.elapsed < 60
 
@@ -124,7 +124,7 @@ async def test_R15_stopping_ends_the_wait_and_keeps_the_prompt(tmp_path: Path) -
     turn = Watched(agent, "do it")
     await turn.parked()
     agent.cancel()
-    await asyncio.wait_for(turn.task, 10)
+    await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "interrupted"
     assert record_types(agent) == ["user", "parked", "interrupt"]
     assert agent.session.records[0].data["text"] == "do it"
@@ -138,7 +138,7 @@ async def test_R15_retry_now_ends_the_wait(tmp_path: Path) -> None:
     await turn.parked()
     assert not agent.other_model()
     assert agent.retry_now()
-    await asyncio.wait_for(turn.task, 10)
+    await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "done"
     assert clock.elapsed < HOUR
 
@@ -151,7 +151,7 @@ async def test_another_model_is_asked_at_once(tmp_path: Path) -> None:
     await turn.parked()
     fit = agent.use_model(ModelInfo("other", 200_000, 8192, "catalogue"))
     assert fit.ok
-    await asyncio.wait_for(turn.task, 10)
+    await asyncio.wait_for(turn.task, PATIENCE_S)
     assert [request.model for request in provider.requests] == ["test-model", "other"]
 
 
@@ -186,7 +186,7 @@ async def test_R15_a_parked_session_survives_closing_the_program(home: Path, awa
         assert await turn.parked() == first
         assert provider.requests == []
         clock.advance(HOUR)
-    await asyncio.wait_for(turn.task, 10)
+    await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "done"
     assert record_types(again) == ["user", "parked", "assistant"]
     assert not [event for event in turn.seen if isinstance(event, events.UserMessage)]

@@ -96,7 +96,7 @@ def test_where_a_value_comes_from(home: Folders) -> None:
     assert row(rows, "theme").edited == "clear"
     assert "Your file says clear." in row(rows, "theme").notes
     assert row(rows, "base_url").origin == "environment"
-    assert "not in force" in row(rows, "base_url").notes[0]
+    assert "overrides your file" in row(rows, "base_url").notes[0]
     assert row(rows, "small_model").origin == "command line"
     assert row(rows, "retry.stall_timeout_s").origin == "default"
     deny = row(rows, "permissions.deny")

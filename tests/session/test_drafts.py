@@ -62,6 +62,35 @@ def test_what_was_sent_or_finished_is_not_left_behind(home: Folders) -> None:
     assert read(path).left_behind == LeftBehind("", ("other",), "")
 
 
+async def test_commands_that_wait_have_a_field_of_their_own_where_some_do(home: Folders) -> None:
+    clock = FakeClock()
+    session, path = begun(home, clock)
+    session.draft("then", ("after it",), commands=("!make", "!!make test"))
+    assert read(path).left_behind == LeftBehind(
+        "then", ("after it",), commands=("!make", "!!make test")
+    )
+    clock.elapsed = 1.0
+    session.draft("then", ("after it",), commands=("!!make test",))
+    assert read(path).left_behind.commands == ("!!make test",)
+    session.draft("then", ("after it",))
+    await session.close()
+    assert read(path).left_behind == LeftBehind("then", ("after it",))
+    assert [draft.get("commands") for draft in drafts_in(path)] == [
+        ["!make", "!!make test"],
+        ["!!make test"],
+        None,
+    ]
+    assert all(draft["queue"] == ["after it"] for draft in drafts_in(path))
+
+
+async def test_a_command_alone_is_worth_a_draft(home: Folders) -> None:
+    session, path = begun(home, FakeClock())
+    session.draft("", commands=("!make",))
+    await session.close()
+    assert read(path).left_behind
+    assert read(path).left_behind.commands == ("!make",)
+
+
 async def test_drafts_are_no_part_of_the_branch(home: Folders) -> None:
     session, path = begun(home, FakeClock())
     session.append("user", content="one", text="one")

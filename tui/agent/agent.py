@@ -18,6 +18,7 @@ from tui.agent.compaction import Preview
 from tui.agent.directives import Directives
 from tui.agent.events import Event
 from tui.agent.inside import put_together
+from tui.agent.keeping import Keeping
 from tui.agent.leftovers import calls_of
 from tui.agent.limits import Spent
 from tui.agent.parts import Parts
@@ -25,7 +26,7 @@ from tui.agent.preparing import Fit
 from tui.agent.running import Running
 from tui.agent.spending import Spending, spending
 from tui.agent.start import first_events
-from tui.agent.turns import NO_IMAGES
+from tui.agent.steering import NO_IMAGES, Typed
 from tui.config import Config
 from tui.context import recall
 from tui.context.ladder import Rung
@@ -88,7 +89,7 @@ class Agent:
     @property
     def queue(self) -> tuple[str, ...]:
         """What was typed while the agent worked and has not been handed over yet."""
-        return self._turns.queue
+        return self._turns.steering.texts
 
     @property
     def mode(self) -> Mode:
@@ -101,16 +102,11 @@ class Agent:
     @property
     def folders(self) -> tuple[Path, ...]:
         """Where the file tools work: the workspace first."""
-        workspace = self._inside.settings.workspace
-        return (workspace.root, *workspace.extra)
+        return self._inside.settings.folders
 
     def add_dir(self, folder: Path) -> bool:
         """Let the tools work in a real folder too, from the next call on. False if they may."""
-        workspace = self._inside.settings.workspace
-        if replace(workspace, widened=False).contains(folder):
-            return False
-        self._inside.settings.workspace = replace(workspace, extra=(*workspace.extra, folder))
-        return True
+        return self._inside.settings.add_dir(folder)
 
     def take_up(self, config: Config) -> None:
         """Go by changed settings where a running session can: the rules, from the next call on,
@@ -173,15 +169,13 @@ class Agent:
 
         `images` are as for `send`.
         """
-        if images:
-            self._turns.brought[text] = images
-        self._set_queue((*self.queue, text))
+        self._turns.steering.add(Typed(text, images))
+        self._tell_queue()
 
     def unqueue(self) -> tuple[str, ...]:
         """Take back what is queued, for instance to edit it."""
-        texts = self.queue
-        self._turns.brought.clear()
-        self._set_queue(())
+        texts = self._turns.steering.take_back()
+        self._tell_queue()
         return texts
 
     def cancel(self) -> None:
@@ -199,6 +193,11 @@ class Agent:
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> None:
         """Offer a server's tool to the model, or keep it from it, from the next request on."""
         self._inside.joining.switch(server, tool, on=on)
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where what the person's own commands print is kept, and cut for the model."""
+        return self._inside.keeping
 
     @property
     def ledger(self) -> Ledger:
@@ -298,17 +297,6 @@ class Agent:
         """What was said in the messages that a summary stands for, newest first."""
         return recall.search(self.session.records, query)
 
-    async def _compact(self, focus: str) -> None:
-        if self._inside.compactor.plan() is None:
-            self._publish(events.Notice("There is nothing to compact yet."))
-            return
-        await self._running.beside(self._inside.compactor.compact("manual", focus=focus))
-        for fact in self._preparing.measured():
-            self._publish(fact)
-
-    async def _flush(self) -> None:
-        await self._running.beside(self._inside.memory.flush())
-
     def view(self) -> View:
         """What the model will see of the record, less the prompt that follows."""
         return self._preparing.look(prompt_follows=True)
@@ -330,18 +318,19 @@ class Agent:
         self._turns.closing = True
         await self._running.end()
         self._background.close()
-        self._preparing.close()
-        try:
-            await asyncio.gather(self._parts.jobs.close(), self._inside.joining.close())
-        finally:
-            try:
-                await self.session.close()
-            finally:
-                if self._parts.kept is not None:
-                    await asyncio.to_thread(self._parts.kept.close)
-                await self._inside.provider.aclose()
+        await self._inside.close(self._parts)
 
-    def _set_queue(self, texts: tuple[str, ...]) -> None:
-        self._turns.queue = texts
+    def _tell_queue(self) -> None:
         if self.busy:
-            self._publish(events.QueueChanged(texts))
+            self._publish(events.QueueChanged(self.queue))
+
+    async def _compact(self, focus: str) -> None:
+        if self._inside.compactor.plan() is None:
+            self._publish(events.Notice("There is nothing to compact yet."))
+            return
+        await self._running.beside(self._inside.compactor.compact("manual", focus=focus))
+        for fact in self._preparing.measured():
+            self._publish(fact)
+
+    async def _flush(self) -> None:
+        await self._running.beside(self._inside.memory.flush())

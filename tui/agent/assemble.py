@@ -45,7 +45,8 @@ class Launch:
 
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
-    the usual ones; `around` puts something around the model, beneath the retries: a drill.
+    the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
+    something around the model, beneath the retries: a drill.
     """
 
     workspace: Workspace
@@ -191,10 +192,15 @@ def make_servers(launch: Launch) -> Servers | None:
         configured = {name: one for name, one in configured.items() if not one.url}
     if not configured:
         return None
-    from tui.tools.mcp import Servers  # noqa: PLC0415 - only where there are some
+    from tui.tools.mcp import PATIENCE_S, SETTLED_S, Servers  # noqa: PLC0415 - if there are any
 
     root, scratch = launch.workspace.root, launch.workspace.scratch
-    return Servers(configured, cwd=root, log_folder=scratch or launch.folders.log)
+    return Servers(
+        configured,
+        cwd=root,
+        log_folder=scratch or launch.folders.log,
+        patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
+    )
 
 
 def _kept(launch: Launch, session: Session) -> Kept | None:

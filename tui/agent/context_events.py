@@ -123,10 +123,11 @@ class HandOff:
 
 @dataclass(frozen=True, slots=True)
 class ToolsAwaited:
-    """The first request waits for MCP `servers` that are still starting."""
+    """The first request waits for MCP `servers` that are still starting, `limit_s` at most."""
 
     type: ClassVar[str] = "tools_awaited"
     servers: tuple[str, ...]
+    limit_s: float
 
 
 @dataclass(frozen=True, slots=True)

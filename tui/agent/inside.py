@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from tui.agent.compaction import Compactor
 from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Debug, Event
 from tui.agent.joining import Joining
+from tui.agent.keeping import Keeping
 from tui.agent.limits import Spent
 from tui.agent.parking import Parking
 from tui.agent.parts import Parts
@@ -50,6 +52,23 @@ class Inside:
     pruning: Pruning
     turns: Turns
     joining: Joining
+    keeping: Keeping
+
+    async def close(self, parts: Parts) -> None:
+        """Stop what runs in the background, sync, and let go of everything; no turn runs.
+
+        Raises StorageError when something recorded could not be saved to the end.
+        """
+        self.preparing.close()
+        try:
+            await asyncio.gather(parts.jobs.close(), self.joining.close())
+        finally:
+            try:
+                await parts.session.close()
+            finally:
+                if parts.kept is not None:
+                    await asyncio.to_thread(parts.kept.close)
+                await self.provider.aclose()
 
 
 def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
@@ -67,6 +86,9 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
 
     def price() -> Price | None:
         return parts.config.prices.get(preparing.model.id)
+
+    def limits() -> GuardLimits:
+        return GuardLimits.of(parts.config.guard, window=preparing.model.window)
 
     def spend(cost: Spent) -> None:
         turns.beside += cost
@@ -140,7 +162,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         switches=switches,
         settings=settings,
         recorder=recorder,
-        dispatcher=_dispatcher(parts, preparing, recorder, settings, publish, tools=tools),
+        dispatcher=_dispatcher(parts, recorder, settings, publish, limits, tools=tools),
         repairing=repairing,
         parking=parking,
         provider=provider,
@@ -150,6 +172,7 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         joining=joining,
     )
     standing = Standing(parts.session, recorder, preparing)
+    keeping = Keeping(parts.workspace.tool_results, limits, parts.kept)
     return Inside(
         settings,
         preparing,
@@ -164,21 +187,19 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
         pruning,
         turns,
         joining,
+        keeping,
     )
 
 
 def _dispatcher(
     parts: Parts,
-    preparing: Preparing,
     recorder: Recorder,
     settings: Settings,
     publish: Callable[[Event], None],
+    limits: Callable[[], GuardLimits],
     *,
     tools: Mapping[str, Tool[Any]],
 ) -> Dispatcher:
-    def limits() -> GuardLimits:
-        return GuardLimits.of(parts.config.guard, window=preparing.model.window)
-
     results = Results(
         recorder=recorder,
         settings=settings,

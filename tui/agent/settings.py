@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tui.permissions.base import Mode
 from tui.workspace import Workspace
@@ -16,3 +17,15 @@ class Settings:
     mode: Mode = "ask"
     elevated: bool = False
     verbose: bool = False
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the file tools work: the workspace first."""
+        return (self.workspace.root, *self.workspace.extra)
+
+    def add_dir(self, folder: Path) -> bool:
+        """Let them work in a real folder too. False if they may already, elevated or not."""
+        if replace(self.workspace, widened=False).contains(folder):
+            return False
+        self.workspace = replace(self.workspace, extra=(*self.workspace.extra, folder))
+        return True

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from tui.agent import directives as words
 from tui.agent import events, mentions
@@ -24,6 +23,7 @@ from tui.agent.recorder import Recorder
 from tui.agent.recovery import Compactor, Recovery
 from tui.agent.repairing import Repairing
 from tui.agent.settings import Settings
+from tui.agent.steering import NO_IMAGES, Steering
 from tui.agent.switches import Switches
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.images import images as pictures
@@ -33,19 +33,16 @@ from tui.provider.base import Provider, Request
 
 log = logging.getLogger(__name__)
 
-NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
-
 
 @dataclass(slots=True)
 class Turns:
     """Runs the turns of one agent, one at a time.
 
-    `queue` is what was typed meanwhile, `brought` by such a text the images that go with it;
-    `spent` what all turns have cost, `beside` what questions beside the conversation have since
-    the last turn ended. `running` is whether a turn can be interrupted: one that is closing its
-    books ends as it would have. `stopped` is set
-    by whoever interrupts, before it cancels the task; `closing` when the program goes: a parked
-    turn then stays parked.
+    `steering` is what was typed meanwhile; `spent` what all turns have cost, `beside` what
+    questions beside the conversation have since the last turn ended. `running` is whether a turn
+    can be interrupted: one that is closing its books ends as it would have. `stopped` is set by
+    whoever interrupts, before it cancels the task; `closing` when the program goes: a parked turn
+    then stays parked.
     """
 
     parts: Parts
@@ -62,8 +59,7 @@ class Turns:
     pruning: Pruning | None = None
     joining: Joining | None = None
     beside: Spent = field(default_factory=Spent)
-    queue: tuple[str, ...] = ()
-    brought: dict[str, Mapping[str, Image]] = field(default_factory=dict[str, Mapping[str, Image]])
+    steering: Steering = field(default_factory=Steering)
     spent: Spent = field(default_factory=Spent)
     running: bool = False
     stopped: bool = False
@@ -214,15 +210,11 @@ class Turns:
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
         taken = False
-        while self.queue:
-            text = self.queue[0]
-            images = await self._with_mentioned(text, self.brought.get(text, NO_IMAGES))
-            if self.queue[:1] != (text,):
-                continue  # taken back meanwhile
-            self.queue = self.queue[1:]
-            self.publish(events.QueueChanged(self.queue))
-            taken |= await self._take(text, images=images)
-            self.brought.pop(text, None)
+        while typed := self.steering.first:
+            images = await self._with_mentioned(typed.text, typed.images)
+            if self.steering.take(typed):
+                self.publish(events.QueueChanged(self.steering.texts))
+                taken |= await self._take(typed.text, images=images)
         return taken
 
     async def _prepare(self, turn: Turn, recovery: Recovery) -> Request:

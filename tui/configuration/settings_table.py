@@ -204,7 +204,7 @@ def _notes(row: Setting, setting: Sequence[Layer]) -> Iterator[str]:
         yield f"Others come from {who[0].lower() + who[1:] if who.startswith('The') else who}."
         yield "Only those of your file are changed here."
         return
-    yield f"{who} sets it: a change is saved in your file, but not in force."
+    yield f"{who} overrides your file."
     if row.own is not None:
         yield f"Your file says {told(row.own)}."
 

@@ -10,8 +10,8 @@ from tui.configuration.config_check import dotted
 from tui.secrets import MASK, mask
 
 if TYPE_CHECKING:
-    from tui.configuration.settings_edit import Key, Value
     from tui.configuration.settings_table import Setting
+    from tui.configuration.toml_edit import Key, Value
 
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
 _GROUPED: Final = re.compile(r"(?<=\d)[,_ ](?=\d)")

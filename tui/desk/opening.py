@@ -10,6 +10,7 @@ from textual.app import App
 
 from tui.bridge import Bridge
 from tui.desk.resuming import Resuming, picked_choice
+from tui.desk.setting_up import set_up
 from tui.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.live.services import Agent, Opening, SessionChoice
 from tui.live.taking_up import shelf_of
@@ -147,21 +148,11 @@ class Way:
 
     async def _welcome(self, why: CredentialsError) -> bool:
         """Ask how to reach a model. False when the person wants none."""
-        from tui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
-
-        problem = ""
-        while True:
-            screen = WelcomeScreen(self._bridge.services.probe_servers, why.message, problem)
-            setup = await self._app.push_screen_wait(screen)
-            if setup is None:
-                if self._bridge.agent is None:
-                    await self._app.action_quit()
-                return False
-            try:
-                said = await self._bridge.services.set_up(setup)
-            except HoldfastError as error:
-                problem = str(error)
-                continue
-            if said:
-                self._say(said, "success")
-            return True
+        said = await set_up(self._app, self._bridge.services, why.message)
+        if said is None:
+            if self._bridge.agent is None:
+                await self._app.action_quit()
+            return False
+        if said:
+            self._say(said, "success")
+        return True

@@ -13,7 +13,7 @@ from tui.agent.events import ErrorRaised
 from tui.bridge import TurnEnded
 from tui.desk import choosing
 from tui.desk.desk import Desk
-from tui.errors import HoldfastError
+from tui.desk.setting_up import set_up
 from tui.live.services import Agent, SessionChoice
 from tui.live.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
 from tui.screens.choices import Trouble
@@ -83,21 +83,10 @@ async def _lead(desk: Desk, agent: Agent, trouble: Trouble) -> None:
 
 async def _other_key(desk: Desk, agent: Agent) -> None:
     """Ask for a key, then open the session with it and go on."""
-    from tui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
-
-    services, path, problem = desk.bridge.services, agent.session.path, ""
-    while True:
-        why = "The server refused the key."
-        screen = WelcomeScreen(services.probe_servers, why, problem)
-        setup = await desk.app.push_screen_wait(screen)
-        if setup is None:
-            return
-        try:
-            said = await services.set_up(setup)
-        except HoldfastError as error:
-            problem = str(error)
-            continue
-        break
+    path = agent.session.path
+    said = await set_up(desk.app, desk.bridge.services, "The server refused the key.")
+    if said is None:
+        return
     await desk.bridge.close()  # it is opened again, by this program
     await desk.open_session(SessionChoice(path)).wait()
     desk.bridge.chat.notice.say(said, "success")

@@ -7,32 +7,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
-from tui.agent import events
-from tui.agent.leftovers import Leftovers, Orphan, left_open, new_findings
+from tui.agent.leftovers import Leftovers, Orphan, left_open
 from tui.bridge import Bridge
 from tui.context.interrupted import Interrupted
 from tui.errors import SessionInUseError
 from tui.live.services import Agent, SessionChoice
-from tui.live.taking_up import forked, forked_file, known, shelf_of, told, written_copy
+from tui.live.taking_up import (
+    IN_USE,
+    MIXED_UP,
+    Watch,
+    after_damage,
+    after_in_use,
+    copy_of,
+    damage,
+    elsewhere,
+    forked,
+    known,
+    stopped,
+    told,
+)
 from tui.screens.choices import Picked
-from tui.screens.damage import Damage, beyond_interruption
-from tui.session.records import new_session_id
+from tui.screens.damage import Damage
 from tui.smooth import smooth
-from tui.tools.process import end_group
 from tui.widgets.choice import Choice
-from tui.widgets.figures import plural
 from tui.widgets.resume_card import Left, ResumeCard
 from tui.widgets.transcript import entry_of
-
-RECHECK_S = 2.0
-"""How often it is looked whether everything is saved and the session still ours."""
 
 
 def picked_choice(picked: Picked) -> SessionChoice:
@@ -47,8 +53,7 @@ class Resuming:
     app: App[Any]
     bridge: Bridge
     open_session: Callable[[SessionChoice], object]
-    _told: str = ""
-    _lost: str = ""
+    _watch: Watch = field(default_factory=Watch)
     _checking: bool = False
 
     # Before it is open
@@ -56,45 +61,31 @@ class Resuming:
     async def from_elsewhere(self, path: Path) -> SessionChoice | None:
         """Another agent's session becomes a copy of ours; its damage is shown first."""
         from tui.screens.repair import RepairScreen  # noqa: PLC0415 - on demand
-        from tui.session import importers  # noqa: PLC0415 - on demand
 
-        shelf = shelf_of(self.bridge.services)
-        loaded = await asyncio.to_thread(importers.load, path)
-        branch = loaded.branch
-        found = beyond_interruption(await asyncio.to_thread(shelf.damage, loaded))
-        if found:
-            screen = RepairScreen(Damage(path, branch, found), None)
+        services = self.bridge.services
+        found = await elsewhere(path, services)
+        if found.findings:
+            screen = RepairScreen(Damage(path, found.records, found.findings), None)
             if await self.app.push_screen_wait(screen) != "continue":
                 return None
-        return SessionChoice(await asyncio.to_thread(shelf.take_over, path))
+        return await found.taken_over(services)
 
     async def accept(self, choice: SessionChoice, agent: Agent) -> SessionChoice | None:
         """A session was read: the choice itself where it shall be shown, another, or None."""
         from tui.screens.repair import RepairScreen  # noqa: PLC0415 - on demand
 
         session, path = agent.session, choice.path
-        if path is None:
+        if path is None or choice.read_only:
             return choice
         with smooth():
-            seen = await asyncio.to_thread(agent.view)  # of a long session it takes a while
-        found = (*session.findings, *seen.findings)
-        found = beyond_interruption(new_findings(session.records, found))
-        if not found or choice.read_only:
+            found = await damage(agent)  # of a long session it takes a while
+        if not found:
             return choice
-        id_, clock = new_session_id(), self.bridge.services.clock
-        copy = path.with_name(f"{clock.now():%Y%m%dT%H%M%SZ}-{id_}.jsonl")
-        damage = Damage(path, session.records, found)
-        answer = await self.app.push_screen_wait(RepairScreen(damage, copy, title=session.title))
-        match answer:
-            case "continue":
-                return choice
-            case "read_only":
-                return replace(choice, read_only=True)
-            case "copy":
-                await asyncio.to_thread(written_copy, path, copy, id_, clock)
-                return SessionChoice(copy)
-            case _:
-                return None
+        clock = self.bridge.services.clock
+        copy = copy_of(path, clock)
+        wrong = Damage(path, session.records, found)
+        screen = RepairScreen(wrong, copy[0], title=session.title)
+        return await after_damage(await self.app.push_screen_wait(screen), choice, copy, clock)
 
     async def in_use(self, choice: SessionChoice, error: SessionInUseError) -> SessionChoice | None:
         """Another program has the session: take it over, only read it, or go on with a copy."""
@@ -102,33 +93,19 @@ class Resuming:
 
         modal = WaysModal(
             "This session is open elsewhere",
-            f"{error.message} Two programs that write one session would mix it up.",
-            (
-                Way("t", "Take it over: the other program writes no more", "take_over"),
-                Way("r", "Open it read-only", "read_only"),
-                Way("f", "Fork it: go on with a copy", "fork"),
-                Way("b", "Back", "back"),
-            ),
+            f"{error.message} {MIXED_UP}",
+            tuple(Way(name[0], label, name) for name, label in IN_USE.items()),
             warning=True,
         )
-        match await self.app.push_screen_wait(modal):
-            case "take_over":
-                return replace(choice, take_over=True)
-            case "read_only":
-                return replace(choice, read_only=True)
-            case "fork" if choice.path is not None:
-                return SessionChoice(
-                    await asyncio.to_thread(forked_file, choice.path, self.bridge.services)
-                )
-            case _:
-                return None
+        answer = await self.app.push_screen_wait(modal)
+        return await after_in_use(answer, choice, self.bridge.services)
 
     # Once it is open
 
     async def opened(self, choice: SessionChoice) -> None:
         """The session is shown: go to the place that was searched for, tell what was left open."""
         agent = self.bridge.agent
-        self._lost = ""
+        self._watch.opened()
         if agent is None:
             return
         chat, records = self.bridge.chat, agent.session.records
@@ -170,14 +147,11 @@ class Resuming:
                 await self._stop(left)
 
     async def _stop(self, left: Leftovers) -> None:
-        clock, chat = self.bridge.services.clock, self.bridge.chat
+        chat = self.bridge.chat
         focused = any(choice.has_focus for choice in chat.query(Choice))
         await self._clear()
-        ended = [await end_group(each.pid, each.born, clock) for each in left.orphans]
-        if all(ended):
-            chat.notice.say(f"{plural(len(ended), 'command')} stopped.", "success")
-        else:
-            chat.notice.say("Not every command could be stopped.", "warning")
+        all_, words = await stopped(left.orphans, self.bridge.services.clock)
+        chat.notice.say(words, "success" if all_ else "warning")
         if left.calls:
             rest = Leftovers(left.calls)
             card = ResumeCard([*map(_call, left.calls)], (), partial(self._act, rest))
@@ -197,12 +171,10 @@ class Resuming:
             self._checking = False
 
     async def _recheck(self, agent: Agent) -> None:
-        before = self._told
-        self._told = await agent.session.recheck()
-        if self._told != before:
-            self.bridge.presenter.show(events.StorageChanged(not self._told, self._told))
-        if agent.session.read_only and agent.session.lost and agent.session.id != self._lost:
-            self._lost = agent.session.id
+        changed, lost = await self._watch.look(agent.session)
+        if changed is not None:
+            self.bridge.presenter.show(changed)
+        if lost:
             await self._offer_fork(agent)
 
     async def _offer_fork(self, agent: Agent) -> None:

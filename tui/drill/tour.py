@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tui.clock import Clock
 from tui.errors import UsageError
-from tui.provider.base import ModelInfo, Provider, Request, StreamPart
+from tui.provider.base import Provider, Request
 from tui.provider.practice.fault import DRILL, Fault
-from tui.provider.practice.faults import inject
+from tui.provider.practice.faults import Struck
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,31 +155,11 @@ class Strikes(Protocol):
     def strike(self, model: str) -> Fault | None: ...
 
 
-class Stage:
-    """A model that meets the faults of a tour. Implements `Provider`."""
+class Stage(Struck):
+    """A model that meets the faults of a tour."""
 
     def __init__(self, model: Provider, tour: Strikes, clock: Clock) -> None:
-        self._model = model
-        self._tour = tour
-        self._clock = clock
+        async def strike(request: Request) -> Fault | None:
+            return tour.strike(request.model)
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        parts = self._model.stream(request)
-        if (fault := self._tour.strike(request.model)) is not None:
-            window = (await self._model.model_info(request.model)).window
-            parts = inject(fault, parts, request, self._clock, window=window)
-        async with aclosing(parts):
-            async for part in parts:
-                yield part
-
-    async def count_tokens(self, request: Request) -> int:
-        return await self._model.count_tokens(request)
-
-    async def load(self) -> None:
-        await self._model.load()
-
-    async def model_info(self, model: str) -> ModelInfo:
-        return await self._model.model_info(model)
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
+        super().__init__(model, strike, clock)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from tui import tokens
+from tui import cl100k, tokens
 from tui.config import Guard
 from tui.guards import spill as spilling
 from tui.guards.clamp import CEILING_CHARS, Room, ceiling, clamp
@@ -233,7 +233,7 @@ def _tokens(texts: Sequence[str], raw: RawOutput, copy: Copy) -> int:
         return tokens.count(raw.data.decode(errors="replace"))
     if raw.bytes == held:
         return sum(map(tokens.count, texts))
-    if copy.path is not None and raw.bytes == copy.bytes <= tokens.SAMPLE_CHARS:
+    if copy.path is not None and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
         with suppress(OSError):
             return tokens.count(copy.path.read_bytes().decode(errors="replace"))
     return sum(map(tokens.count, texts)) * raw.bytes // max(1, held)

@@ -26,6 +26,7 @@ from tui.session.records import Finding, Header, Record
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
+    from tui.agent.keeping import Keeping
     from tui.agent.preparing import Fit
     from tui.agent.spending import Spending
     from tui.command_line.arguments import Options
@@ -67,6 +68,8 @@ class Session(Protocol):
         queue: Sequence[str] = (),
         answer: str = "",
         images: Mapping[str, str] = ...,
+        *,
+        commands: Sequence[str] = (),
     ) -> float: ...
 
 
@@ -123,6 +126,8 @@ class Agent(Protocol):
     def servers(self) -> Sequence[McpServer]: ...
     def switch_tool(self, server: McpServer, tool: str, *, on: bool) -> None: ...
     def take_up(self, config: Config) -> None: ...
+    @property
+    def keeping(self) -> Keeping | None: ...
     async def close(self) -> None: ...
 
 
@@ -179,6 +184,11 @@ class AppServices:
     version: str = ""
     notify: bool = True
     calm: bool = False
+
+    def other_model(self, model: str) -> str:
+        """The model that is asked where `model` cannot answer, "" for none."""
+        ranked = sorted((row.fallback, row.name) for row in self.models() if row.fallback)
+        return next((name for _, name in ranked if name != model), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "p
 
 _LADDER: Final[tuple[tuple[Rung, str, str], ...]] = (
     ("strict", "Repair and retry", "sends only what is plainly valid"),
-    ("drop_thinking", "Drop thinking", "that, without what was thought"),
-    ("text_only", "Only what was said", "that, with calls and results left out"),
+    ("drop_thinking", "Drop thinking", "what is valid, without what was thought"),
+    ("text_only", "Only what was said", "what is valid, calls and results left out"),
     ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
 )
 RUNGS: Final[Mapping[str, tuple[Rung, Way]]] = {

@@ -25,6 +25,7 @@ from tui.clock import Clock
 from tui.errors import ErrorClass, ProviderError
 from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
 from tui.provider.retry import duration
+from tui.provider.through import Through
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
 """A request made for another model: its name set, the thinking of others stripped, `max_tokens`
@@ -71,19 +72,19 @@ class _Rest:
     asked: bool
 
 
-class Failover:
+class Failover(Through):
     """A provider that goes on with another model. Implements `Provider`.
 
     `fallbacks` are tried in their order when the model of the request fails; without any,
     nothing changes. When all fail, the error of the model first asked for is raised, its hint
     naming the others that were tried. A switch is said by `ModelSwitched`, once, and so is the
-    way back.
+    way back. Tokens are counted for the model of the request, whichever would answer.
     """
 
     def __init__(
         self, provider: Provider, fallbacks: Sequence[str], *, clock: Clock, adapt: Adapt
     ) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._fallbacks = tuple(dict.fromkeys(fallbacks))
         self._clock = clock
         self._adapt = adapt
@@ -135,19 +136,6 @@ class Failover:
         if others:
             error.hint = f"{error.hint} Tried too: {', '.join(others)}.".strip()
         raise error
-
-    async def count_tokens(self, request: Request) -> int:
-        """Counted for the model of the request, whichever would answer."""
-        return await self._provider.count_tokens(request)
-
-    async def load(self) -> None:
-        await self._provider.load()
-
-    async def model_info(self, model: str) -> ModelInfo:
-        return await self._provider.model_info(model)
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
 
     def _row(self, first: str) -> list[str]:
         """The models to ask, in order; none that the server wants left alone, unless all are."""

@@ -16,13 +16,13 @@ from tui.config import Retry
 from tui.errors import ProviderError
 from tui.provider.base import (
     AttemptStarted,
-    ModelInfo,
     Provider,
     Request,
     RetryScheduled,
     StreamPart,
     characters,
 )
+from tui.provider.through import Through
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class RetryControl:
         return True
 
 
-class Retrying:
+class Retrying(Through):
     """A provider whose failed requests are sent again. Implements `Provider`.
 
     Retried is what the error itself calls retryable, `retry.max_attempts` times at most; then
@@ -113,7 +113,7 @@ class Retrying:
         control: RetryControl | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._retry = retry
         self._clock = clock
         self._max_wait_s = max_wait_s
@@ -164,15 +164,6 @@ class Retrying:
                 waited += wait if error.retry_after is not None else 0.0
                 _log.info("counting tokens again in %.1f s: %s", wait, error.message)
             await self._clock.sleep(wait)
-
-    async def load(self) -> None:
-        await self._provider.load()
-
-    async def model_info(self, model: str) -> ModelInfo:
-        return await self._provider.model_info(model)
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
 
     def _wait(self, error: ProviderError, failures: int, waited: float) -> float:
         """Seconds until the next attempt. Raises `error` when there is none.

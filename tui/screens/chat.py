@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual import constants, events, on
 from textual.app import ComposeResult
@@ -12,25 +12,26 @@ from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.clock import Clock
+from tui.screens.conversation_side import ConversationSide
 from tui.screens.output_side import OutputSide
 from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
-from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, NEXT, OUTPUT, QUEUE, SEND, intro
+from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, NEXT, OUTPUT, QUEUE, SEND
 from tui.toolkit.themed_app import Sized
-from tui.widgets.context_meter import ContextMeter, MeterState
+from tui.widgets.context_meter import MeterState
 from tui.widgets.header import HeaderBar
+from tui.widgets.intro import Intro
 from tui.widgets.keys import CHAT_KEYS, bindings
-from tui.widgets.notice import NoticeLine
 from tui.widgets.prompt import Prompt
 from tui.widgets.prompt_history import PromptHistory
-from tui.widgets.queued import Queued
 from tui.widgets.rule import PaneRule
 from tui.widgets.splitter import Splitter
 from tui.widgets.status_line import Hint, StatusLine
-from tui.widgets.still import Still, StillColumn, StillRow
+from tui.widgets.still import Still, StillRow
 
 if TYPE_CHECKING:
     from tui.permissions.base import Mode
@@ -49,12 +50,9 @@ Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
-    What the first frame does without exists after `furnish`.
+    `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with
+    its `version`. What the first frame does without exists after `furnish`.
     """
-
-    conversation: Conversation
-    todos: TodoList
-    retry: RetryBanner
 
     class StopAsked(Message):
         """Esc, with nothing open that it could close."""
@@ -68,26 +66,24 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         history: PromptHistory | None = None,
         *,
         version: str = "",
+        intro: Widget | None = None,
         layout_file: Path | None = None,
     ) -> None:
         super().__init__(classes="-fresh")
-        self._version = version
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.queued = Queued(id="queued")
-        self.notice = NoticeLine(id="notice")
+        self.left = ConversationSide(intro or Intro(version, id="intro"), id="left")
+        self.queued, self.notice = self.left.queued, self.left.notice
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
-        self.meter_line = ContextMeter(compact=True, id="meter-line")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
         self._phase = Phase(clock, self.prompt_rule)
         self._keys = IDLE_HINTS
         self._spin: Timer | None = None
-        self._find: FindBar | None = None
         self._search: PromptSearch | None = None
         self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
@@ -98,12 +94,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         )
         yield self.header
         with StillRow(id="body"):
-            with StillColumn(id="left"):
-                yield PaneRule("conversation", id="conversation-rule")
-                yield Static(intro(self._version), id="intro", markup=False)
-                yield self.queued
-                yield self.notice
-                yield self.meter_line
+            yield self.left
             yield self.splitter
             yield self.side
         yield self.prompt_rule
@@ -120,17 +111,8 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     async def furnish(self) -> None:
         """Add what the first frame does without. Called once, before a session is shown."""
-        from tui.widgets.conversation.view import Conversation  # noqa: PLC0415
-        from tui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
-        from tui.widgets.todos import TodoList  # noqa: PLC0415
-
-        self.conversation = Conversation(id="conversation")
-        self.todos = TodoList(id="todos")
-        self.retry = RetryBanner(self.clock, id="retry")
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
-            left = self.query_one("#left")
-            await left.mount(self.conversation, self.todos, after="#intro")
-            await left.mount(self.retry, after="#queued")
+            await self.left.furnish(self.clock)
             await self.side.furnish()
 
     def on_resize(self) -> None:
@@ -154,12 +136,20 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
 
     @property
-    def output(self) -> OutputView:
-        return self.side.output
+    def conversation(self) -> Conversation:
+        return self.left.conversation
 
     @property
-    def output_rule(self) -> PaneRule:
-        return self.side.rule
+    def todos(self) -> TodoList:
+        return self.left.todos
+
+    @property
+    def retry(self) -> RetryBanner:
+        return self.left.retry
+
+    @property
+    def output(self) -> OutputView:
+        return self.side.output
 
     def work(self, phase: str, *, listening: bool = False) -> None:
         """Something is going on: say what, and since when. `listening`: a byte of the model's
@@ -184,7 +174,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self._hints(IDLE_HINTS, "What shall be done?  / for commands, ! for the shell")
 
     def measure(self, state: MeterState) -> None:
-        self.side.meter.state = self.meter_line.state = state
+        self.side.meter.state = self.left.meter.state = state
 
     def show_mode(self, mode: Mode) -> None:
         text, style = MODES[mode]
@@ -198,22 +188,6 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         """To the end of the conversation, and along with it."""
         if self.conversation.size:  # one that was never laid out is there already
             self.conversation.action_edge(1)
-
-    def show_output(
-        self,
-        title: str,
-        text: str,
-        *,
-        diff: bool = False,
-        receipt: dict[str, Any] | None = None,
-        whole: bool = False,
-    ) -> None:
-        """Show what a tool printed, or its diff. `whole`: all of it, where `receipt` knows."""
-        self.side.show(title, text, diff=diff, receipt=receipt, whole=whole)
-
-    def badge_output(self, receipt: dict[str, Any] | None) -> None:
-        """Say what was cut of the output that is shown."""
-        self.side.badge(receipt)
 
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
@@ -233,8 +207,8 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         """Esc: what covers the conversation, else the agent."""
         if self.has_class("-narrow") and self.has_class("-over"):
             self.panes.toggle()
-        elif self._find and self._find.opened:
-            self._find.action_close()
+        elif self.left.finding:
+            self.left.end_find()
         else:
             self.notice.clear()
             self.post_message(self.StopAsked())
@@ -242,7 +216,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     def action_next_pane(self) -> None:
         """Tab: from the prompt to what is waited for, else to the next in the row."""
-        waits = self.query("RetryBanner.-counts")
+        waits = self.query("RetryBanner.-counts, ResumeCard Choice")
         if waits and self.focused is self.prompt:
             waits.first().focus()
         else:
@@ -260,14 +234,9 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     async def action_find(self, text: str = "") -> None:
         """Look for a text in the conversation."""
-        from tui.widgets.find_bar import FindBar  # noqa: PLC0415 - only where it is asked for
-
-        if self._find is None:
-            self._find = FindBar(id="find")
-            await self.query_one("#left").mount(self._find, before="#meter-line")
         self.remove_class("-over")
         self._show_keys()
-        self._find.open(text)
+        await self.left.find(text)
 
     async def suggest(self, sources: Sources) -> None:
         """Let the prompt suggest what may come next. Called once, after `furnish`."""
@@ -302,20 +271,8 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         event.stop()
         self.prompt.focus()
 
-    def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
-        event.stop()
-        self.conversation.find(event.text, back=event.back, anew=event.anew)
-        if self._find and not event.text:
-            self._find.say()
-
-    def on_conversation_found(self, event: Conversation.Found) -> None:
-        event.stop()
-        if self._find:
-            self._find.say(event.at, event.total, more=event.more, last=event.last)
-
     def on_find_bar_closed(self, event: FindBar.Closed) -> None:
         event.stop()
-        self.conversation.end_find()
         self.prompt.focus()
 
     @on(OutputSide.Sized)

@@ -5,6 +5,10 @@ streamed. Of the answer it holds what came since the last one: `answer` begins a
 `after`, so that a long answer is written once and not once every few seconds. A later record of
 what became of it (the prompt sent, the answer finished) makes that part of the draft void.
 
+The person's own commands that wait have a field of their own, `commands`, which is there where
+some do. In `queue` they would be joined with the texts beside them by whoever knows prompts only,
+and the line behind a command would be run with it.
+
 Drafts are no part of the branch: nothing names one as its parent.
 """
 
@@ -13,12 +17,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 TYPED_EVERY_S = 1.0
 ANSWER_EVERY_S = 5.0
 
 NO_IMAGES: Mapping[str, str] = MappingProxyType({})
+
+_Typed: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""The prompt, the queue, the commands."""
 
 _ANSWER_OVER = frozenset({"assistant", "interrupt", "retry", "failover", "error"})
 
@@ -28,15 +35,17 @@ class LeftBehind:
     """What was typed, queued and streamed when a session was last written, and not sent since.
 
     `images` names the files of the images that go with the texts, by the words for them.
+    `commands` are the person's own that waited to be run, as they were typed (`!pytest`).
     """
 
     prompt: str = ""
     queue: tuple[str, ...] = ()
     answer: str = ""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
+    commands: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.prompt.strip() or self.queue or self.answer)
+        return bool(self.prompt.strip() or self.queue or self.answer or self.commands)
 
 
 NOTHING = LeftBehind()
@@ -48,6 +57,7 @@ class DraftReader:
     def __init__(self) -> None:
         self._prompt = ""
         self._queue: list[str] = []
+        self._commands: list[str] = []
         self._images: dict[str, str] = {}
         self._answer: list[str] = []
         self._length = 0
@@ -56,9 +66,8 @@ class DraftReader:
         """Take note of one record; `data` holds its fields."""
         if kind == "draft":
             self._prompt = _text(data.get("prompt"))
-            queue = data.get("queue")
-            items = cast("list[object]", queue) if isinstance(queue, list) else []
-            self._queue = [item for item in items if isinstance(item, str)]
+            self._queue = _texts(data.get("queue"))
+            self._commands = _texts(data.get("commands"))
             self._images = _names(data.get("images"))
             self._add(_text(data.get("answer")), data.get("after"))
         elif kind == "user":
@@ -67,8 +76,8 @@ class DraftReader:
             self._forget()
 
     def left_behind(self) -> LeftBehind:
-        answer = "".join(self._answer)
-        return LeftBehind(self._prompt, tuple(self._queue), answer, self._images)
+        answer, commands = "".join(self._answer), tuple(self._commands)
+        return LeftBehind(self._prompt, tuple(self._queue), answer, self._images, commands)
 
     def _add(self, piece: str, after: object) -> None:
         if not isinstance(after, int):
@@ -96,17 +105,17 @@ class DraftWriter:
     """Decides when a draft is written, and what it says. `now` is a monotonic time."""
 
     def __init__(self) -> None:
-        self._typed: tuple[str, tuple[str, ...]] = ("", ())
+        self._typed: _Typed = ("", (), ())
         self._answer = ""
-        self._written: tuple[str, tuple[str, ...]] = ("", ())
+        self._written: _Typed = ("", (), ())
         self._images: Mapping[str, str] = NO_IMAGES
         self._typed_at = self._answer_at = float("-inf")
 
     @property
     def typed(self) -> bool:
         """Whether there is something typed or queued."""
-        prompt, queue = self._typed
-        return bool(prompt.strip() or queue)
+        prompt, queue, commands = self._typed
+        return bool(prompt.strip() or queue or commands)
 
     def note(
         self,
@@ -115,12 +124,14 @@ class DraftWriter:
         queue: Sequence[str],
         answer: str,
         images: Mapping[str, str] = NO_IMAGES,
+        *,
+        commands: Sequence[str] = (),
     ) -> tuple[dict[str, Any] | None, float]:
         """The fields of a draft to write now, if one is due, and when to come back, in seconds.
 
         0 seconds: nothing is waiting to be written.
         """
-        self._typed, self._images = (prompt, tuple(queue)), images
+        self._typed, self._images = (prompt, tuple(queue), tuple(commands)), images
         if not answer:
             self._answer = ""
         fields: dict[str, Any] = {}
@@ -151,14 +162,23 @@ class DraftWriter:
         return self._fields()
 
     def _fields(self) -> dict[str, Any]:
-        prompt, queue = self._typed
-        named = {"images": dict(self._images)} if self._images else {}
-        return {"prompt": prompt, "queue": list(queue), **named}
+        prompt, queue, commands = self._typed
+        fields: dict[str, Any] = {"prompt": prompt, "queue": list(queue)}
+        if commands:
+            fields["commands"] = list(commands)
+        if self._images:
+            fields["images"] = dict(self._images)
+        return fields
 
 
 def _names(value: object) -> dict[str, str]:
     items = cast("dict[object, object]", value).items() if isinstance(value, dict) else ()
     return {word: name for word, name in items if isinstance(word, str) and isinstance(name, str)}
+
+
+def _texts(value: object) -> list[str]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, str)]
 
 
 def _text(value: object) -> str:

@@ -29,7 +29,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     mcp          off                            tools of MCP servers that are kept from the model
     title        title
     rewind       target, left     begins a branch before `target`; `left` ends the other branch
-    draft        prompt, queue, answer, after, images     no part of the branch, see `drafts`
+    draft        prompt, queue, commands, answer, after, images
+                                                no part of the branch, see `drafts`
     note         text
 """
 

@@ -186,17 +186,20 @@ class Session:
         queue: Sequence[str] = (),
         answer: str = "",
         images: Mapping[str, str] = NO_IMAGES,
+        *,
+        commands: Sequence[str] = (),
     ) -> float:
         """Note what a crash would take: the prompt being typed, the queue, the answer so far.
 
         `images` are the files of the images that the texts have, by the words that stand for
-        them. To be called with all of it whenever one changes. Writes what is typed at most once a
-        second and the answer every 5 s, and returns after how many seconds to call again with
-        the same, 0 if all is written. Never raises; does not wait for the disk, so a crash of
-        the program loses nothing and one of the machine what was not synced since.
+        them; `commands` the person's own that wait, as they were typed. To be called with all of
+        it whenever one changes. Writes what is typed at most once a second and the answer every
+        5 s, and returns after how many seconds to call again with the same, 0 if all is written.
+        Never raises; does not wait for the disk, so a crash of the program loses nothing and one
+        of the machine what was not synced since.
         """
         now = self._clock.monotonic()
-        fields, wait = self._drafts.note(now, prompt, queue, answer, images)
+        fields, wait = self._drafts.note(now, prompt, queue, answer, images, commands=commands)
         if fields is not None:
             self._write_draft(fields)
         return wait

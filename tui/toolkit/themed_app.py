@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
-from typing import ClassVar
+from types import FrameType
+from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -139,8 +143,48 @@ class TooSmall(Sized, ModalScreen[None]):
         )
 
 
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask a program to end. From the keyboard none comes: there Ctrl+C is a key."""
+
+
 class ThemedApp(KeyOrder):
     """An app in the colours of a theme's file, on a terminal that has room for it."""
+
+    _signal = 0
+    _heed: Callable[[int], object] | None = None
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        """As Textual does it. No signal ends the process before the terminal is put back."""
+        before = {number: signal.signal(number, self._signalled) for number in ENDING}
+        try:
+            return super().run(*args, **options)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def heed_signals(self, leave: Callable[[int], object]) -> None:
+        """To be called when the app can be left: from here on `leave` is called in the loop, with
+        the number of each signal that asks the program to end; at once, if one has come."""
+        loop = asyncio.get_running_loop()
+
+        def heed(number: int) -> None:
+            if self.is_running:  # else it leaves already
+                leave(number)
+
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            for number in ENDING[1:]:
+                loop.add_signal_handler(number, heed, number)
+        # SIGINT is not the loop's: who hands the terminal to another program replaces its
+        # handler for so long.
+        self._heed = lambda number: loop.call_soon_threadsafe(heed, number)
+        if self._signal:
+            leave(self._signal)
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        self._signal = number
+        if self._heed:
+            with suppress(RuntimeError):  # the loop has ended
+                self._heed(number)
 
     def on_resize(self, event: events.Resize) -> None:
         if not fits(event.size) and not any(isinstance(s, TooSmall) for s in self.screen_stack):

@@ -7,7 +7,7 @@ table, so that everything above meets the same errors; only the texts say that i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from tui.errors import ProviderError, UsageError
 from tui.provider.base import (
     AttemptStarted,
     Completed,
-    ModelInfo,
     Provider,
     Request,
     StreamPart,
@@ -28,6 +27,7 @@ from tui.provider.base import (
 from tui.provider.practice.answer import WINDOW, count_input, overflow
 from tui.provider.practice.fault import DRILL, Fault
 from tui.provider.practice.rejections import REJECTIONS
+from tui.provider.through import Through
 
 if TYPE_CHECKING:
     from tui.provider.anthropic.classify import Attempt
@@ -88,34 +88,35 @@ class Faults:
         return None
 
 
-class Faulty:
-    """A provider that puts one fault on each attempt until none is left."""
+class Struck(Through):
+    """A provider whose attempts meet faults. `strike` says which one a request meets, None for
+    none."""
 
-    def __init__(self, model: Provider, faults: Sequence[Fault], clock: Clock) -> None:
-        self._model = model
-        self._faults = Faults(faults)
+    def __init__(
+        self,
+        provider: Provider,
+        strike: Callable[[Request], Awaitable[Fault | None]],
+        clock: Clock,
+    ) -> None:
+        super().__init__(provider)
+        self._strike = strike
         self._clock = clock
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        parts = self._model.stream(request)
-        if (fault := await self._faults.take(request)) is not None:
-            window = (await self._model.model_info(request.model)).window
+        parts = self._provider.stream(request)
+        if (fault := await self._strike(request)) is not None:
+            window = (await self._provider.model_info(request.model)).window
             parts = inject(fault, parts, request, self._clock, window=window)
         async with aclosing(parts):
             async for part in parts:
                 yield part
 
-    async def count_tokens(self, request: Request) -> int:
-        return await self._model.count_tokens(request)
 
-    async def load(self) -> None:
-        await self._model.load()
+class Faulty(Struck):
+    """Puts one fault on each attempt until none is left."""
 
-    async def model_info(self, model: str) -> ModelInfo:
-        return await self._model.model_info(model)
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
+    def __init__(self, model: Provider, faults: Sequence[Fault], clock: Clock) -> None:
+        super().__init__(model, Faults(faults).take, clock)
 
 
 async def inject(

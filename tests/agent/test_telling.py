@@ -1,0 +1,45 @@
+"""Events in words: what they say of times is of the person's own time zone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+import pytest
+
+from tui.agent import events
+from tui.agent.telling import told
+from tui.batch.events import FromAgent
+from tui.batch.report import lines_of
+
+UNTIL = "2026-11-21T23:30:00.000Z"
+
+
+@pytest.fixture(autouse=True)
+def _far_east(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_when_a_parked_turn_goes_on_is_told_in_local_time_with_the_zone() -> None:
+    parked = events.Parked(UNTIL, "Too many requests.")
+    (line,) = told(parked)
+    assert line == "rate_limit: Too many requests. The turn goes on at Sun 22 Nov 08:30 JST."
+    assert list(lines_of(FromAgent(0, parked))) == [
+        "  waiting until Sun 22 Nov 08:30 JST: Too many requests."
+    ]
+
+
+def test_when_a_model_may_be_asked_again_is_told_in_local_time() -> None:
+    (line,) = told(events.ModelSwitched("one", "two", "overloaded", UNTIL))
+    assert line.endswith(" one may be asked again at Sun 22 Nov 08:30 JST.")
+    (line,) = told(events.ModelSwitched("one", "two", "overloaded", None))
+    assert line.endswith("(overloaded).")
+
+
+def test_a_time_that_cannot_be_read_is_told_as_it_is() -> None:
+    (line,) = told(events.Parked("soon", "Wait."))
+    assert line.endswith("The turn goes on at soon.")

@@ -1,0 +1,200 @@
+"""One key of a TOML text set or removed, with its comments and its layout kept. Pure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import MutableMapping
+from typing import Any, Final, TypeAlias, cast
+
+from tui.configuration.config_check import dotted
+from tui.configuration.settings import Table
+
+Value: TypeAlias = str | int | float | bool | list[str]
+Key: TypeAlias = tuple[str, ...]
+
+LONG: Final = 80
+"""Characters of a new list above which each entry gets a line of its own."""
+
+_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class LayoutError(Exception):
+    """The text cannot be changed by a machine without losing its layout."""
+
+
+def rewritten(text: str, key: Key, value: Value | None) -> str:
+    """The text with one key set or removed; all else in it stays as it is. Raises LayoutError."""
+    import tomlkit  # noqa: PLC0415 - only where something is written
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    wanted = tomllib.loads(text)
+    new = not _has(wanted, key)
+    put(wanted, key, value)
+    try:
+        if new and value is not None:
+            with_line = _with_line(text, key, f"{dotted(key[-1:])} = {_literal(value)}")
+            if _means(with_line, wanted):
+                return with_line
+        document: Any = tomlkit.parse(text)
+        if value is None and not _has(wanted, key[:-1]):
+            without = _without_header(document, key)
+            if _means(without, wanted):
+                return without
+            document = tomlkit.parse(text)
+        put(document, key, value)
+        return tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise LayoutError(str(error)) from error
+
+
+def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
+    """Set a key in a table, plain or of tomlkit, or remove it. What is equal already is left
+    alone, with its comments; an emptied table within a section goes with its last key."""
+    *sections, last = key
+    outer, above = table, ""
+    for section in sections:
+        if value is None and section not in table:
+            return
+        outer, above = table, section
+        inner = table.setdefault(section, {})
+        if not isinstance(inner, MutableMapping):  # a new one, as what stands there was checked
+            raise TypeError(f"{section} is no table")
+        table = cast("MutableMapping[str, Any]", inner)
+    old: object = table.get(last)
+    if value is None:
+        if last not in table:
+            return
+        table.pop(last)
+        if len(sections) > 1 and not table:  # a model's prices, say: all of them 0 is no default
+            outer.pop(above)
+    elif isinstance(old, list) and isinstance(value, list):
+        _align(cast("list[str]", old), value)
+    elif old != value or isinstance(old, bool) != isinstance(value, bool):
+        table[last] = value
+
+
+def same(one: Table, other: Table) -> bool:
+    """Whether two tables say the same: an empty section does not, with a header or without."""
+    return _filled(one) == _filled(other)
+
+
+def _without_header(document: Any, key: Key) -> str:
+    """The text without the last key of a table, and without its header; its comments stay."""
+    import tomlkit  # noqa: PLC0415 - as above
+
+    table = document
+    for section in key[:-1]:
+        table = table.get(section, {})
+    table.pop(key[-1], None)
+    lines = _LINES.findall(tomlkit.dumps(document))
+    return "".join(line for line in lines if _header(line) != key[:-1])
+
+
+def _align(old: list[str], new: list[str]) -> None:
+    """Make a list equal to another, leaving alone what is in both: its comments stay then."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only where something is written
+
+    steps = SequenceMatcher(None, [str(entry) for entry in old], new, autojunk=False).get_opcodes()
+    for what, begin, end, first, last in reversed(steps):
+        if what == "equal":
+            continue
+        both = min(end - begin, last - first)
+        for offset in range(both):
+            old[begin + offset] = new[first + offset]
+        for index in reversed(range(begin + both, end)):
+            old.pop(index)
+        for offset, entry in enumerate(new[first + both : last]):
+            old.insert(begin + both + offset, entry)
+
+
+def _has(table: Table, key: Key) -> bool:
+    found: object = table
+    for part in key:
+        if not isinstance(found, dict) or part not in found:
+            return False
+        found = cast("object", found[part])
+    return True
+
+
+def _filled(table: Table) -> Table:
+    return {name: value for name, value in table.items() if value != {}}
+
+
+def _means(text: str, wanted: Table) -> bool:
+    try:
+        return same(tomllib.loads(text), wanted)
+    except ValueError:
+        return False
+
+
+def _literal(value: Value) -> str:
+    import tomlkit  # noqa: PLC0415 - only where something is written
+
+    if not isinstance(value, list):
+        return tomlkit.item(value).as_string()
+    entries: Any = tomlkit.array()
+    for entry in value:
+        entries.append(entry)
+    text = entries.as_string()
+    return text if len(text) <= LONG else entries.multiline(True).as_string()
+
+
+def _with_line(text: str, key: Key, line: str) -> str:
+    """The text with a new key behind the last one of its section, which is made where needed.
+
+    Comments stay where they stand: one over a section's header is not torn from it.
+    """
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines: list[str] = _LINES.findall(text)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += end
+    headers = [at for at, each in enumerate(lines) if each.lstrip().startswith("[")]
+    section = key[:-1]
+    begin = 0
+    if section:
+        own = [at for at in headers if _header(lines[at]) == section]
+        if not own:
+            space = [end] if lines else []
+            return "".join([*lines, *space, f"[{dotted(section)}]{end}", line + end])
+        begin = own[0] + 1
+    stop = next((at for at in headers if at >= begin and _header(lines[at])), len(lines))
+    last = max((at for at in range(begin, stop) if _says(lines[at])), default=None)
+    if last is not None:
+        place, added = last + 1, [line + end]
+    elif section or not lines:
+        place, added = begin, [line + end]
+    else:
+        place, added = _top(lines, line, end)
+    return "".join([*lines[:place], *added, *lines[place:]])
+
+
+def _top(lines: list[str], line: str, end: str) -> tuple[int, list[str]]:
+    """Where the first key stands: behind the comment at the top, unless that is of a section."""
+    place = next((at for at, each in enumerate(lines) if not _comment(each)), len(lines))
+    if place == len(lines):
+        return place, [line + end]
+    if lines[place].strip():
+        return 0, [line + end, end]
+    return place, ([end] if place else []) + [line + end]
+
+
+def _header(line: str) -> Key:
+    """The table that a line opens; () for another line."""
+    try:
+        found: object = tomllib.loads(line)
+    except ValueError:
+        return ()
+    names: list[str] = []
+    while isinstance(found, dict) and found:
+        name, found = cast("tuple[str, object]", next(iter(found.items())))
+        names.append(name)
+    return tuple(names)
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and not _comment(line)
+
+
+def _comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
