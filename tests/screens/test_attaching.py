@@ -12,7 +12,7 @@ from textual import events as keys
 from textual.pilot import Pilot
 
 from tests.context.pictures import jpeg, png
-from tests.screens.driving import items, running, say, session_open, turn, until
+from tests.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.screens.test_rewind import RealWorld, choose
 from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.support.provider import ScriptedProvider
@@ -65,6 +65,30 @@ def spellings(path: Path) -> Iterable[str]:
     yield shlex.quote(str(path))
     yield str(path).replace(" ", "\\ ")
     yield path.as_uri()
+
+
+async def test_a_path_pasted_before_it_is_ready_becomes_a_word_then(root: Path) -> None:
+    world = World(root)
+    app = app_of(world)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert app.chat.prompt.images is None
+        app.chat.prompt.put("see ")
+        app.chat.prompt.add_paste(str(root / "shot.png"))
+        app.chat.prompt.add_paste(" and ")
+        assert "[image" not in app.chat.prompt.text
+        await until(pilot, lambda: session_open(app))
+        await settle(app, pilot)
+        assert app.chat.prompt.text == f"see {WORD} and "
+
+
+async def test_a_path_given_early_to_a_command_stays_one(root: Path) -> None:
+    app, path = app_of(World(root)), str(root / "shot.png")
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.chat.prompt.put("!file ")
+        app.chat.prompt.add_paste(path)
+        await until(pilot, lambda: session_open(app))
+        await settle(app, pilot)
+        assert app.chat.prompt.text == f"!file {path}"
 
 
 async def test_the_path_of_an_image_becomes_a_word_and_the_image_is_sent(root: Path) -> None:

@@ -12,7 +12,7 @@ from tui.agent import events
 from tui.live import drafting
 from tui.live.services import SessionChoice
 from tui.session.drafts import LeftBehind
-from tui.widgets.conversation.items import AssistantItem, NoticeItem
+from tui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
 
 OLD = Path("/data/sessions/proj/old.jsonl")
 
@@ -63,6 +63,59 @@ async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
         (partial,) = items(app, AssistantItem)
         assert partial.text == "It begins with"
         assert "does not know" in items(app, NoticeItem)[-1].text
+
+
+async def test_commands_that_wait_are_kept() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        await say(pilot, "!echo one")
+        await say(pilot, "!!echo two")
+        session = world.agent.session
+        waiting = ("!echo one", "!!echo two")
+        await until(pilot, lambda: session.drafted_commands == waiting)
+        assert session.drafts[-1] == ("", (), "Half of")  # not among the prompts
+        await app.bridge.close()
+        assert session.drafted_commands == waiting
+        assert not items(app, ToolItem)  # leaving runs none of them
+
+
+async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(left_behind=LeftBehind(commands=("!echo one", "!echo two")))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "!echo one")
+        assert items(app, NoticeItem)[-1].detail == "!echo two"
+        assert not items(app, ToolItem)
+
+
+async def test_a_command_that_waited_is_told_where_a_prompt_did_too() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(left_behind=LeftBehind("a text", commands=("!echo one",)))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "a text")
+        assert items(app, NoticeItem)[-1].detail == "!echo one"
+        assert not items(app, ToolItem)
+
+
+async def test_what_the_agent_takes_of_its_queue_hides_no_command_that_waits() -> None:
+    world, taken, hold = World(), Hold(), Hold()
+    world.scripts.append(turn(taken, events.QueueChanged(()), hold, *answer("done")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: app.bridge.busy)
+        await say(pilot, "and this")
+        await say(pilot, "!echo one")
+        assert app.chat.queued.texts == ("!echo one", "and this")
+        taken.release()
+        await until(pilot, lambda: app.chat.queued.texts == ("!echo one",))
+        hold.release()
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
+        assert app.chat.queued.texts == ()
 
 
 async def test_a_session_that_is_only_read_gets_no_drafts() -> None:

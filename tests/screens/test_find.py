@@ -107,7 +107,7 @@ async def test_what_stands_nowhere_is_said_so() -> None:
         await pilot.press("ctrl+f", *"pear")
         await until(pilot, lambda: standing(app).startswith("not found"))
         await pilot.press(*["backspace"] * 4)
-        await until(pilot, lambda: standing(app).startswith("enter ↑"))
+        await until(pilot, lambda: standing(app).startswith("↑ ↓"))
 
 
 async def test_n_goes_on_from_the_conversation() -> None:

@@ -118,7 +118,7 @@ async def test_tool_text_is_never_markup() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
-        assert evil in app.chat.output_rule.title.plain
+        assert evil in app.chat.side.rule.title.plain
         assert evil in app.chat.todos.render().plain
         assert app.chat.output.text == evil
 

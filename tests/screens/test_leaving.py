@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.screens.driving import items, running, say, until
+from tests.screens.driving import app_of, items, running, say, until
 from tests.support.fake_agent import FakeAgent, World
 from tui.agent import events
 from tui.agent.events import Event
@@ -88,6 +89,15 @@ async def test_a_signal_waits_for_nothing() -> None:
         app._leave()  # pyright: ignore[reportPrivateUsage] - as SIGTERM does
         await until(pilot, lambda: gone(app))
         assert items(app, NoticeItem) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_that_came_before_the_screen_stood_is_not_lost(number: int) -> None:
+    app = app_of(World())
+    app._signalled(number, None)  # pyright: ignore[reportPrivateUsage] - as a handler is called
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: gone(app))
+    assert app.return_code == 128 + number
 
 
 async def test_a_new_session_begins_once_the_old_one_is_saved() -> None:

@@ -26,8 +26,8 @@ from tui.widgets.choice import Choice
 from tui.widgets.dialog import Dialog
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
-ELSEWHERE = {"SettingsScreen", "EditLines"}
-"""They have their pictures in a file of their own."""
+ELSEWHERE = {"SettingsScreen"}
+"""It has its pictures in a file of its own."""
 SMALL = (60, 20)
 
 

@@ -63,7 +63,7 @@ async def test_a_paste_of_a_megabyte_is_one_word_and_sent_whole() -> None:
         await pilot.press("a", "space")
         app.chat.prompt.post_message(keys.Paste(text))
         await pilot.pause()
-        assert app.chat.prompt.text.startswith("a [paste 1: 80,001 lines, ")
+        assert app.chat.prompt.text.startswith("a [paste 1: 80,000 lines, ")
         await pilot.press("enter")
         await until(pilot, lambda: bool(world.agent.sent))
         assert world.agent.sent == ["a " + text]
@@ -147,7 +147,7 @@ async def test_typing_reaches_the_prompt_from_anywhere() -> None:
 
 async def test_keys_of_the_pane_stay_with_the_pane() -> None:
     async with running(World()) as (app, pilot):
-        app.chat.show_output("x", "line\n" * 100)
+        app.chat.side.show("x", "line\n" * 100)
         app.chat.output.focus()
         await pilot.pause()
         await pilot.press("g")

@@ -19,6 +19,19 @@ async def typed(pilot: Pilot[None], text: str) -> None:
     await pilot.press(*(names.get(character, character) for character in text))
 
 
+async def test_alt_and_an_arrow_go_by_words_and_ctrl_b_by_one() -> None:
+    async with running(World()) as (app, pilot):
+        await typed(pilot, "one two")
+        await pilot.press("alt+left", "a", "alt+right", "b", "ctrl+b", "c")
+        assert app.chat.prompt.text == "one atwocb"
+
+
+async def test_the_end_of_the_last_line_is_no_line_more() -> None:
+    async with running(World()) as (app, _):
+        app.chat.prompt.add_paste("line\n" * 3_000)
+        assert "3,000 lines" in app.chat.prompt.text
+
+
 @pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"])
 async def test_every_usual_key_begins_a_new_line(key: str) -> None:
     world = World()

@@ -21,7 +21,7 @@ from tui.paths import folders
 from tui.screens.mcp import McpScreen
 from tui.screens.picker import PickScreen
 from tui.screens.settings import SettingsScreen
-from tui.screens.settings.lines import EditLines
+from tui.widgets.edit_text import EditText
 
 TEXT = """\
 # mine
@@ -151,11 +151,11 @@ async def test_the_command_line_and_the_environment_are_named(world: World) -> N
     world.overrides = {"model": "other"}
     async with settings(world) as (screen, pilot):
         assert "command line" in line(screen, screen.rows.cursor)
-        assert "The command line sets it" in about(screen)
+        assert "The command line overrides your file" in about(screen)
         assert "Your file says claude-opus-5-5." in about(screen)
         await pilot.press(*"base_url")
         await until(pilot, lambda: name(screen) == "base_url")
-        assert "ANTHROPIC_BASE_URL (environment) sets it" in about(screen)
+        assert "ANTHROPIC_BASE_URL (environment) overrides" in about(screen)
         assert SECRET not in about(screen) + line(screen, screen.rows.cursor)
 
 
@@ -263,7 +263,7 @@ async def test_keys_in_a_row_are_changes_in_a_row(world: World) -> None:
 async def test_a_list_has_a_line_for_each_entry(world: World) -> None:
     async with settings(world, "permissions.allow") as (screen, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditLines))
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditText))
         modal = pilot.app.screen
         area = modal.query_one("#text", TextArea)
         assert area.text == "read_file"
@@ -281,11 +281,20 @@ async def test_a_list_has_a_line_for_each_entry(world: World) -> None:
         assert world.agent.taken_up[-1].permissions.allow[-1] == "run_command(git status*)"
 
 
-async def test_esc_leaves_a_list_as_it_was(world: World) -> None:
+async def test_esc_leaves_a_list_as_it_was_and_twice_where_it_was_changed(world: World) -> None:
     async with settings(world, "permissions.allow") as (screen, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditLines))
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditText))
+        await pilot.press("escape")
+        assert pilot.app.screen is screen
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen is not screen)
+        modal = pilot.app.screen
         await pilot.press("x", "escape")
+        assert "Esc again" in str(modal.query_one("#problem", Static).content)
+        await pilot.press("y")
+        assert not modal.query_one("#problem", Static).display
+        await pilot.press("escape", "escape")
         assert pilot.app.screen is screen
         assert text() == TEXT
 
@@ -293,7 +302,7 @@ async def test_esc_leaves_a_list_as_it_was(world: World) -> None:
 async def test_the_limits_of_tools_are_lines_too(world: World) -> None:
     async with settings(world, "guard.bytes") as (screen, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditLines))
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditText))
         pilot.app.screen.query_one("#text", TextArea).text = "grep_search = 9,000"
         await pilot.press("ctrl+s")
         await until(pilot, lambda: pilot.app.screen is screen)
@@ -403,7 +412,7 @@ async def test_a_change_that_is_not_in_force_says_so(world: World) -> None:
         await pilot.press("enter")
         await fill(pilot, "mine")
         await until(pilot, lambda: "saved, but not in force" in screen.notice.text)
-        assert "The command line sets it" in screen.notice.text
+        assert "The command line overrides your file" in screen.notice.text
         assert data()["model"] == "mine"
 
 

@@ -22,7 +22,7 @@ from tests.screens.pictures import (
 from tests.support.fake_agent import World
 from tui.paths import folders
 from tui.screens.settings import SettingsScreen
-from tui.screens.settings.lines import EditLines
+from tui.widgets.edit_text import EditText
 
 TEXT = """\
 # mine
@@ -95,7 +95,7 @@ PICTURES: Pictures = {
         fresh=True,
     ),
     "rules": Picture(SettingsScreen, settings(words="permissions"), True),
-    "list": Picture(EditLines, settings("enter", words="permissions.allow")),
+    "list": Picture(EditText, settings("enter", words="permissions.allow")),
     "none": Picture(SettingsScreen, settings("z", "z"), True),
     "broken": Picture(SettingsScreen, settings(text="[retry]\nmax_attempts = -1\n"), True),
 }

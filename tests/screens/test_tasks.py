@@ -21,14 +21,14 @@ from tui.batch.taskfile import parse as parse_tasks
 from tui.batch_command.plan import plan
 from tui.clock import Clock
 from tui.command_line.arguments import Options, parse
-from tui.screens.task_rows import left_s, task_row
+from tui.screens.task_rows import Pace, left_s, task_row
 from tui.screens.tasks import TasksScreen
 from tui.screens.tasks_choose import ChooseTasks
-from tui.screens.tasks_edit import EditTasks
 from tui.tasks.app import TasksApp
 from tui.widgets.approval import ApprovalModal
 from tui.widgets.confirmation import Confirmation
 from tui.widgets.conversation.items import AssistantItem, UserItem
+from tui.widgets.edit_text import EditText
 
 TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
 
@@ -167,7 +167,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
     async with working(repo, turns("one", delay_s=0.5) + turns("new")) as (app, pilot):
         await until(pilot, lambda: app.run_on.live.running == 0)
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, EditTasks))
+        await until(pilot, lambda: isinstance(app.screen, EditText))
         area = app.screen.query_one("#text", TextArea)
         area.text = "## g\n- [ ] another first\n"
         await pilot.press("ctrl+s")
@@ -212,16 +212,44 @@ def home_config(own_folders: Path) -> Path:
     return folders().config_file
 
 
-def test_rows_and_the_time_that_is_left() -> None:
+def test_a_row_fits_its_width() -> None:
     task = TaskState(index=0, group="g", task="a\x1b[31m long " * 20, status="failed", attempts=2)
     for width in (30, 80, 120, 200):
         row = task_row(task, width)
         assert row.cell_length <= width
         assert "\x1b" not in str(row)
-    done = TaskState(index=1, group="g", task="b", status="completed", seconds=10)
-    assert left_s([task, done]) is None
-    open_ = TaskState(index=2, group="g", task="c")
-    assert left_s([task, done, open_, open_]) == 20
+
+
+def test_the_time_that_is_left_counts_how_far_the_running_task_is() -> None:
+    stand = ["completed", "completed", "failed", "running", "pending", "interrupted"]
+    tasks = [
+        TaskState(index=i, group="g", task="t", status=s, seconds=(8, 12, 90, 0, 0, 5)[i])  # type: ignore[arg-type]
+        for i, s in enumerate(stand)
+    ]
+    assert left_s(tasks[2:], Pace()) is None  # nothing to judge by
+    assert left_s(tasks, Pace()) == 30
+    assert left_s(tasks, Pace(task_s=4)) == 26
+    assert left_s(tasks, Pace(task_s=4, skipped=frozenset({4}))) == 16
+    assert left_s(tasks, Pace(task_s=40)) == 2 * (8 + 12 + 40) / 3  # the tasks are longer now
+    assert left_s(tasks[:4], Pace(task_s=4)) == 6
+    assert left_s(tasks[:4], Pace(task_s=10.1)) is None  # it could take any time
+    assert left_s(tasks[:3], Pace()) == 0
+
+
+async def test_the_time_that_is_left_runs_down_and_is_not_told_of_a_pause(repo: Path) -> None:
+    clock = ManualClock()
+    script = turns("done", "done", "done", "done", delay_s=10)
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: 10.0 in clock.slept)
+        assert "left" not in shown(app, "#totals")
+        clock.advance(10)
+        await until(pilot, lambda: "1/3 done" in shown(app, "#totals"))
+        await until(pilot, lambda: "about 20 s left" in shown(app, "#totals"))
+        clock.advance(4)
+        await until(pilot, lambda: "about 16 s left" in shown(app, "#totals"))
+        await pilot.press("p")
+        await until(pilot, lambda: "pauses after" in shown(app, "#totals"))
+        assert "left" not in shown(app, "#totals")
 
 
 async def test_the_screen_of_a_folder_without_a_run_says_what_to_do(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from tui.batch.taskfile import parse as parse_tasks
 from tui.command_line.arguments import Options, parse
 from tui.screens.tasks import TasksScreen
 from tui.screens.tasks_choose import ChooseTasks
-from tui.screens.tasks_edit import EditTasks
 from tui.widgets.confirmation import Confirmation
+from tui.widgets.edit_text import EditText
 
 TASKS = """\
 ## the store
@@ -100,7 +100,7 @@ PICTURES: Pictures = {
     "choose": Picture(ChooseTasks, tasks("n", run=False)),
     "nothing to choose": Picture(ChooseTasks, tasks("n", run=False, files=False), state=True),
     "begin": Picture(Confirmation, tasks("n", "enter", run=False), state=True),
-    "edit": Picture(EditTasks, tasks("e")),
+    "edit": Picture(EditText, tasks("e")),
 }
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from tests.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tests.support.fake_agent import MODEL, Burst, Hold, World
+from tests.support.idle import threads_held
 from tui.agent import events
-from tui.bridge import BURST
 from tui.errors import HoldfastError, ProviderError
 from tui.live.services import Opening
+from tui.live.work import BURST
 from tui.messages import Usage
 from tui.widgets.conversation.draw import source
 from tui.widgets.conversation.items import (
@@ -117,9 +118,10 @@ async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
 
     app._load = later  # pyright: ignore[reportPrivateUsage]
     async with app.run_test() as pilot:
-        for text in ("!echo one", "!echo two", "and now?"):
-            app.chat.prompt.put(text)
-            await pilot.press("enter")
+        with threads_held():
+            for text in ("!echo one", "!echo two", "and now?"):
+                app.chat.prompt.put(text)
+                await pilot.press("enter")
         assert app.chat.queued.texts == ("!echo one", "!echo two", "and now?")
         opens.set()
         await until(pilot, lambda: session_open(app) and world.agent.sent == ["and now?"])
@@ -194,7 +196,7 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         await until(pilot, lambda: "b.py" in app.chat.output.text)
         (item,) = items(app, ToolItem)
         assert (item.state, item.label) == ("running", "ls")
-        assert "run_command ls" in app.chat.output_rule.title.plain
+        assert "run_command ls" in app.chat.side.rule.title.plain
         hold.release()
         await until(pilot, lambda: not app.bridge.busy)
         assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)

@@ -43,7 +43,7 @@ PICTURES: Pictures = {
     "wrong address": Picture(
         WelcomeScreen, keyless("down", "enter", *"here", "enter", found=False), state=True
     ),
-    "practice": Picture(WelcomeScreen, keyless("end"), state=True),
+    "practice": Picture(WelcomeScreen, keyless("end", "up"), state=True),
 }
 
 

@@ -69,6 +69,16 @@ async def test_it_follows_the_end_and_says_what_is_new_when_it_does_not() -> Non
         assert app.behind() == [2, 0]
 
 
+async def test_the_scroll_bar_stands_where_the_view_does_from_its_first_moment() -> None:
+    app = Talk()
+    async with app.run_test(size=SIZE) as pilot:
+        app.talk.extend([AssistantItem(f"message {n}") for n in range(30)])
+        await pilot.pause()
+        bar = app.talk.vertical_scrollbar
+        assert app.talk.show_vertical_scrollbar
+        assert bar.position == app.talk.scroll_y == bar.window_virtual_size - bar.window_size
+
+
 async def test_a_click_on_the_pill_goes_to_the_end() -> None:
     app = Talk(30)
     async with app.run_test(size=SIZE) as pilot:

@@ -212,6 +212,33 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
     assert "✓" in tiny.text
 
 
+def test_a_path_keeps_its_end_and_the_state_stays_near_the_name() -> None:
+    item = ToolItem("1", "read_file", "src/main/java/internal/Writer.java", state="ok")
+    assert " …/java/internal/Writer.java " in draw.draw(item, 45, STYLES)[0].text
+    assert draw.draw(item, 45, STYLES)[0].cells <= 45
+    assert draw.draw(item, 190, STYLES)[0].cells <= 120
+
+
+def test_only_a_short_error_is_red() -> None:
+    item = ToolItem("1", "run_command", "x", state="error", preview="no such file", folded=False)
+    styles = STYLES | {"c-error": Style(color="red"), "c-detail": Style(color="blue")}
+
+    def last() -> Style | None:
+        return draw.draw(item, 60, styles)[-1].segments[-1].style
+
+    assert last() == Style(color="red")
+    item.preview = "one\ntwo\nthree\nfour"
+    assert last() == Style(color="blue")
+
+
+def test_a_long_prompt_counts_what_is_not_in_sight() -> None:
+    item = UserItem("\n".join(f"{n} " + "word " * 12 for n in range(30)))
+    rows = [line.text for line in draw.draw(item, 40, STYLES)]
+    assert len(rows) <= 10
+    whole = sum(f" {n} word" in row for n in range(30) for row in rows)
+    assert rows[-1].endswith(f"… +{30 - whole} lines")
+
+
 def test_what_is_known_of_an_interruption_stands_in_the_place_of_the_word() -> None:
     item = ToolItem("1", "edit_file", "a.py", state="interrupted", summary="never started")
     assert draw.draw(item, 60, STYLES)[0].text.endswith("  ■ never started")
@@ -288,7 +315,7 @@ def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
 
 def test_a_failed_attempt_is_a_line_that_unfolds_to_what_was_said() -> None:
     item = AttemptItem(2, "overloaded", 2.4, "Try later.", 529, "req_7", 312, "Half an\nanswer")
-    head = "attempt 2 failed: overloaded (529) · next after 2 s · req_7 · 312 characters received"
+    head = "attempt 2 failed: overloaded (529) · next after 3 s · req_7 · 312 characters received"
     assert shown(draw.draw(item, 120, STYLES)) == [f" ! {head} ▸"]
     item.folded = False
     assert shown(draw.draw(item, 120, STYLES)) == [

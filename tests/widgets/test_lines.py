@@ -140,7 +140,7 @@ def test_the_meters_one_row_forecasts_where_there_is_room() -> None:
 def test_todos_show_the_one_in_hand() -> None:
     todos = [{"text": f"step {n}", "status": "completed"} for n in range(10)]
     todos += [{"text": "now this", "status": "in_progress"}, {"text": "then", "status": "pending"}]
-    lines = todo_lines(todos).plain.splitlines()
+    lines = todo_lines(todos, 6).plain.splitlines()
     assert lines[0] == "to do  10 of 12 done"
     assert len(lines) == 6
     assert "▸ now this" in lines
@@ -149,7 +149,7 @@ def test_todos_show_the_one_in_hand() -> None:
 
 def test_what_is_still_to_be_done_is_counted_where_it_is_not_shown() -> None:
     todos = [{"text": f"step {n}", "status": "pending"} for n in range(9)]
-    assert todo_lines(todos).plain.splitlines()[0] == "to do  0 of 9 done · 4 more below"
+    assert todo_lines(todos, 6).plain.splitlines()[0] == "to do  0 of 9 done · 4 more below"
     short = todo_lines(todos, 3).plain.splitlines()
     assert short == ["to do  0 of 9 done · 7 more below", "○ step 0", "○ step 1"]
 

@@ -11,11 +11,19 @@ from textual.selection import Selection
 
 from tests.widgets.stage import Stage
 from tui.widgets import ansi
+from tui.widgets.conversation.diff import draw_diff
 from tui.widgets.line_view import key
 from tui.widgets.output_lines import LINE_MAX, OutputLines
 from tui.widgets.output_view import CELLS_MAX, OutputView
 
 SIZE = (40, 8)
+
+
+def style_at(view: OutputView, row: int, x: int) -> Style:
+    (segment,) = view.render_line(row).crop(x, x + 1)
+    return segment.style or Style()
+
+
 PLAIN = Style()
 
 
@@ -252,23 +260,57 @@ async def test_clear_takes_all_away() -> None:
         assert app.view.text == ""
 
 
-async def test_a_diff_is_coloured_and_shown_from_its_beginning() -> None:
+DIFF = "--- a\n+++ b\n@@ -8,3 +8,3 @@\n-old = 1\n+new = 1\n same\n"
+
+
+async def test_a_diff_is_drawn_as_in_the_conversation_from_its_beginning() -> None:
     app = Pane()
     rows = "".join(f" {n}\n" for n in range(20))
     async with app.run_test(size=SIZE) as pilot:
         app.view.show("t", "x\n" * 50)
         await pilot.pause()
-        app.view.show("t", f"--- a\n+++ b\n@@ -1 +1 @@\n-- old\n+new\n same\n{rows}", diff=True)
+        app.view.show("t", DIFF.replace(",3", ",23") + rows, diff=True)
         await pilot.pause()
-        shown = app.rows()
-        assert shown[:6] == ["--- a", "+++ b", "@@ -1 +1 @@", "-- old", "+new", " same"]
-        looks = [
-            (style.color, style.bgcolor)
-            for row in range(6)
-            if (style := next(iter(app.view.render_line(row))).style)
-        ]
-        assert looks[0] == looks[1] == looks[2]
-        assert len({*looks[2:]}) == 4
+        drawn = draw_diff(DIFF.replace(",3", ",23") + rows, SIZE[0] - 1, app.view._look)  # pyright: ignore[reportPrivateUsage]
+        assert app.rows() == [line.text.rstrip() for line in drawn[:8]]
+        assert app.rows()[:3] == [" 8 − old = 1", " 8 + new = 1", " 9   same"]
+        looks = {app.view.render_line(row).text[3]: style_at(app.view, row, 3) for row in range(3)}
+        assert len({(look.color, look.bgcolor) for look in looks.values()}) == 3
+
+
+async def test_long_lines_of_a_diff_are_broken_and_copied_whole() -> None:
+    app, long = Pane(), "value = " + "word " * 20 + "end"
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("t", f"--- a\n+++ b\n@@ -1 +1,2 @@\n same\n+{long}\n", diff=True)
+        await pilot.pause()
+        assert app.view.max_scroll_x == 0
+        assert sum("↪" in row for row in app.rows()) > 1
+        end = Selection(Offset(0, key(0, 0)), Offset(1 << 20, key(1, 99)))
+        assert app.view.get_selection(end) == (f" same\n+{long}", "\n")
+        everything = app.view.get_selection(Selection(None, None))
+        assert everything is not None
+        assert everything[0].startswith("--- a\n+++ b\n@@ ")
+        app.view.show("t", "y" * 5_000)
+        await pilot.press("w", "w", "end")
+        assert app.view.max_scroll_x > 0
+
+
+async def test_where_nothing_was_printed_that_is_said_and_not_copied() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert app.rows() == [""] * 8
+        app.view.show("t", "")
+        await pilot.pause()
+        assert app.rows() == ["no output so far", *[""] * 7]
+        assert app.view.get_selection(Selection(None, None)) == ("", "\n")
+        assert app.view.text == ""
+        app.view.write("one\ntwo\n")
+        await pilot.pause()
+        assert app.rows()[:3] == ["one", "two", ""]
+        app.view.clear()
+        await pilot.pause()
+        assert app.rows() == [""] * 8
 
 
 async def test_text_is_selected_by_keys_and_the_sequences_are_not() -> None:
@@ -323,3 +365,13 @@ async def test_it_wraps_from_the_beginning_where_that_is_said() -> None:
         app.view.show("t", "x" * 50 + "\nend\n")
         await pilot.pause()
         assert app.rows()[:3] == ["x" * 40, "x" * 10, "end"]
+
+
+async def test_it_is_scrolled_between_other_styles_and_the_next_frame() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("x", "".join(f"line {number}\n" for number in range(200)))
+        await pilot.pause()
+        app.view.notify_style_update()
+        app.view.scroll_y = 0
+        assert app.view.render_line(0).text.startswith("line 0")

@@ -213,7 +213,7 @@ class _Judge:
             return "safe", "it runs another command"
         if harmless.only_looks(simple, called, self._places):
             return "safe", "it only looks"
-        return "standard", f"{called.name} may change something"
+        return "standard", f"`{called.name}` may change something"
 
     def _unread(self, text: str, cwd: Path | None, around: tuple[str, ...]) -> Iterator[Part]:
         """What is blocked in a line that the grammar does not understand, by a rough look."""

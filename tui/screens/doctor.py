@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Awaitable, Sequence
 from typing import ClassVar, Final
 
@@ -33,17 +32,18 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
         name = (f"{check.name:<{_NAME}}", "bold $foreground")
-        said = [(part, "$foreground") for part in _wrapped(check.detail, width)]
-        said += [(part, "$text-muted") for part in _wrapped(check.fix, width)]
+        said = _wrapped(check.detail, "$foreground", width)
+        said += _wrapped(check.fix, "$text-muted", width)
         head = [(f"{glyph} ", style), name]
-        for part in said or [("", "")]:
+        for part in said or [Content("")]:
             lines.append(Content.assemble(*head, part))
             head = [(" " * (2 + _NAME), "")]
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(visible(text), max(20, width - 2 - _NAME))
+def _wrapped(text: str, style: str, width: int) -> list[Content]:
+    said = Content.styled(visible(text), style)
+    return said.wrap(max(20, width - 2 - _NAME)) if text else []
 
 
 class DoctorScreen(Dialog[None]):

@@ -39,7 +39,7 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
         mark = ("  ● here", "$text-success") if section.here else ""
         lines.append(Content.assemble((section.title, "bold $text-primary"), mark))
         for left, right in section.rows:
-            alone = len(left) >= column
+            alone = len(left) > column - 2
             if alone:
                 lines.append(Content.styled(left, "$text-accent"))
             for index, part in enumerate(textwrap.wrap(right, max(12, width - column))):

@@ -37,7 +37,8 @@ _MARKS: Final = {
     "failed": ("✗", "error"),
     "off": ("○", "muted"),
 }
-_KEYS: Final = (("enter", "tools"), ("space", "on, off"), ("r", "restart"), ("o", "log"))
+_OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
+_OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _NONE: Final = """\
 No MCP servers are configured. Name them in config.toml:
 
@@ -189,12 +190,14 @@ class McpScreen(Dialog[None]):
         fold = "▾" if server.name in self._opened else "▸"
         off = sum(tool.own_name in server.switched_off for tool in server.tools)
         tools = plural(len(server.tools), "tool") + (f", {off} off" if off else "")
-        head = f"{one_line(server.name):<16} "
+        names = (cell_len(one_line(other.name)) for other in self._agent.servers)
+        column = max(10, min(max(names), width // 3))
+        name = Content(one_line(server.name)).truncate(column, ellipsis=True, pad=True)
         tail = f"  {one_line(server.detail)}" if server.detail else ""
         return [
             (f"{fold} ", "muted"),
             (f"{glyph} ", look),
-            (head, "text"),
+            (f"{name} ", "text"),
             (f"{server.state:<9}", look),
             (f" {tools}", "text"),
             (tail[:width], "muted"),
@@ -214,7 +217,8 @@ class McpScreen(Dialog[None]):
                 said = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
         self.query_one("#about", Static).update(Content(clean(said)))
         if not self.has_class("-log"):
-            self.show_keys(*(_KEYS if row else ()), ("esc", "close"))
+            keys = () if row is None else _OF_SERVER if row[1] is None else _OF_TOOL
+            self.show_keys(*keys, ("esc", "close"))
 
 
 def _key(row: tuple[Server, McpTool | None]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from tui.widgets.dialog import Dialog
 from tui.widgets.figures import tokens
 from tui.widgets.plain import one_line
 
-_NAME, _WINDOW, _PRICE = 30, 16, 18
+_NAME, _WINDOW, _PRICE = 30, 16, 21
 
 
 def model_line(row: ModelRow, width: int) -> Content:
@@ -36,9 +36,9 @@ def model_line(row: ModelRow, width: int) -> Content:
     name = Content.styled(one_line(row.name), "bold $foreground" if row.now else "$foreground")
     assumed = " assumed" if row.source == "assumed" else ""
     if width >= _NAME + _WINDOW + _PRICE + 36:
-        price = f"{row.price:<{_PRICE}}"
+        price = Content(row.price).truncate(_PRICE - 1, ellipsis=True, pad=True)
         window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
-        parts = [(window, "$text-muted"), (price, "$text-muted"), *parts]
+        parts = [(window, "$text-muted"), (f"{price} ", "$text-muted"), *parts]
     room = _NAME if width >= _NAME + 36 else max(12, width - 18 - 11)
     line = Content.assemble(name.truncate(room - 1, ellipsis=True, pad=True), " ", *parts)
     return line.truncate(width, ellipsis=True)
@@ -113,10 +113,13 @@ class ModelsScreen(Dialog[str | None]):
         listing.clear_options()
         listing.display = bool(self._shown)
         listing.add_options(Option(model_line(row, width)) for row in self._shown)
+        listing.styles.height = min(len(self._shown), self.rows_left(5))
         if self._shown:
             now = (n for n, row in enumerate(self._shown) if row.now)
             listing.highlighted = next(now, 0)
         about = "Prices are in USD per million tokens, as configured; — is not known."
-        if not self._shown:
+        if not self._shown and wanted:
             about = f"Enter asks for {wanted}: the server decides whether it has it."
+        elif not self._shown:
+            about = "None is known here: type the name of one."
         self.query_one("#about", Static).update(Content.styled(about, "$text-muted"))

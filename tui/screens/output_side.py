@@ -147,9 +147,12 @@ class OutputSide(StillColumn):
 
     def _hint(self) -> None:
         """The keys that mean something for what is shown, as many as there is room for."""
+        if self._quiet:
+            self._quiet.stop()
+            self._quiet = None
         expanded = self.screen.has_class("-whole")
         keys = (
-            ("o", "smaller" if expanded else "open all"),
+            ("o", "smaller" if expanded else "open"),
             ("p", "unpin" if self._pinned else "pin"),
             ("m", "unmask" if self._masked else "mask"),
             ("y", "copy"),
@@ -157,7 +160,17 @@ class OutputSide(StillColumn):
             ("v", "pager"),
             ("e", "editor"),
         )
-        self._keys.update(fitting(keys, (self.size.width or 60) - 2, gap=2))
+        shown = fitting(keys, (self.size.width or 60) - 2)
+        here = self.has_focus_within  # elsewhere they are letters, or other keys
+        self._keys.update(shown if here else Content.styled(shown.plain, "$text-muted"))
+
+    def on_descendant_focus(self) -> None:
+        if self._quiet is None:
+            self._hint()
+
+    def on_descendant_blur(self) -> None:
+        if self._quiet is None:
+            self._hint()
 
     def on_resize(self) -> None:
         self._hint()

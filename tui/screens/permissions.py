@@ -14,25 +14,39 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.decided import Decided
-from tui.widgets.dialog import Dialog
+from tui.widgets.dialog import SCROLL, Dialog
 from tui.widgets.figures import plural
 from tui.widgets.rows import Part, Rows
 
 WIDE = 80
 """From so many columns on it is shown who decided."""
+NAME = 12
+
+
+_RULES = (SCROLL, ("tab", "to the rules"))
+
+
+def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
+    """The rules under their names, in lines of `width` cells."""
+    lines: list[Content] = []
+    for name, value in rules:
+        head = Content.styled(f"{name:<{NAME}}", "$text-accent")
+        for part in Content.styled(value, "$foreground").wrap(max(20, width - NAME)):
+            lines.append(Content.assemble(head, part))
+            head = Content(" " * NAME)
+    return lines
 
 
 class PermissionsScreen(Dialog[None]):
     """Closed by Esc or q. The decision under the cursor is shown whole below."""
 
     DEFAULT_CSS = """
-    PermissionsScreen #rules { height: auto; max-height: 10; scrollbar-size-vertical: 1; }
-    PermissionsScreen.-short #rules { max-height: 4; }
-    PermissionsScreen.-short.-none #rules { max-height: 10; }
+    PermissionsScreen #rules { height: auto; scrollbar-size-vertical: 1; }
+    PermissionsScreen #rules:focus { background: $background; }
     PermissionsScreen Static { height: auto; }
     PermissionsScreen #count { margin: 1 0 0 0; }
     PermissionsScreen.-short #count { margin: 0; }
-    PermissionsScreen #whole { min-height: 3; max-height: 8; margin: 1 0 0 0; }
+    PermissionsScreen #whole { min-height: 3; margin: 1 0 0 0; }
     PermissionsScreen.-none #whole { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,30 +62,32 @@ class PermissionsScreen(Dialog[None]):
         with self.framed(Vertical(), "permissions", ("esc", "close")):
             yield Static(_heading("Rules", "deny before ask before allow"), markup=False)
             with VerticalScroll(id="rules", can_focus=False):
-                lines = [
-                    Content.assemble((f"{name:<12}", "$text-accent"), (value, "$foreground"))
-                    for name, value in self._rules
-                ]
-                yield Static(Content("\n").join(lines), markup=False)
+                yield Static(id="rule-lines", markup=False)
             count = plural(len(self._found), "decision") if self._found else "No decision yet"
             yield Static(_heading(count), id="count", markup=False)
             yield Rows(id="decisions")
             yield Static(id="whole", markup=False)
 
     def on_mount(self) -> None:
-        rows = self.query_one(Rows)
-        self._fit()
-        rows.show(len(self._found), self._row, cursor=len(self._found) - 1)
+        self.call_after_refresh(self._fit)
+        self.query_one(Rows).show(len(self._found), self._row, cursor=len(self._found) - 1)
         self._show(len(self._found) - 1)
 
     def on_resize(self) -> None:
-        self._fit()
+        self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """As many rows as there are decisions, as far as there is room."""
-        others = 10 if self.has_class("-short") else 12 + min(10, len(self._rules))
-        room = max(3, self.size.height - others)
+        """A part of the room for the rules, one for the decision, and the rest for the rows."""
+        rules = self.query_one("#rules", VerticalScroll)
+        lines = rule_lines(self._rules, rules.size.width - 1)
+        self.query_one("#rule-lines", Static).update(Content("\n").join(lines))
+        part = max(3, self.size.height // 5) if self._found else self.rows_left(3)
+        rules.styles.max_height = part
+        rules.can_focus = len(lines) > part
+        self.query_one("#whole").styles.max_height = part
+        room = max(3, self.rows_left(min(part, len(lines)) + part + 4))
         self.query_one(Rows).styles.height = min(len(self._found), room)
+        self.show_keys(*(_RULES if rules.can_focus else ()), ("esc", "close"))
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:
@@ -82,9 +98,9 @@ class PermissionsScreen(Dialog[None]):
         if self._found:
             one = self._found[index]
             whole = Content.assemble(
-                (f"{one.tool} ", "$text-accent"), (f"{one.subject}\n", "$foreground"),
                 (f"{one.answer}", f"$text-{one.look}"),
-                (f" by {one.by}. {one.reason}", "$text-muted"),
+                (f" by {one.by}. {one.reason}\n", "$text-muted"),
+                (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
             )  # fmt: skip
             self.query_one("#whole", Static).update(whole)
 

@@ -57,7 +57,7 @@ class PickScreen(Dialog[int | None]):
 
     def _fit(self) -> None:
         """As high as there are rows, as far as there is room."""
-        self.rows.styles.height = max(1, min(len(self._rows), self.size.height - 6))
+        self.rows.styles.height = max(1, min(len(self._rows), self.rows_left(0)))
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:

@@ -20,7 +20,7 @@ from textual.widgets.option_list import Option
 
 from tui.clock import Clock
 from tui.screens.choices import Trouble, Way
-from tui.widgets.dialog import Dialog
+from tui.widgets.dialog import PAGES, Dialog
 from tui.widgets.plain import one_line, visible
 
 GRACE_S: Final = 0.5
@@ -42,6 +42,8 @@ class RecoveryScreen(Dialog[str | None]):
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "keep", "keep everything", show=False),
+        Binding("pagedown", "scroll_text(1)", show=False, priority=True),
+        Binding("pageup", "scroll_text(-1)", show=False, priority=True),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#ways"
 
@@ -160,4 +162,4 @@ def _row(number: int, way: Way, *, wide: bool = True) -> Content:
 
 def _keys(ways: int) -> list[tuple[str, str]]:
     keys = [(f"1–{ways}" if ways > 1 else "1", "choose")] if ways else []
-    return [*keys, ("esc", "keep everything")]
+    return [*keys, PAGES, ("esc", "keep everything")]

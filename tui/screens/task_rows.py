@@ -27,15 +27,18 @@ NARROW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a run is going. `seconds` is since its start; `wait_s` what is left of a wait before
-    attempt `attempt`; `ended` says why it is over, None while it goes on."""
+    """How a run is going. `seconds` is since its start; `task_s` since that of the running task;
+    `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over, None
+    while it goes on; `skipped` are the tasks that will not be run."""
 
     live: bool = False
     seconds: float = 0.0
+    task_s: float = 0.0
     wait_s: float = 0.0
     attempt: int = 0
     pausing: bool = False
     ended: str | None = None
+    skipped: frozenset[int] = frozenset()
 
 
 def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
@@ -67,7 +70,7 @@ def group_row(name: str) -> Content:
 
 
 def totals_line(state: RunState, pace: Pace) -> Content:
-    """How far the run is, what it took, and how long it may take still."""
+    """How far the run is, how it goes on, what it took, and how long it may take still."""
     counts = state.counts()
     tasks = state.tasks
     parts = [Content.styled(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
@@ -75,15 +78,6 @@ def totals_line(state: RunState, pace: Pace) -> Content:
         parts.append(Content.styled(f"{failed} failed", "$text-error"))
     if cut := counts.get("interrupted", 0):
         parts.append(Content.styled(f"{cut} interrupted", "$text-warning"))
-    parts.append(
-        Content.styled(f"{tokens(sum(total_usage(tasks).values()))} tokens", "$text-muted")
-    )
-    if (cost := cost_of(tasks)) is not None:
-        parts.append(Content.styled(money(cost), "$text-muted"))
-    if pace.seconds:
-        parts.append(Content.styled(duration(pace.seconds), "$text-muted"))
-    if pace.live and (eta := left_s(tasks)) is not None and eta >= 1:
-        parts.append(Content.styled(f"about {duration(eta)} left", "$text-muted"))
     if pace.wait_s > 0:
         text = f"waiting {pace.wait_s:.0f} s before attempt {pace.attempt}"
         parts.append(Content.styled(text, "$text-warning"))
@@ -92,14 +86,36 @@ def totals_line(state: RunState, pace: Pace) -> Content:
     if pace.ended is not None:
         ended = f"ended early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append(Content.styled(ended, "bold $text-warning" if pace.ended else "$text-success"))
+    parts.append(
+        Content.styled(f"{tokens(sum(total_usage(tasks).values()))} tokens", "$text-muted")
+    )
+    if (cost := cost_of(tasks)) is not None:
+        parts.append(Content.styled(money(cost), "$text-muted"))
+    if pace.seconds:
+        parts.append(Content.styled(duration(pace.seconds), "$text-muted"))
+    if pace.live and not pace.pausing and (eta := left_s(tasks, pace)) is not None and eta >= 1:
+        parts.append(Content.styled(f"about {duration(eta)} left", "$text-muted"))
     return Content(" · ").join(parts)
 
 
-def left_s(tasks: Collection[TaskState]) -> float | None:
-    """About how long what is left will take, from what the others took; None while unknown."""
+def left_s(tasks: Collection[TaskState], pace: Pace) -> float | None:
+    """About how long what is left will take, from what the others took; None while unknown.
+
+    A running task that has taken longer than the others did raises what is expected of the rest;
+    how long it will still take is then not known, and nothing is said while it is the last.
+    """
     took = [task.seconds for task in tasks if task.status == "completed" and task.seconds]
-    left = sum(task.status in {"pending", "interrupted", "running"} for task in tasks)
-    return left * sum(took) / len(took) if took and left else None
+    if not took:
+        return None
+    each = sum(took) / len(took)
+    rest = sum(
+        task.status in {"pending", "interrupted"} and task.index not in pace.skipped
+        for task in tasks
+    )
+    running = any(task.status == "running" for task in tasks)
+    if running and pace.task_s > each:
+        return rest * (sum(took) + pace.task_s) / (len(took) + 1) if rest else None
+    return rest * each + (each - pace.task_s if running else 0.0)
 
 
 def title_line(state: RunState | None) -> str:

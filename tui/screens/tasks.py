@@ -28,7 +28,7 @@ from tui.storage.files import read_small
 from tui.widgets.keys import TASK_KEYS, bindings
 from tui.widgets.rule import PaneRule
 from tui.widgets.status_line import Hint
-from tui.widgets.still import StillColumn, StillRow
+from tui.widgets.still import StillRow
 
 if TYPE_CHECKING:
     from tui.permissions.base import Mode
@@ -43,7 +43,7 @@ _HINTS = (
 )
 _PAUSE, _GO_ON = Hint("p", "pause", "screen.pause"), Hint("p", "go on", "screen.pause")
 _SKIP, _STOP = Hint("s", "skip", "screen.skip"), Hint("ctrl+c", "stop", "screen.interrupt")
-_CHOOSE, _LEAVE = Hint("n", "run a file", "screen.choose"), Hint("q", "leave", "screen.leave")
+_CHOOSE, _LEAVE = Hint("n", "run a file", "screen.choose"), Hint("esc", "back", "screen.leave")
 _NOTHING = (
     "No task file has been run in this folder yet.\n\n"
     "Write one in Markdown, a line for every task:\n\n"
@@ -53,6 +53,8 @@ _NOTHING = (
     "Then press n here, or in the shell:  holdfast run TASKS.md\n\n"
     "With git every task becomes one commit, and a failed one leaves no trace."
 )
+
+_EDITING = "A line `- …` is a task, `## …` begins a group. Tasks that have begun must stay."
 
 
 class TasksScreen(ChatScreen):
@@ -77,12 +79,15 @@ class TasksScreen(ChatScreen):
         on_begin: Callable[[Path | None], Awaitable[None]] | None = None,
         layout_file: Path | None = None,
     ) -> None:
-        super().__init__(clock, layout_file=layout_file)
+        intro = Static(_NOTHING, id="intro", markup=False)
+        super().__init__(clock, intro=intro, layout_file=layout_file)
         self.run = run
         self._open_task = on_open
         self._go_away = on_leave
         self._stop, self._begin = on_stop, on_begin
         self._since: float | None = None
+        self._at: int | None = None
+        self._at_since = 0.0
         self._until = 0.0
         self._attempt = 0
         self.ended: str | None = None
@@ -94,12 +99,7 @@ class TasksScreen(ChatScreen):
             yield TaskQueue()
             yield Static("", id="totals", markup=False)
         with StillRow(id="body"):
-            with StillColumn(id="left"):
-                yield PaneRule("conversation", id="conversation-rule")
-                yield Static(_NOTHING, id="intro", markup=False)
-                yield self.queued
-                yield self.notice
-                yield self.meter_line
+            yield self.left
             yield self.splitter
             yield self.side
         yield self.prompt_rule
@@ -159,13 +159,18 @@ class TasksScreen(ChatScreen):
         self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
         most = max(3, self.size.height * 35 // 100)
         self.queue.styles.height = min(self.queue.option_count, most)
+        now = self.clock.monotonic()
+        if self._at != self.run.running:
+            self._at, self._at_since = self.run.running, now
         pace = Pace(
             live=self.run.live,
-            seconds=0.0 if self._since is None else self.clock.monotonic() - self._since,
-            wait_s=max(0.0, self._until - self.clock.monotonic()),
+            seconds=0.0 if self._since is None else now - self._since,
+            task_s=now - self._at_since,
+            wait_s=max(0.0, self._until - now),
             attempt=self._attempt,
             pausing=self.run.pausing,
             ended=self.ended,
+            skipped=self.run.skipped,
         )
         self.query_one("#totals", Static).update(totals_line(state, pace))
 
@@ -226,7 +231,7 @@ class TasksScreen(ChatScreen):
 
     @work(exclusive=True, group="tasks")
     async def action_edit(self) -> None:
-        from tui.screens.tasks_edit import EditTasks  # noqa: PLC0415 - on demand
+        from tui.widgets.edit_text import EditText  # noqa: PLC0415 - on demand
 
         state = self.run.state
         if state is None:
@@ -238,7 +243,12 @@ class TasksScreen(ChatScreen):
             self.notice.say(f"{path.name} cannot be read: {error.strerror or error}.", "error")
             return
         text = data.decode("utf-8", "replace")
-        if await self.app.push_screen_wait(EditTasks(path.name, text, self.run.edit)):  # pyright: ignore[reportUnknownMemberType]
+
+        async def save(text: str) -> None:
+            await self.run.edit(text.encode())
+
+        modal = EditText(f"edit {path.name}", _EDITING, text, save)
+        if await self.app.push_screen_wait(modal):  # pyright: ignore[reportUnknownMemberType]
             self.notice.say("The tasks are taken over.", "success")
             self.redraw()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,6 +18,8 @@ from textual.widgets.option_list import Option
 from tui.figures import plural
 from tui.widgets.dialog import Dialog
 from tui.widgets.plain import one_line
+
+_NONE: Final = "No Markdown file with checkboxes is near. The path of one can be typed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ChooseTasks(Dialog[Path | None]):
         width: 1fr; border: none; height: 1; padding: 0; background: $surface;
         background-tint: $background 0%;
     }
-    ChooseTasks #files { border: none; padding: 0; background: $surface; max-height: 60vh; }
+    ChooseTasks #files { border: none; padding: 0; background: $surface; }
     ChooseTasks #files > .option-list--option { padding: 0 1; }
     ChooseTasks #none { color: $text-muted; }
     """
@@ -66,7 +68,7 @@ class ChooseTasks(Dialog[Path | None]):
             files = OptionList(id="files", compact=True)
             files.can_focus = False
             yield files
-            yield Static("No Markdown file with checkboxes is near.", id="none", markup=False)
+            yield Static(_NONE, id="none", markup=False)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._draw, "")
@@ -118,4 +120,9 @@ class ChooseTasks(Dialog[Path | None]):
         )
         files.highlighted = 0 if found else None
         files.display = bool(found)
-        self.query_one("#none").display = not found
+        files.styles.height = min(len(found), self.rows_left(2))
+        nothing = self.query_one("#none", Static)
+        nothing.display = not found
+        typed = one_line(wanted.strip())
+        said = f"None of those found is so named: Enter takes {typed} as a path."
+        nothing.update(Content(said if typed else _NONE))

@@ -48,14 +48,14 @@ class VerboseScreen(Dialog[None]):
         self._words = ""
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "verbose"):
+        with self.framed(Vertical(), "debug view"):
             with Horizontal(id="words-row"):
                 yield Static("/", id="slash", markup=False)
                 words = Input(placeholder="name, id or text of an event", id="words")
                 words.cursor_blink = False
                 yield words
             yield Rows(id="events")
-            yield Static(_EMPTY, id="nothing", markup=False)
+            yield Static(id="nothing", markup=False)
             with VerticalScroll(id="whole"):
                 yield Static(id="json", markup=False)
 
@@ -106,6 +106,9 @@ class VerboseScreen(Dialog[None]):
         self._words = event.value
         self._load(follow=True)
 
+    def on_descendant_focus(self) -> None:
+        self._say("")
+
     @on(Input.Submitted)
     def _narrowed(self, event: Input.Submitted) -> None:
         event.stop()
@@ -130,6 +133,8 @@ class VerboseScreen(Dialog[None]):
         cursor = self.rows.cursor
         self._shown = self._log.entries(self._words)
         self.set_class(not self._shown, "-empty")
+        said = f"No event matches “{one_line(self._words)}”." if self._words else _EMPTY
+        self.query_one("#nothing", Static).update(Content(said))
         end = len(self._shown) - 1
         self.rows.show(len(self._shown), self._draw, cursor=end if follow else cursor)
         if follow:
@@ -146,10 +151,12 @@ class VerboseScreen(Dialog[None]):
         """How it stands, beside the title, and what the keys do now."""
         state = state or ("paused" if self._paused else "")
         found = plural(len(self._shown), "event")
-        title = " · ".join(filter(None, ("verbose", found, state)))
+        title = " · ".join(filter(None, ("debug view", found, state)))
         self.query_one("#box").border_title = Content(title)
         if self.has_class("-whole"):
             self.show_keys(SCROLL, ("y", "copy"), ("esc", "back"))
+        elif self.query_one("#words", Input).has_focus:
+            self.show_keys(("enter", "to the events"), ("esc", "all events"))
         else:
             pause = ("space", "go on" if self._paused else "pause")
             self.show_keys(("enter", "open"), ("/", "filter"), pause, ("y", "copy"), _CLOSE)

@@ -64,7 +64,7 @@ class WelcomeScreen(Sized, Screen[Setup | None]):
         problem: str = "",
     ) -> None:
         super().__init__()
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall"), (36, "-high")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall"), (36, "-high")]
         self._probe = probe
         self._why = why
         self._problem = problem

@@ -1,10 +1,8 @@
-"""What the chat screen says when nothing has been said yet, and what its keys do."""
+"""What the keys of the chat screen do, and what its modes are called."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from textual.content import Content
 
 from tui.screens.decided import MODE_NAMES
 from tui.widgets.status_line import Hint
@@ -36,24 +34,3 @@ MODES: dict[Mode, tuple[str, str]] = {
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
-
-_WHAT = (
-    "Say what shall be done, in your own words. It reads, searches, edits and runs commands in"
-    " this folder, and asks before it changes anything."
-)
-
-
-def intro(version: str) -> Content:
-    """The words of an empty conversation."""
-    return Content.assemble(
-        ("holdfast", "bold $text-primary"),
-        (f" {version}\n\n", "$text-muted"),
-        (f"{_WHAT}\n\n", "$foreground"),
-        ("for instance\n", "$text-muted"),
-        ("  read README.md and say what this project is about\n", "$text-secondary"),
-        ("  run the tests and fix what fails\n\n", "$text-secondary"),
-        ("f1", "$text-accent"),
-        (" keys and commands     ", "$text-muted"),
-        ("f3", "$text-accent"),
-        (" earlier sessions", "$text-muted"),
-    )

@@ -63,7 +63,8 @@ class TourPanel(Vertical):
         wide = width >= _WIDE
         title = said.title if wide else said.title.removeprefix(TITLE)
         self._rule.title = Content.styled(title, "bold $text-secondary")
-        self._rule.right = _keys(_KEYS if wide else _KEYS[1:])
+        keys = [key for key in _KEYS if not (said.over and key[0] == "f9")]
+        self._rule.right = _keys(keys if wide else keys[-2:])
         self._happened.update(marked(said.happened))
         self._happened.display = bool(said.happened) and height >= _TALL
         self._now.update(marked(said.now))
@@ -88,4 +89,4 @@ def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:
         )
         for key, what, action in keys
     ]
-    return Content("  ").join(shown)
+    return Content("   ").join(shown)

@@ -18,12 +18,14 @@ TITLE: Final = "tour · "
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the panel says. `keys` in backticks; `lay` is the prompt to be laid ready."""
+    """What the panel says. `keys` in backticks; `lay` is the prompt to be laid ready; `over` means
+    that no step follows."""
 
     title: str
     happened: str
     now: str
     lay: str = ""
+    over: bool = False
 
 
 class Tour:
@@ -53,7 +55,7 @@ class Tour:
         lay = hint.lay.replace("{damaged}", self.damaged)
         here = self.seen.at in {CHAT, BUSY, REPAIR}
         news = _words(hint.news, self.seen) or (self._happened if here else "")
-        return Said(f"{TITLE}{number} · {self.step.title}", news, hint.say, lay)
+        return Said(f"{TITLE}{number} · {self.step.title}", news, hint.say, lay, self.over)
 
     def hear(self, event: Event) -> None:
         """Take note of an event."""

@@ -27,7 +27,7 @@ from tui.widgets.plain import visible
 GRACE_S = 0.5
 
 _VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
-_RISKS = {"safe": "$text-success", "standard": "$text-secondary", "high-risk": "$text-error"}
+_RISKS = {"safe": "$text-success", "standard": "$text-muted", "high-risk": "$text-error"}
 _CHOICES = (
     ("1", "once", "once"),
     ("2", "this session", "session"),
@@ -52,7 +52,8 @@ class ApprovalModal(Dialog[Answer]):
         scrollbar-size-vertical: 1;
     }
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
-    ApprovalModal #answers { height: auto; margin: 1 0 0 0; }
+    ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
+    ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal Input, ApprovalModal Input:focus {
         display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1;
@@ -85,7 +86,7 @@ class ApprovalModal(Dialog[Answer]):
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
-            yield Static(visible(self.decision.reason), id="why", markup=False)
+            yield Static(_with_code(visible(self.decision.reason)), id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
@@ -163,3 +164,13 @@ class ApprovalModal(Dialog[Answer]):
         elif self.call.effect == "run":
             covers += " Its server can reach beyond this folder."
         return covers
+
+
+def _with_code(text: str) -> Content:
+    """What stands between backticks, told apart as in an answer."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return Content(text)
+    return Content.assemble(
+        *((part, "$text-secondary" if at % 2 else "") for at, part in enumerate(parts))
+    )

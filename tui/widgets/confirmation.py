@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from tui.clock import Clock
@@ -42,15 +42,10 @@ class Confirmation(Dialog[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes", show=False),
         Binding("n,escape,ctrl+c", "answer(False)", "no", show=False),
-        Binding("left", "app.focus_previous", show=False),
-        Binding("right", "app.focus_next", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#no"
-
-    DEFAULT_CSS = """
-    Confirmation #answers { height: auto; margin: 1 0 0 0; }
-    Confirmation.-narrow #answers { layout: vertical; }
-    """
 
     def __init__(
         self,
@@ -59,7 +54,6 @@ class Confirmation(Dialog[bool]):
         stray: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(classes="-question -warning")
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]
         self.question = question
         self._clock = clock
         self._stray = stray
@@ -82,7 +76,7 @@ class Confirmation(Dialog[bool]):
             if self.question.details:
                 with VerticalScroll(id="details", can_focus=False):
                     yield Static("\n".join(map(visible, self.question.details)), markup=False)
-            with Horizontal(id="answers"):
+            with Vertical(id="answers"):
                 yield Choice("y", self.question.yes, "yes")
                 yield Choice("n", self.question.no, "no")
 

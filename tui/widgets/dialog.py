@@ -9,8 +9,9 @@
   where something would have been done. Where there is too little room, Esc is the last to go.
 - The colour of the border says what is at stake: primary to look or to choose, `-warning` for a
   question of consequence, `-danger` for what failed or cannot be undone.
-- Answers are `Choice`s that bear their keys, the cautious one last: it has the focus at first,
-  and it is what Esc does.
+- Answers are `Choice`s that bear their keys, one under the other in `#answers`, the cautious one
+  last: it has the focus at first, and it is what Esc does. Those of the agent's question, which
+  are always the same, stand in a row.
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
 - Below 24 rows the empty rows at the edges are given up.
@@ -27,12 +28,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from tui.toolkit.themed_app import Sized
-from tui.widgets.key_hints import in_a_row
+from tui.widgets.key_hints import in_rows
 
 T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
 Key = tuple[str, str]
 
+_TALL = 24
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
 """These are shown only where something can be scrolled."""
@@ -54,6 +56,9 @@ class Dialog(Sized, ModalScreen[T]):
         height: auto; max-height: 30vh; margin: 1 0 0 0; padding: 0 1; background: $background;
         scrollbar-size-vertical: 1;
     }
+    Dialog #answers { height: auto; margin: 1 0 0 0; }
+    Dialog #answers Choice { width: 1fr; margin: 0; background: $surface; }
+    Dialog #answers Choice:focus { background: $primary; }
     Dialog.-question #box { width: 76; }
     Dialog.-table #box { width: 112; }
     Dialog.-warning #box { border: round $warning; border-title-color: $text-warning; }
@@ -68,7 +73,7 @@ class Dialog(Sized, ModalScreen[T]):
 
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self._keys: tuple[Key, ...] = ()
 
     def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
@@ -82,6 +87,11 @@ class Dialog(Sized, ModalScreen[T]):
     def explained(self) -> tuple[str, tuple[Key, ...]]:
         """Its title, and its keys with what they do."""
         return self.query_one("#box").border_title or "", self._keys
+
+    def rows_left(self, taken: int) -> int:
+        """How many rows a box has room for beside those that are `taken` within its edges."""
+        height = self.size.height
+        return max(1, (height - 2 if height < _TALL else height * 96 // 100 - 4) - taken)
 
     def show_keys(self, *keys: Key) -> None:
         """Show other keys from now on."""
@@ -103,11 +113,8 @@ class Dialog(Sized, ModalScreen[T]):
         self.call_after_refresh(self._foot)
 
     def _foot(self) -> None:
-        """The keys, as many as the border has room for; those before the last give way."""
+        """The keys, as many as the border has room for."""
         scrolls = any(part.max_scroll_y > 0 for part in self.query(VerticalScroll))
         for box in self.query("#box"):
             keys = [key for key in self._keys if scrolls or key not in {SCROLL, PAGES}]
-            room = box.outer_size.width - 6
-            while len(keys) > 1 and in_a_row(keys).cell_length > room > 0:
-                del keys[-2]
-            box.border_subtitle = in_a_row(keys)
+            box.border_subtitle = in_rows(keys, box.outer_size.width - 6, rows=1)

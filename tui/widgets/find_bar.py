@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui.widgets.key_hints import fitting
+from tui.widgets.key_hints import in_rows
 
-_KEYS = (("enter ↑", "older"), ("↓", "newer"), ("esc", "close"))
+_KEYS = (("↑ ↓", "next"), ("esc", "close"))
 _NOTHING = Content.styled("not found", "$text-warning")
 
 
@@ -82,7 +82,7 @@ class FindBar(Horizontal):
     def _show(self) -> None:
         """What was said, and the keys as far as there is room beside what is looked for."""
         said = f"{self._said.plain}   " if self._said else ""
-        keys = fitting(_KEYS, int(self.size.width * 0.6) - 4 - len(said))
+        keys = in_rows(_KEYS, int(self.size.width * 0.6) - 4 - len(said), rows=1)
         parts = [part for part in (self._said, keys) if part]
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
 

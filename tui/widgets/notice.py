@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -18,6 +19,8 @@ _MARKS: dict[Kind, tuple[str, str]] = {
     "warning": ("!", "$text-warning"),
     "error": ("✗", "$text-error"),
 }
+_MARK = 2
+"""The cells of a mark."""
 
 
 class NoticeLine(Widget):
@@ -48,5 +51,15 @@ class NoticeLine(Widget):
         """What is shown now, "" when nothing is."""
         return self.content.plain if self.has_class("-shown") else ""
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._rows(width))
+
     def render(self) -> Content:
-        return self.content
+        return Content("\n").join(self._rows(self.content_size.width))
+
+    def _rows(self, width: int) -> list[Content]:
+        """What is said, beside its mark."""
+        mark, said = self.content[:_MARK], self.content[_MARK:]
+        rows = said.wrap(max(8, width - _MARK))
+        beside = Content(" " * _MARK)
+        return [Content.assemble(beside if at else mark, row) for at, row in enumerate(rows)]

@@ -9,6 +9,9 @@ from rich.style import Style
 from textual.selection import Selection
 
 from tui.widgets import ansi
+from tui.widgets.conversation import style
+from tui.widgets.conversation.copying import copied
+from tui.widgets.conversation.diff import Diff
 from tui.widgets.line_view import place
 from tui.widgets.markdown.text import Line, Span, decoration
 from tui.widgets.output_lines import OutputLines
@@ -17,45 +20,36 @@ from tui.widgets.text_view import TextView
 CELLS_MAX = 4_000
 """Cells of a line that can be seen."""
 
-_LOOKS = ("text", "note", "added", "removed", "hunk")
-_FILLED = frozenset({"added", "removed"})
-_DIFF = {"+": "added", "-": "removed", "@": "hunk"}
+DIFF_ROWS_MAX = 20_000
+"""Rows of a diff that are drawn; the rest is counted."""
 
-
-def _diff_kind(lines: OutputLines, index: int) -> str | None:
-    """What a line of a unified diff is; the pair of lines that names the files is no change."""
-    row = lines[index]
-    after = lines[index + 1] if index + 1 < len(lines) else ""
-    if row.startswith("--- ") and after.startswith("+++ "):
-        return "hunk"
-    if row.startswith("+++ ") and index and lines[index - 1].startswith("--- "):
-        return "hunk"
-    return _DIFF.get(row[:1])
+_LOOKS = ("text", "note", "nothing")
+_NOTHING = "no output so far"
 
 
 class OutputView(TextView):
     """Text with the colours of its escape sequences; follows the end while it is at the end.
 
-    Long lines go on out of sight, or `wrap`.
+    Long lines go on out of sight, or `wrap`; those of a diff are always broken to fit.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"output-view--{name}" for name in _LOOKS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"output-view--{name}" for name in _LOOKS),
+        *style.COMPONENTS_OF_DIFFS,
+    }
     DEFAULT_CSS = """
     OutputView {
         & > .output-view--text { color: $text; }
         & > .output-view--note { color: $text-warning; }
-        & > .output-view--added { color: $text-success; background: $success 12%; }
-        & > .output-view--removed { color: $text-error; background: $error 12%; }
-        & > .output-view--hunk { color: $text-muted; }
-        &:ansi > .output-view--added, &:ansi > .output-view--removed { background: transparent; }
+        & > .output-view--nothing { color: $text-muted; }
     }
-    """
+    """ + style.css_of_diffs("OutputView")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._output = OutputLines()
         self._viewport.lay(flat=True)
-        self._diff = False
+        self._diff: Diff | None = None
         self.title = ""
 
     @property
@@ -66,8 +60,7 @@ class OutputView(TextView):
     def wrap(self, wrap: bool) -> None:
         self._wrap = wrap
         self._pictures.clear()
-        self._viewport.lay(flat=not wrap)
-        self._viewport.replace(self._estimates(0))
+        self._lay()
 
     @property
     def text(self) -> str:
@@ -80,18 +73,25 @@ class OutputView(TextView):
         return "\n".join(self._output)
 
     def show(self, title: str, text: str, *, diff: bool = False) -> None:
-        """Show another output, from its end; a unified diff in its colours, from its beginning."""
+        """Show another output, from its end; a unified diff as one, from its beginning."""
         self.clear()
-        self._diff = diff
-        self._viewport.following = not diff
         self.title = title
-        self.write(text)
+        if diff:
+            self._output.write(text)
+            self._diff = Diff(text, rows_max=DIFF_ROWS_MAX)
+            self._viewport.following = False
+        self._lay()
+        if not diff:
+            self.write(text)
 
     def write(self, text: str) -> None:
-        """Add text at the end, in whatever pieces it comes."""
+        """Add text at the end, in whatever pieces it comes. What is shown is no diff then."""
+        if self._diff is not None:
+            self._diff = None
+            self._lay()
         output, known, dropped = self._output, len(self._output), self._output.dropped_lines
         first = output.write(text)
-        if output.dropped_lines != dropped:
+        if not known or output.dropped_lines != dropped:
             self._pictures.clear()
             moved = len(output) - known if known else 0
             self._viewport.replace(self._estimates(0), min(0, moved))
@@ -106,39 +106,58 @@ class OutputView(TextView):
     def clear(self) -> None:
         """Take all lines out, and the title."""
         self._output = OutputLines()
-        self._viewport.clear()
+        self._diff = None
         self.title = ""
+        self._viewport.clear()
+        self._lay()
         self._unroll()
         self._stale = True
         self._soon()
 
     # Layout
 
+    def _lay(self) -> None:
+        self._viewport.lay(flat=not self.wrap and self._diff is None)
+        self._viewport.replace(self._estimates(0))
+
     def _estimate(self, text: str) -> int:
         return 1 + len(text) // self._width if self.wrap and self._width else 1
 
     def _estimates(self, start: int) -> list[int]:
+        if self._diff is not None:
+            return [1] * len(self._diff)
         count = len(self._output) - start
+        if not count and not start and self.title:
+            return [1]  # that there is nothing is said in a line
         if not self.wrap:
             return [1] * count
         return [self._estimate(text) for text in self._output.between(start, len(self._output))]
 
+    def _breadth(self) -> int:
+        return super()._breadth() if self._diff is None else 1
+
+    def _settled(self) -> None:
+        if self._diff is None:
+            super()._settled()
+
     # What it looks like
 
     def _styles(self) -> dict[str, Style]:
-        return {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
+        own = {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
+        return own | style.styles_of_diffs(self)
 
     def _draw(self, index: int) -> list[Line]:
         looks, output = self._look, self._output
+        if self._diff is not None:
+            return self._diff.lines(index, self._width, looks)
+        if not output:
+            return [decoration([(_NOTHING, looks["nothing"])])]
         if index == output.gap:
             size = output.dropped_bytes / 1e6
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
             return [decoration([(text, looks["note"])])]
-        kind = _diff_kind(output, index) if self._diff else None
-        spans = ansi.spans(output[index], looks[kind or "text"])
-        kept = _clipped(spans, output.over(index), looks["note"])
-        rows = self._laid(kept)
-        return [row._replace(fill=looks[kind]) for row in rows] if kind in _FILLED else rows
+        spans = ansi.spans(output[index], looks["text"])
+        return self._laid(_clipped(spans, output.over(index), looks["note"]))
 
     # Copying
 
@@ -150,6 +169,8 @@ class OutputView(TextView):
         )
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        if self._diff is not None:
+            return self._of_diff(selection, len(self._diff)), "\n"
         start, end = selection
         total = len(self._output)
         first = self._character(*place(start.y), start.x) if start else (0, 0)
@@ -159,6 +180,20 @@ class OutputView(TextView):
             rows[-1] = rows[-1][: last[1]]
         rows[0] = rows[0][first[1] :]
         return "\n".join(rows), "\n"
+
+    def _of_diff(self, selection: Selection, parts: int) -> str:
+        """What is selected of a diff; all of it is the diff itself."""
+        start, end = selection
+        if start is None and end is None:
+            return self.text
+        first, row = place(start.y) if start else (0, 0)
+        last, stop = place(end.y) if end else (parts - 1, 1 << 30)
+        rows: list[Line] = []
+        for index in range(first, min(last, parts - 1) + 1):
+            if index == last:
+                stop += len(rows)
+            rows += self._picture(index).lines
+        return copied(rows, (row, start.x if start else 0), (stop, end.x if end else 1 << 30))
 
     def _character(self, index: int, row: int, x: int) -> tuple[int, int]:
         """(line, character in it) of a character in a row of the line."""
@@ -174,11 +209,11 @@ def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:
         return spans
     kept: list[Span] = []
     room = CELLS_MAX
-    for text, style in spans:
+    for text, look in spans:
         size = cell_len(text)
         part = text if size <= room else chop_cells(text, room)[0] if room > 1 else ""
         room = max(0, room - size)
         over += len(text) - len(part)
         if part:
-            kept.append((part, style))
+            kept.append((part, look))
     return [*kept, (f" … +{over:,}", note)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rich.text import Text
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -52,7 +53,12 @@ class Prompt(Cutting):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
 
-    BINDINGS = bindings(PROMPT_KEYS)  # pyright: ignore[reportAssignmentType]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(PROMPT_KEYS),
+        Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
+        Binding("alt+right", "cursor_word_right", show=False),
+        Binding("ctrl+b", "cursor_left", show=False),
+    ]
 
     DEFAULT_CSS = f"""
     Prompt, Prompt:focus {{
@@ -65,9 +71,6 @@ class Prompt(Cutting):
         scrollbar-size-vertical: 1;
     }}
     Prompt .text-area--cursor-line {{ background: transparent; }}
-    Prompt:light .text-area--cursor, Prompt:dark .text-area--cursor {{
-        background: $input-cursor-background; color: $input-cursor-foreground;
-    }}
     Prompt .text-area--placeholder {{ color: $text-muted; }}
     Prompt .prompt--image {{ color: $text-accent; }}
     """
@@ -101,8 +104,20 @@ class Prompt(Cutting):
         self._looking = 0  # so many pastes may yet become images
         self._send_then = False
         self.suggestions: Suggestions | None = None
-        self.images: Attachments | None = None
+        self._images: Attachments | None = None
+        self._unlooked: list[str] = []  # pasted before it was known who attaches
         self.take_back: Callable[[], str] | None = None
+
+    @property
+    def images(self) -> Attachments | None:
+        return self._images
+
+    @images.setter
+    def images(self, images: Attachments | None) -> None:
+        self._images = images
+        unlooked, self._unlooked = self._unlooked, []
+        for pasted in unlooked:
+            self.look_at(pasted)
 
     @property
     def value(self) -> str:
@@ -141,16 +156,22 @@ class Prompt(Cutting):
         """
         plain = text.replace("\r\n", "\n").replace("\r", "\n")
         clean = self.folded(plain)
-        shell = self.text.startswith("!")  # whose commands take paths
-        if self.images and clean == plain and not shell and self.images.could_hold(plain):
-            self._looking += 1
-            self.run_worker(self._look(self.images, clean), group="attach")
+        if clean == plain:
+            self.look_at(clean)
         if result := self._replace_via_keyboard(clean, *self.selection):
             self.move_cursor(result.end_location)
             self._set = self.text
             self.post_message(self.Edited())
         if self.suggestions is not None:
             self.suggestions.close()
+
+    def look_at(self, pasted: str) -> None:
+        """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
+        if self.images is None:
+            self._unlooked.append(pasted)
+        elif not self.text.startswith("!") and self.images.could_hold(pasted):
+            self._looking += 1
+            self.run_worker(self._look(self.images, pasted), group="attach")
 
     def accept(self, text: str | None = None) -> None:
         """`text` (else all there is) has been taken: remember it and begin anew.
@@ -366,7 +387,7 @@ class Prompt(Cutting):
         if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
             return text
         self._pasted += 1
-        lines = plural(text.count("\n") + 1, "line")
+        lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
         word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
         self._pastes[word] = text
         return word

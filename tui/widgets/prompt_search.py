@@ -14,11 +14,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui.widgets.key_hints import in_a_row
+from tui.widgets.key_hints import in_rows
 from tui.widgets.plain import one_line
 
 ROWS: Final = 5
 _KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))
+_WORDS = 40
+"""So many cells are for what is looked for, its name and the edges; the keys give way to them."""
 
 
 def matching(entries: Sequence[str], query: str) -> list[str]:
@@ -144,5 +146,6 @@ class PromptSearch(Vertical):
         nothing = Content.styled("No earlier prompt holds that.", "$text-warning")
         self.query_one("#found", Static).update(Content("\n").join(rows) if rows else nothing)
         count = f"{self._at + 1} of {len(self._found)}   " if self._found else ""
-        told = Content.assemble((f"  {count}", "$foreground"), in_a_row(_KEYS))
+        keys = in_rows(_KEYS, self.size.width - len(count) - _WORDS, rows=1)
+        told = Content.assemble((f"  {count}", "$foreground"), keys)
         self.query_one("#search-keys", Static).update(told)

@@ -47,9 +47,11 @@ class ResumeCard(Vertical):
     ResumeCard { height: auto; max-height: 13; width: 1fr; background: $warning-muted; }
     ResumeCard #resume-title { height: auto; padding: 0 1; }
     ResumeCard #resume-items {
-        height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1;
+        height: auto; max-height: 6; padding: 0 1 0 3; scrollbar-size-vertical: 1;
+        scrollbar-background: $warning-muted; scrollbar-background-hover: $warning-muted;
+        scrollbar-background-active: $warning-muted; scrollbar-color: $text-warning 50%;
     }
-    ResumeCard > .ways { height: auto; padding: 0 1; }
+    ResumeCard > .ways { height: auto; padding: 0 2; }
     ResumeCard Choice { width: auto; }
     """
 

@@ -179,7 +179,7 @@ class RetryBanner(Widget, can_focus=True):
         if wait is None or width <= 0:
             return [Content("")]
         head = Content.assemble((f"{wait.glyph} ", "bold $text-warning"), self._when(wait))
-        keys = self._keys(wait) if wait.counts else Content.styled("esc stops", "$text-muted")
+        keys = self._keys(wait)
         reason, tail = (f" · {text}" if text else "" for text in (wait.reason, wait.tail))
         room = width - head.cell_length
         said = reason + tail
@@ -195,7 +195,7 @@ class RetryBanner(Widget, can_focus=True):
         if room >= _GAP + keys.cell_length:
             return [_beside(head, keys, width)]
         first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
-        return [first, keys.truncate(width, ellipsis=True)]
+        return [first, _beside(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
 
     def _when(self, wait: _Wait) -> Content:
         if wait.until is not None:
@@ -208,7 +208,9 @@ class RetryBanner(Widget, can_focus=True):
 
     def _keys(self, wait: _Wait) -> Content:
         """The keys that count now: those of the banner only while it has the focus."""
-        if self.has_focus:
+        if not wait.counts:
+            pairs = [("esc", "stops")]
+        elif self.has_focus:
             pairs = [("r", "now"), *([("f", self.other)] if self.other else []), ("esc", "stops")]
         else:
             switch = [("/retry other", "")] if self.other else []
@@ -238,6 +240,6 @@ def span(seconds: int) -> str:
     return f"in {hours} h {rest} min" if rest else f"in {hours} h"
 
 
-def _beside(left: Content, right: Content, width: int) -> Content:
-    gap = max(_GAP, width - left.cell_length - right.cell_length)
+def _beside(left: Content, right: Content, width: int, *, gap: int = _GAP) -> Content:
+    gap = max(gap, width - left.cell_length - right.cell_length)
     return Content.assemble(left, " " * gap, right)

@@ -34,7 +34,7 @@ class Rows(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Rows {
         height: 1fr; background: $background; color: $foreground;
-        overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+        overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
         & > .rows--text { color: $foreground; }
         & > .rows--muted { color: $text-muted; }
         & > .rows--accent { color: $text-accent; }
@@ -81,6 +81,11 @@ class Rows(ScrollView, can_focus=True):
     def cursor(self) -> int:
         """The row under the cursor; 0 where there is none."""
         return self._cursor
+
+    @property
+    def row_width(self) -> int:
+        """The cells of a row: those beside the scrollbar, whether it is needed or not."""
+        return self.scrollable_content_region.width
 
     def show(
         self, count: int, draw: Callable[[int, int], Sequence[Part]], *, cursor: int = 0
@@ -137,7 +142,7 @@ class Rows(ScrollView, can_focus=True):
         self._styles = {}
 
     def render_line(self, y: int) -> Strip:
-        width, index = self.size.width, round(self.scroll_y) + y
+        width, index = self.row_width, round(self.scroll_y) + y
         if not self._styles:
             self._styles = {
                 look: self.get_component_rich_style(f"rows--{look}", partial=True) for look in LOOKS

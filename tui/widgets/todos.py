@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from tui.widgets.plain import one_line
 
-ROWS = 6
+ROWS = 20
+"""At most, however high the screen is."""
 
 _MARKS = {
     "completed": ("✓", "$text-success", "$text-muted"),
@@ -39,9 +40,9 @@ def todo_lines(todos: Sequence[dict[str, str]], rows: int = ROWS) -> Content:
 class TodoList(Widget):
     """Shown while something on the list is open. Set `todos` to change it."""
 
-    DEFAULT_CSS = f"""
-    TodoList {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
-    TodoList.-live {{ display: block; }}
+    DEFAULT_CSS = """
+    TodoList { height: auto; max-height: 25vh; width: 1fr; padding: 0 1; display: none; }
+    TodoList.-live { display: block; }
     """
 
     todos: reactive[tuple[dict[str, str], ...]] = reactive((), layout=True)

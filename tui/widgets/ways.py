@@ -36,12 +36,6 @@ class WaysModal(Dialog[str | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
 
-    DEFAULT_CSS = """
-    WaysModal #ways { height: auto; margin: 1 0 0 0; }
-    WaysModal Choice { width: 1fr; margin: 0; background: $surface; }
-    WaysModal Choice:focus { background: $primary; }
-    """
-
     def __init__(
         self,
         title: str,
@@ -63,7 +57,7 @@ class WaysModal(Dialog[str | None]):
             if self.details:
                 with VerticalScroll(id="details", can_focus=False):
                     yield Static("\n".join(map(visible, self.details)), markup=False)
-            with Vertical(id="ways"):
+            with Vertical(id="answers"):
                 for way in self.ways:
                     yield Choice(way.key, way.label, way.name)
 

@@ -106,3 +106,14 @@ def test_where_nothing_stands_it_is_said_why(seen: Browsing, said: str) -> None:
 def test_over_the_preview_stand_the_id_and_what_is_wrong() -> None:
     about = wording.about(row("x", id="0123456789abcdef", cwd="/w", problems=("B52",)))
     assert about.plain == "0123456789ab · /w · B52"
+
+
+def test_only_keys_that_mean_something_are_named() -> None:
+    every = wording.keys("here", 3, 200).plain
+    assert "ctrl+r rename" in every
+    assert every.endswith("ctrl+e export   esc back")
+    assert wording.keys("here", 0, 200).plain == "tab scope   ctrl+f search   esc back"
+    others = wording.keys("others", 3, 200).plain
+    assert others == "enter open   tab scope   ctrl+s sort   ctrl+e export   esc back"
+    assert wording.keys("others", 0, 200).plain == "tab scope   esc back"
+    assert wording.keys("here", 3, 58).plain.endswith("ctrl+d delete   esc back")

@@ -80,8 +80,8 @@ class BulkMenu(Dialog[Plan | None]):
         if not what.startswith("reads"):
             what = f"results {what}"
         look = "success" if plan.targets else "muted"
-        if width < 80:
-            comes_to = f"{len(plan.targets):,} · ~{tokens(plan.saves)}"
+        if width < 80 and plan.targets:
+            comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"
         return [(f" {what:<32}", "text"), (comes_to, look)]
 
     def action_step(self, step: int) -> None:

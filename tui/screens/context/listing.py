@@ -63,5 +63,5 @@ class Listing(Vertical):
         said = any(row.age is not None for row in self.items)
         self.set_class(not shown or (not said and not self.words), "-empty")
         self.query_one("#empty", Static).update(nothing("" if shown else self.words))
-        width = max(20, self.screen.size.width - 2)
+        width = max(20, self.screen.size.width - 3)
         self.query_one("#columns", Static).update(Content(heading(width)))

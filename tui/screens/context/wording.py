@@ -80,7 +80,7 @@ def tabs(*, request: bool) -> Content:
     """The names of the tabs, the open one in colour."""
     on, off = "bold $text-primary", "$text-muted"
     return Content.assemble(
-        ("items", off if request else on), ("  ", ""), ("request", on if request else off)
+        ("items", off if request else on), ("   ", ""), ("request", on if request else off)
     )
 
 

@@ -157,21 +157,21 @@ class SessionsScreen(Sized, Screen[Picked | None]):
     def _draw(self, *, anew: bool = False) -> None:
         if not self.is_mounted:
             return
-        self._head()
         count = self._listing.show(anew=anew)
+        self._head(count)
         self.set_class(not count, "-empty")
         self.set_class(self._seen.searching, "-search")
         self._preview.follow(self.chosen)
 
-    def _head(self) -> None:
+    def _head(self, count: int) -> None:
         seen = self._seen
         self.query_one("#title", Static).update(wording.title(seen))
         tabs = self.query_one("#tabs", PaneRule)
-        tabs.title, tabs.right = wording.tabs(seen), wording.order(seen)
+        tabs.title, tabs.right = wording.tabs(seen), wording.order(seen, self.size.width)
         field = self.query_one("#filter", Input)
         field.placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
         self.query_one("#caret", Static).update("⌕" if seen.searching else "❯")
-        self.query_one("#keys", Static).update(wording.keys(self.size.width - 2))
+        self.query_one("#keys", Static).update(wording.keys(seen.tab, count, self.size.width - 2))
 
     @on(Rows.Moved)
     def _moved(self, event: Rows.Moved) -> None:

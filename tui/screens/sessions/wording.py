@@ -21,11 +21,14 @@ KEYS = (
     ("ctrl+s", "sort"),
     ("ctrl+r", "rename"),
     ("ctrl+b", "fork"),
-    ("ctrl+e", "export"),
     ("ctrl+d", "delete"),
+    ("ctrl+e", "export"),
     ("esc", "back"),
 )
-_SELDOM = "ctrl+e"
+_OTHERS = frozenset({"enter", "tab", "ctrl+s", "ctrl+e", "esc"})
+"""The sessions of other agents are left as they are."""
+_ANYWAY = frozenset({"tab", "ctrl+f", "esc"})
+"""These mean something where no session is listed."""
 _BAR = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
@@ -40,12 +43,12 @@ _NOTHING: dict[Tab, str] = {
 }
 
 
-def keys(width: int) -> Content:
-    """The keys in at most two rows; where they would need three, without the one least used."""
-    rows = in_rows(KEYS, width)
-    if rows.plain.count("\n") > 1:
-        rows = in_rows([key for key in KEYS if key[0] != _SELDOM], width)
-    return rows
+def keys(tab: Tab, count: int, width: int) -> Content:
+    """The keys that mean something for the `count` rows of a tab."""
+    wanted = _OTHERS if tab == "others" else frozenset(key for key, _ in KEYS)
+    if not count:
+        wanted &= _ANYWAY
+    return in_rows([key for key in KEYS if key[0] in wanted], width)
 
 
 def title(seen: Browsing) -> Content:
@@ -78,9 +81,11 @@ def tabs(seen: Browsing) -> Content:
     )
 
 
-def order(seen: Browsing) -> Content:
-    """In which order they stand."""
-    return Content.styled("search" if seen.searching else ORDERS[seen.order], "$text-muted")
+def order(seen: Browsing, width: int) -> Content:
+    """In which order they stand, where there is room for that beside the tabs."""
+    name = "search" if seen.searching else ORDERS[seen.order]
+    fits = tabs(seen).cell_length + len(name) + 9 <= width
+    return Content.styled(name if fits else "", "$text-muted")
 
 
 def nothing(seen: Browsing) -> str:

@@ -15,6 +15,8 @@ from tui.widgets.plain import visible
 from tui.widgets.rows import Part
 
 WIDE: Final = 100
+_VALUE: Final = 80
+"""A value needs no more cells; where it is from is read beside it."""
 _LOOKS: Final = {"user": "text", "project": "secondary"}
 
 
@@ -53,7 +55,7 @@ def _lines(settings: Sequence[Setting]) -> Iterator[Line]:
 def columns(width: int) -> tuple[int, int, int]:
     """The cells of name, value and origin."""
     name, origin = (28, 26) if width >= WIDE - 2 else (24, 14)
-    return name, max(8, width - name - origin), origin
+    return name, max(8, min(_VALUE, width - name - origin)), origin
 
 
 def heading(width: int) -> str:

@@ -21,13 +21,13 @@ from tui.errors import HoldfastError
 from tui.paths import shorten
 from tui.screens.picker import PickScreen
 from tui.screens.settings import wording
-from tui.screens.settings.lines import EditLines
 from tui.screens.settings.listing import SettingRows
 from tui.screens.settings.port import Port, Said
 from tui.screens.settings.rows import WIDE, Line, columns, heading, lines_of
 from tui.screens.settings.standing import Standing
 from tui.toolkit.themed_app import Sized
 from tui.widgets import key_hints
+from tui.widgets.edit_text import EditText
 from tui.widgets.keys import SETTINGS_KEYS, bindings
 from tui.widgets.notice import NoticeLine
 from tui.widgets.plain import visible
@@ -134,7 +134,7 @@ class SettingsScreen(Sized, Screen[None]):
         file = shorten(self._port.folders.config_file)
         readable = () if self._standing.problem else self._standing.rows
         self.query_one("#title", Static).update(wording.title(file, readable, self.size.width - 2))
-        width = max(20, self.rows.size.width or self.size.width - 2)
+        width = max(20, self.rows.row_width or self.size.width - 3)
         self.query_one("#columns", Static).update(Content(heading(width)))
         self._tell()
 
@@ -278,7 +278,7 @@ class SettingsScreen(Sized, Screen[None]):
             self._say(said)
 
         what = f"{setting.words.help}\n{wording.facts(setting)}"
-        modal = EditLines(setting.name, what, typed(setting.edited), save)
+        modal = EditText(setting.name, what, typed(setting.edited), save)
         await self.app.push_screen_wait(modal)  # pyright: ignore[reportUnknownMemberType]
 
     def _open_field(self, setting: Setting) -> None:
@@ -297,7 +297,7 @@ class SettingsScreen(Sized, Screen[None]):
         if not self.has_class("-field"):
             return
         rows, field = self.rows, self.query_one("#field", Input)
-        name, value, origin = columns(rows.size.width)
+        name, value, origin = columns(rows.row_width)
         field.styles.offset = (name, rows.cursor - round(rows.scroll_y))
         field.styles.width = value + origin
 

@@ -51,7 +51,7 @@ def details(setting: Setting) -> Content:
     ]
     notes = list(setting.notes)
     if setting.hidden:
-        notes.append("It holds a key or a login, which is not shown.")
+        notes.append("The key or login in it is not shown.")
     if notes:
         lines.append(Content.styled(visible(" ".join(notes)), "$text-warning"))
     return Content("\n").join(lines)

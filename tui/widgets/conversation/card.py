@@ -27,6 +27,14 @@ _MARKS: dict[str, tuple[str, str, str]] = {
 }
 
 
+_LABEL = 24
+"""Cells of a label before which what is said at the right gives way."""
+_WIDEST = 120
+"""Cells of the row at most: what it says at the right is still seen to belong to the left."""
+_BRIEF = 3
+"""Lines of an error that are told in red; more of them are what a command printed."""
+
+
 def has_inside(item: ToolItem) -> bool:
     """Whether there is something to unfold."""
     return bool(item.diff or item.preview or item.receipt or item.input)
@@ -66,8 +74,9 @@ def _seconds(seconds: float, *, running: bool = False) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
 
 
-def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
-    """State, seconds, summary and badge; the least needed goes first when there is no room."""
+def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int) -> list[Span]:
+    """State, seconds, summary and badge; the least needed goes first when there is no room: all
+    of it where it takes no more than `all_room`, else what takes `room`."""
     glyph, look, word = _MARKS[item.state]
     told = item.summary
     if item.state == "interrupted" and item.seconds is None and not item.preview and told:
@@ -97,33 +106,50 @@ def _right(item: ToolItem, styles: Styles, room: int, frame: int) -> list[Span]:
     )
     said = " ".join(filter(None, words_of_marks))
     marks: Span | None = (f"  {said}", styles["c-badge"]) if said else None
-    for parts in (
-        [state, words, seconds, summary, cut, marks],
-        [state, words, seconds, cut, marks],
-        [state, seconds, cut, marks],
-        [state, cut, marks],
-        [state, marks],
-        [state],
+    for at, parts in enumerate(
+        (
+            [state, words, seconds, summary, cut, marks],
+            [state, words, seconds, cut, marks],
+            [state, seconds, cut, marks],
+            [state, cut, marks],
+            [state, marks],
+            [state],
+        )
     ):
         spans = [part for part in parts if part is not None]
-        if sum(cell_len(text) for text, _ in spans) <= room:
+        if sum(cell_len(text) for text, _ in spans) <= (room if at else min(room, all_room)):
             return spans
     return []
 
 
+def _short(label: str, room: int) -> str:
+    """A label in so many cells. A path keeps its end, cut at a slash where that leaves enough."""
+    if cell_len(label) <= room or " " in label or "/" not in label:
+        return clip(label, room)
+    end = label
+    while end and cell_len(end) >= room:
+        end = end[1:]
+    _, slash, whole = end.partition("/")
+    return f"…/{whole}" if slash and len(whole) > len(end) // 2 else f"…{end}"
+
+
 def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Line]:
     can = has_inside(item)
+    wide, width = width, min(width, _WIDEST)
     mark = "·" if not can else "▸" if item.folded else "▾"
     room = max(4, width - MARGIN - 1)
     wanted = 3 + cell_len(item.name) + 2 + cell_len(item.label) + 2
-    right = _right(item, styles, max(room // 2, room - wanted), frame)
+    least = wanted - max(0, cell_len(item.label) - _LABEL)
+    right = _right(
+        item, styles, max(room // 2, room - wanted), max(room - least, room - wanted), frame
+    )
     right_cells = sum(cell_len(text) for text, _ in right)
     left_room = room - right_cells - (2 if right else 0)
     name = clip(item.name, max(1, left_room))
     left: list[Span] = [(f" {mark} ", styles["c-fold"]), (name, styles["c-tool"])]
     label_room = left_room - cell_len(name) - 2
     if item.label and label_room > 0:
-        left.append((f"  {clip(item.label, label_room)}", styles["c-label"]))
+        left.append((f"  {_short(item.label, label_room)}", styles["c-label"]))
     used = sum(cell_len(text) for text, _ in left)
     space = max(1, width - 1 - used - right_cells)
     drawn = [
@@ -133,7 +159,7 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     if item.folded or not can:
         return drawn
     rail: list[Span] = [("   ", styles["text"]), ("│ ", styles["c-rail"])]
-    rows = list(_inside(item, inner(width) - 2, styles))
+    rows = list(_inside(item, inner(wide) - 2, styles))
     if len(rows) > BODY_MAX:
         more = f"… +{len(rows) - BODY_MAX:,} lines"
         rows = [*rows[:BODY_MAX], decoration([(more, styles["c-fold"])])]
@@ -148,7 +174,8 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         rows += draw_diff(item.diff, width, styles)
     if item.preview and not (item.diff and item.state == "ok"):
         text = clean(item.preview.rstrip("\n"))
-        base = styles["c-error"] if item.state == "error" else styles["c-detail"]
+        brief = item.state == "error" and text.count("\n") < _BRIEF
+        base = styles["c-error"] if brief else styles["c-detail"]
         rows += [
             part
             for row in text.split("\n")[: BODY_MAX + 1]

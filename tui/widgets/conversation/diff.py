@@ -1,7 +1,7 @@
 """A unified diff → lines: line numbers, + and −, the words that changed, quiet marks between hunks.
 
-One drawing for the conversation, the question before an edit, and the view of all changes. Nothing
-of the text is left out: what is no part of a diff is drawn as it is.
+One drawing for the conversation, the output beside it, the question before an edit, and the view of
+all changes. Nothing of the text is left out: what is no part of a diff is drawn as it is.
 """
 
 from __future__ import annotations
@@ -49,35 +49,60 @@ class _Mark:
     source: str
 
 
+class Diff:
+    """A unified diff in parts, each of which is drawn by itself.
+
+    A part is a line of it, or a mark around hunks; those that draw nothing are left out. Files are
+    named where there are several, or with `names`. Rows beyond `rows_max` are one part that counts
+    them.
+    """
+
+    def __init__(self, diff: str, *, names: bool = False, rows_max: int = ROWS_MAX) -> None:
+        rows = clean(diff).removesuffix("\n").split("\n")
+        names = names or sum(map(_plus, rows)) > 1
+        parsed = list(_parse(rows[:rows_max]))
+        _compare(parsed)
+        numbers = (max(row.old, row.new) for row in parsed if isinstance(row, _Row))
+        self._digits = len(str(max(numbers, default=1)))
+        self._parts = [
+            row
+            for before, row in zip([None, *parsed], parsed, strict=False)
+            if isinstance(row, _Row)
+            or row.kind == "other"
+            or (row.kind == "file" and names)
+            or (row.kind == "hunk" and isinstance(before, _Row))
+        ]
+        if (more := len(rows) - rows_max) > 0:
+            self._parts.append(_Mark("rest", f"… +{more:,} lines", ""))
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def lines(self, index: int, width: int, styles: Styles) -> list[Line]:
+        """One part in `width` cells."""
+        part = self._parts[index]
+        if isinstance(part, _Row):
+            return _draw(part, self._digits, width, styles)
+        match part.kind:
+            case "file":
+                name: list[Span] = [(clip(part.text, width), styles["c-tool"])]
+                apart = [decoration([])] if index else []
+                return [*apart, decoration(name, source=part.source)]
+            case "hunk":
+                text = clip(f"{'⋯':>{self._digits}} {part.text}", width)
+                return [decoration([(text, styles["c-hunk"])], source=part.source)]
+            case "rest":
+                return [decoration([(part.text, styles["c-fold"])])]
+            case _:
+                return wrap([(part.text.expandtabs(4), styles["c-hunk"])], width)
+
+
 def draw_diff(
     diff: str, width: int, styles: Styles, *, names: bool = False, rows_max: int = ROWS_MAX
 ) -> list[Line]:
-    """The lines of a unified diff. Files are named where there are several, or with `names`."""
-    rows = clean(diff).removesuffix("\n").split("\n")
-    more = len(rows) - rows_max
-    names = names or sum(map(_plus, rows)) > 1
-    parsed = list(_parse(rows[:rows_max]))
-    _compare(parsed)
-    numbers = (max(row.old, row.new) for row in parsed if isinstance(row, _Row))
-    digits = len(str(max(numbers, default=1)))
-    drawn: list[Line] = []
-    inside = False
-    for row in parsed:
-        if isinstance(row, _Row):
-            drawn += _draw(row, digits, width, styles)
-        elif row.kind == "other":
-            drawn += wrap([(row.text.expandtabs(4), styles["c-hunk"])], width)
-        elif row.kind == "file" and names:
-            name: list[Span] = [(clip(row.text, width), styles["c-tool"])]
-            drawn += [decoration([])] if drawn else []
-            drawn.append(decoration(name, source=row.source))
-        elif row.kind == "hunk" and inside:
-            text = clip(f"{'⋯':>{digits}} {row.text}", width)
-            drawn.append(decoration([(text, styles["c-hunk"])], source=row.source))
-        inside = isinstance(row, _Row)
-    if more > 0:
-        drawn.append(decoration([(f"… +{more:,} lines", styles["c-fold"])]))
-    return drawn
+    """The lines of a unified diff; see `Diff`."""
+    parts = Diff(diff, names=names, rows_max=rows_max)
+    return [line for index in range(len(parts)) for line in parts.lines(index, width, styles)]
 
 
 def _parse(rows: Sequence[str]) -> Iterator[_Row | _Mark]:

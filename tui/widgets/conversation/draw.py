@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal
 
@@ -127,6 +128,24 @@ def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
     return [(part, styles["c-reply"] if part in named else look) for part in parts if part]
 
 
+def _beginning(text: str, cells: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
+    """The first lines of a long text, those that are whole in a few rows, and how many are left."""
+    lines = text.split("\n", LONG_SHOWN)[:LONG_SHOWN]
+    rows: list[Line] = []
+    shown = 0
+    for line_ in lines:
+        part = line_[: LONG_SHOWN * cells]
+        more = wrap(_marked(clean(part).expandtabs(4), look, styles), cells)
+        if rows and len(rows) + len(more) > LONG_SHOWN:
+            break
+        rows += more
+        shown += 1
+    rest = text.count("\n") + 1 - shown
+    if rest:
+        return rows[:LONG_SHOWN], f"… +{rest:,} lines"
+    return rows[:LONG_SHOWN], f"… +{len(text) - len(lines[0][: LONG_SHOWN * cells]):,} characters"
+
+
 def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     queued = item.state == "queued"
     bar: list[Span] = [(" ▌ ", styles["c-queued-bar" if queued else "c-you-bar"])]
@@ -135,16 +154,11 @@ def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     if queued:
         title.append((" · queued", styles["c-queued"]))
     text = item.text.strip("\n")
-    hidden = ""
-    shorten = item.folded and _long(text)
-    if shorten:
-        rest = text.count("\n") + 1 - LONG_SHOWN
-        text = "\n".join(text[: LONG_SHOWN * max(80, width)].split("\n", LONG_SHOWN)[:LONG_SHOWN])
-        hidden = (
-            f"… +{rest:,} lines" if rest > 0 else f"… +{len(item.text) - len(text):,} characters"
-        )
-    rows = wrap(_marked(clean(text).expandtabs(4), look, styles), min(inner(width), 120))
-    rows = rows[:LONG_SHOWN] if shorten else rows
+    cells, hidden = min(inner(width), 120), ""
+    if item.folded and _long(text):
+        rows, hidden = _beginning(text, cells, look, styles)
+    else:
+        rows = wrap(_marked(clean(text).expandtabs(4), look, styles), cells)
     drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
     if hidden:
         drawn.append(decoration([*bar, (hidden, styles["c-fold"])]))
@@ -177,7 +191,7 @@ def _head(item: NoticeItem | AttemptItem) -> str:
     status = f" ({item.status})" if item.status else ""
     parts = [f"attempt {item.attempt} failed: {words(item.error_class)}{status}"]
     soon = item.delay_s < 0.5
-    parts.append("next at once" if soon else f"next after {max(1, round(item.delay_s))} s")
+    parts.append("next at once" if soon else f"next after {math.ceil(item.delay_s)} s")
     parts += [item.request_id] if item.request_id else []
     parts += [f"{plural(item.received, 'character')} received"] if item.received else []
     return " · ".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from rich.style import Style
 from textual.widget import Widget
 
@@ -37,25 +39,50 @@ RULES: dict[str, str] = {
     "pill": "color: $text; background: $primary-muted; text-style: bold;",
 }
 
+OF_DIFFS = (
+    *("added", "removed", "added-word", "removed-word"),
+    *("label", "rail", "tool", "hunk", "fold"),
+)
+"""What a diff is drawn with."""
+
 COMPONENTS = {f"conversation--{name}" for name in RULES} | markdown.COMPONENTS
+COMPONENTS_OF_DIFFS = {f"conversation--{name}" for name in OF_DIFFS}
 
 
 def css(selector: str) -> str:
     """The rules as nested CSS for the widget `selector`."""
-    rules = "\n".join(f"    & > .conversation--{name} {{ {rule} }}" for name, rule in RULES.items())
+    return _css(selector, RULES) + markdown.css(selector)
+
+
+def css_of_diffs(selector: str) -> str:
+    """The same, of what a diff is drawn with."""
+    return _css(selector, OF_DIFFS)
+
+
+def _css(selector: str, names: Collection[str]) -> str:
+    rules = "\n".join(f"    & > .conversation--{name} {{ {RULES[name]} }}" for name in names)
     plain = "\n".join(  # a terminal's sixteen colours have no tints
         f"    &:ansi > .conversation--{name} {{ background: transparent; }}"
         for name in ("added", "removed", "match")
+        if name in names
     )
     plain += "".join(
         f"\n    &:ansi > .conversation--{name}-word {{ background: transparent;"
         f" color: {colour}; text-style: bold underline; }}"
         for name, colour in (("added", "$text-success"), ("removed", "$text-error"))
     )
-    return f"{selector} {{\n{rules}\n{plain}\n}}\n" + markdown.css(selector)
+    return f"{selector} {{\n{rules}\n{plain}\n}}\n"
 
 
 def styles(widget: Widget) -> dict[str, Style]:
     """Every name's style, markdown's under its own names, the conversation's behind `c-`."""
-    own = {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in RULES}
-    return markdown.styles(widget) | own
+    return markdown.styles(widget) | _styles(widget, RULES)
+
+
+def styles_of_diffs(widget: Widget) -> dict[str, Style]:
+    """The same, of what a diff is drawn with."""
+    return _styles(widget, OF_DIFFS)
+
+
+def _styles(widget: Widget, names: Iterable[str]) -> dict[str, Style]:
+    return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in names}

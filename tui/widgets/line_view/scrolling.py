@@ -18,16 +18,15 @@ def jump(view: ScrollView, y: int) -> None:
         return
     for position in (Widget.scroll_y, Widget.scroll_target_y):
         view.set_reactive(cast("Reactive[float]", position), float(y))
-    if view.show_vertical_scrollbar:
-        _tell(view.vertical_scrollbar, position=float(y))
+    # The bar may come with the next layout, which asks for its size only.
+    _tell(view.vertical_scrollbar, position=float(y))
 
 
 def reset_x(view: ScrollView) -> None:
     """Back to the first column."""
     for position in (Widget.scroll_x, Widget.scroll_target_x):
         view.set_reactive(cast("Reactive[float]", position), 0.0)
-    if view.show_horizontal_scrollbar:
-        view.horizontal_scrollbar.position = 0
+    view.horizontal_scrollbar.position = 0
 
 
 def resize(view: ScrollView, virtual: Size) -> None:

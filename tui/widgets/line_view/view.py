@@ -174,14 +174,18 @@ class LineView(ScrollView, can_focus=True):
             return
         self._stale = False
         if width != self._width or not self._look:
-            self._width, self._look = width, self._styles()
-            self._shown = []
-            self._reframe()
-            self._redraw()
-            self._viewport.forget()
+            self._restyle(width)
         self._viewport.height = height
         self._viewport.settle()
         self._apply()
+
+    def _restyle(self, width: int) -> None:
+        """Forget what was drawn in another width or in other styles."""
+        self._width, self._look = width, self._styles()
+        self._shown = []
+        self._reframe()
+        self._redraw()
+        self._viewport.forget()
 
     def _reframe(self) -> None:
         left = self.styles.padding.left
@@ -219,7 +223,10 @@ class LineView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if round(new_value) != self._viewport.y:
             # A widget that grows is scrolled back first and told of its new size afterwards.
-            self._viewport.height = self.scrollable_content_region.height or self._viewport.height
+            width, height = self.scrollable_content_region.size
+            if not self._look:
+                self._restyle(width or self._width)
+            self._viewport.height = height or self._viewport.height
             self._viewport.scroll(round(new_value))
             self._apply()
 
