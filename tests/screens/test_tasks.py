@@ -151,21 +151,23 @@ async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None
 
 
 async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
-    broken = "[[turn]]\nfaults = [{status = 400}]\n"
-    answer = turns('{\\"retry\\": false}')
-    script = broken + answer + turns("two", delay_s=0.3) + turns("one again", "three")
-    async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 1)
+    broken, clock = "[[turn]]\nfaults = [{status = 400}]\n", ManualClock()
+    script = broken + turns("two", delay_s=60) + turns("one again", "three")
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: app.run_on.live.running == 1 and 60 in clock.slept)
         assert statuses(app)[0] == "failed"
         app.run_on.screen.queue.follow(0)
         await pilot.press("r")
+        await until(pilot, lambda: statuses(app)[0] == "pending")
+        clock.advance(60)
         await until(pilot, lambda: app.run_on.screen.ended == "")
     assert statuses(app) == ["completed"] * 3
 
 
 async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
-    async with working(repo, turns("one", delay_s=0.5) + turns("new")) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 0)
+    script, clock = turns("one", delay_s=60) + turns("new"), ManualClock()
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: app.run_on.live.running == 0 and 60 in clock.slept)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditText))
         area = app.screen.query_one("#text", TextArea)
@@ -178,6 +180,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
         area.text = "## g\n- [ ] say one\n- [ ] say new\n"
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.screen is app.run_on.screen)
+        clock.advance(60)
         await until(pilot, lambda: app.run_on.screen.ended == "")
     assert (repo / "TASKS.md").read_text() == "## g\n- [x] say one\n- [x] say new\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any, cast
 
 from tui.context import start_card
@@ -12,8 +13,10 @@ from tui.context.interrupted import INTERRUPTION, interrupted_calls
 from tui.figures import moment, tokens
 from tui.images.images import prompt_of
 from tui.messages import Block, text_of
+from tui.paths import shorten
 from tui.session.records import Record
 from tui.widgets.conversation.items import (
+    STOPPED,
     AssistantItem,
     AttemptItem,
     Item,
@@ -33,6 +36,8 @@ _OUTCOMES = {
     "finished_result_lost": "finished, result lost",
     "unknown": "end unknown",
 }
+SHORT_DIFF = 16
+"""Lines of a diff that stands open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
 
@@ -174,13 +179,16 @@ def fill(
     diff: str,
     summary: str,
 ) -> None:
-    """Put a finished call's result on its card."""
+    """Put a finished call's result on its card. A short change is seen without unfolding it."""
     interrupted = summary == INTERRUPTED
     if item.state != "denied":
-        item.state = "interrupted" if interrupted else "error" if is_error else "ok"
+        cut_off = interrupted or summary == STOPPED
+        item.state = "interrupted" if cut_off else "error" if is_error else "ok"
     item.summary = _how_far(text, seconds, item.summary) if interrupted else summary
     item.seconds = (seconds or None) if interrupted else seconds
     item.receipt, item.diff = receipt, diff
+    if item.state == "ok" and 0 < diff.count("\n") <= SHORT_DIFF:
+        item.folded = False
     lines = text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
@@ -282,6 +290,32 @@ def recovery_item(action: str, before: object, after: object, detail: str = "") 
     sizes = [tokens(size) for size in (before, after) if isinstance(size, int)]
     size = f" · {' → '.join(sizes)} tokens" if sizes else ""
     return NoticeItem(f"context full: {action}{size}", "warning", detail)
+
+
+def compacted_item(
+    before: int, after: int, messages: int, summary: str, problem: str = ""
+) -> NoticeItem:
+    """A compaction, its summary folded below, or why there was none."""
+    if problem:
+        stop = "" if problem[-1:] in ".!?…" else "."
+        return NoticeItem(f"Not compacted: {problem}{stop}", "warning")
+    size = f"{tokens(before)} → {tokens(after)} tokens"
+    what = f"a summary stands for {plural(messages, 'message')}"
+    back = "/uncompact brings everything back."
+    return NoticeItem(f"Compacted {size}: {what}. {back}", "success", summary)
+
+
+def uncompacted_item(size: int) -> NoticeItem:
+    """A compaction that was undone; `size` is of what is sent now, in tokens."""
+    text = f"The full conversation is sent again: {tokens(size)} tokens."
+    return NoticeItem(f"{text} /compact makes a new summary.", "success")
+
+
+def memory_item(path: str, entries: int) -> NoticeItem:
+    """What the memory has got."""
+    if not entries:
+        return NoticeItem("Nothing new was found to keep in memory.")
+    return NoticeItem(f"{plural(entries, 'line')} saved to memory, in {shorten(Path(path))}.")
 
 
 def _moment(text: object) -> datetime | None:
