@@ -189,7 +189,7 @@ def test_a_signal_that_ends_it_keeps_what_was_typed(plain: Open, home: Path) -> 
         while screen.read(0.3):  # the line editor waits for the next key by then
             pass
         os.kill(screen.process.pid, signal.SIGTERM)
-        assert screen.exit_code() == 0
+        assert screen.exit_code() == 143
         assert termios.tcgetattr(screen.slave) == screen.before
     drafts = [one for one in records(home) if one["type"] == "draft"]
     assert drafts[-1]["prompt"] == typed

@@ -82,7 +82,7 @@ def _converse(wiring: Wiring, why: str) -> int:
     session = wiring.session
     if session and session.path and session.path.exists():
         print(f"To go on: holdfast --plain -r {session.id}")  # noqa: T201
-    return code
+    return 128 + terminal.ended_by if terminal.ended_by else code
 
 
 class _Conversation:

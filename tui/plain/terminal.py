@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final
 
 from tui.plain.answering import Answering
@@ -39,6 +40,8 @@ class Terminal:
 
     def __init__(self, editor: Editor) -> None:
         self.ended = False
+        self.ended_by = 0
+        """The signal that told the program to end."""
         self._typed: Callable[[str], object] = _nobody
         self._interrupt: Callable[[], object] = _nobody
         self._leave: Callable[[], object] = _nobody
@@ -162,8 +165,8 @@ class Terminal:
     def _signals(self) -> AbstractContextManager[None]:
         handlers = {
             signal.SIGINT: self._ctrl_c,
-            signal.SIGTERM: self._end,
-            signal.SIGHUP: self._end,
+            signal.SIGTERM: partial(self._end, signal.SIGTERM),
+            signal.SIGHUP: partial(self._end, signal.SIGHUP),
             signal.SIGTSTP: self._stop,
         }
         return answered(handlers, lambda: self._prompting.swallowed)
@@ -175,8 +178,9 @@ class Terminal:
             self._answering.refuse()
             self._crossing.call(self._interrupted)
 
-    def _end(self) -> None:
+    def _end(self, number: int) -> None:
         self.ended = True  # first, see `signals`
+        self.ended_by = self.ended_by or number
         self._prompting.hold()
         if self._answering.asked is None and not (self._prompting.editing and self._editor.edits):
             self._ahead.end()
