@@ -63,7 +63,8 @@ class RawOutput:
 
     `partial`: the content lacks a part, it is not just a cleaner rendition. `lost` says why a
     part is in no file either; "" where nothing is lost. `data` is all of it where it is small
-    enough to be in no file.
+    enough to be in no file. `overwritten`: bytes that the content lacks, without being `partial`,
+    since they were written over on their line.
     """
 
     bytes: int
@@ -71,6 +72,7 @@ class RawOutput:
     partial: bool = False
     lost: str = ""
     data: bytes | None = field(default=None, repr=False)
+    overwritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,51 @@ async def test_results_are_bounded_and_say_so(tree: Folder) -> None:
     assert "stopped" not in await tree.text(find, pattern="many/*", max_results=30)
 
 
+@pytest.mark.parametrize("context", [0, 1])
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 11, 12, 13, 50, 10_000])
+async def test_results_are_the_first_in_the_order_of_paths(
+    folder: Folder, engine: str, limit: int, context: int
+) -> None:
+    names = ["a/x", "a/z/y", "a-b/x", "a.py", "aa", "a b/x"]
+    for name in names:
+        folder.write(name, "no\nneedle\nno\nno\nneedle\nno\n")
+    for number in range(200):  # so that several threads have something to do
+        folder.write(f"z/{number}", "hay\n" * 500)
+    text = await folder.text(grep, pattern="needle", max_results=limit, context=context)
+    lines = [line for line in text.splitlines() if not line.startswith("[stopped")]
+    found = [line for line in lines if line.endswith(("2:needle", "5:needle"))]
+    in_order = ["a/x", "a/z/y", "a b/x", "a-b/x", "a.py", "aa"]
+    whole = [f"{name}:{number}:needle" for name in in_order for number in (2, 5)]
+    assert found == whole[:limit]
+    assert ("[stopped after" in text) is (limit < len(whole))
+    if context and limit >= len(whole):
+        assert lines[:8] == [
+            *("a/x-1-no", "a/x:2:needle", "a/x-3-no", "a/x-4-no"),
+            *("a/x:5:needle", "a/x-6-no", "--", "a/z/y-1-no"),
+        ]
+
+
+async def test_threads_search_and_only_too_much_is_searched_again_in_order(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "rg"
+    program.write_text(
+        f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\nprintf "./b\\0001:x\\n./a\\0001:x\\n"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(search, "ripgrep", lambda: program)
+
+    async def calls(**more: int) -> tuple[list[bool], str]:
+        (tmp_path / "calls").write_text("")
+        text = await folder.text(grep, pattern="x", **more)
+        return ["--sort path" in c for c in (tmp_path / "calls").read_text().splitlines()], text
+
+    assert await calls() == ([False], "a:1:x\nb:1:x")
+    assert (await calls(max_results=1))[0] == [False, True]
+    assert (await calls(max_results=10_000))[0] == [False]
+    assert (await calls(max_results=10_000, context=20))[0] == [True]  # too much for its memory
+
+
 async def test_L25_an_oversized_result_is_returned_whole(tree: Folder) -> None:
     tree.write("big.txt", "TODO and quite some text after it\n" * 900)
     text = await tree.text(grep, pattern="TODO and")

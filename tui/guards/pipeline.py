@@ -119,7 +119,8 @@ def _texts(output: ToolOutput) -> list[str]:
 
 def _whole(output: ToolOutput, most: int) -> bool:
     """Whether the content is all there was, or a cleaner rendition of not too much."""
-    return output.raw is None or (not output.raw.partial and output.raw.bytes <= most)
+    raw = output.raw
+    return raw is None or not (raw.partial or raw.overwritten or raw.bytes > most)
 
 
 def _cut(
@@ -153,13 +154,17 @@ def _cut(
                 ends=keep == "ends",
             )
         ]
+    elif texts and raw.overwritten:
+        copy = copy or _write(output, texts, spill, limits)
+        *before, last = texts
+        shown = [*before, f"{last}\n{spilling.overwritten(copy, raw.overwritten)}"]
     clamped = ceiling(clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep))
     if clamped is not shown:
         stages.append("clamp")
     shared = share(clamped, limits.share_tokens, keep)
     if shared is not clamped:
         stages.append("share")
-    if not stages:
+    if not stages and not raw.overwritten:
         if output.full is not None:
             output.full.unlink(missing_ok=True)
         return Guarded(output.content, None)
@@ -203,6 +208,7 @@ def _receipt(
         path=copy.path,
         sha256=copy.sha256,
         bytes_kept=copy.bytes,
+        overwritten=raw.overwritten,
     )
 
 

@@ -26,7 +26,8 @@ class Receipt:
     `total` is the tool's raw output, `shown` what the model gets, notices included. `path`,
     `sha256` and `bytes_kept` are of the full copy: None, None and 0 where there is none. Fewer
     bytes than the total are kept where the disk did not take more (L29); more, where the file
-    has lines that tell several blocks apart.
+    has lines that tell several blocks apart. `overwritten` is how many bytes are left out since
+    they were written over on their line, as progress bars are: no stage, and a cut all the same.
     """
 
     stages: tuple[Stage, ...]
@@ -36,9 +37,10 @@ class Receipt:
     path: Path | None
     sha256: str | None
     bytes_kept: int = 0
+    overwritten: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """INTERFACE's shape."""
+        """INTERFACE's shape, and `overwritten` where it is not 0."""
         return {
             "stages": list(self.stages),
             "bytes_total": self.total.bytes,
@@ -51,4 +53,5 @@ class Receipt:
             "path": str(self.path) if self.path else None,
             "sha256": self.sha256,
             "bytes_kept": self.bytes_kept,
+            **({"overwritten": self.overwritten} if self.overwritten else {}),
         }

@@ -123,6 +123,15 @@ def notice(
     return f"{text}Preview (first {preview_bytes} bytes):\n{preview}\n..."
 
 
+def overwritten(copy: Copy, size: int) -> str:
+    """The line that says that `size` bytes of progress are left out, and where they are."""
+    if copy.error:
+        kept = f"Failed to save full output: {copy.error}"
+    else:
+        kept = f"Full output saved to: {copy.path}"
+    return f"[{human_size(size)} that were overwritten with \\r are not shown. {kept}]"
+
+
 def human_size(size: int) -> str:
     """L9: KB with one decimal, MB from 1024 KB."""
     kilobytes = size / 1024

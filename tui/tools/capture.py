@@ -1,7 +1,8 @@
 """What a command printed: bounded in memory, whole on disk, and clean enough to show.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters. All of it is fed in a thread.
+with replacement, without escape sequences and control characters; the model's has of a line that
+was overwritten again and again the last state. All of it is fed in a thread.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tui.errors import StorageError
 from tui.messages import RawOutput
 from tui.storage.private import private_file
 from tui.tools.base import OutputLimits
+from tui.tools.overwrites import Overwrites
 from tui.tools.text import size_text
 
 SPILL_AFTER = 48 * 1024
@@ -41,13 +43,15 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class Cleaner:
-    """Bytes in pieces → text without escape sequences, control characters and bare returns."""
+    """Bytes in pieces → text without escape sequences and control characters.
+
+    Of these are left newlines, tabs, and carriage returns that stand alone.
+    """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
         self._return = ""
-        self.changed = False
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
         """The text that is certain so far; the start of an unfinished sequence is held back."""
@@ -57,12 +61,7 @@ class Cleaner:
         plain = self._return + _ESCAPE.sub("", ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        text = _CONTROL.sub(
-            "\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n").replace("\r", "\n")
-        )
-        if text != ready or "\N{REPLACEMENT CHARACTER}" in text:
-            self.changed = True
-        return text
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
 
 
 def _certain(text: str) -> int:
@@ -128,8 +127,8 @@ class Spill:
 class Capture:
     """One output: head and tail in memory, everything in a file once it is worth one.
 
-    `feed` returns the text of the new bytes. After `close`, `text` is what is held, `raw` what
-    there was and `full` the file, if it was worth one.
+    `feed` returns the text of the new bytes, every state of a line as one of its own. After
+    `close`, `text` is what is held, `raw` what there was and `full` the file, if it was worth one.
     """
 
     def __init__(self, path: Path, limits: OutputLimits) -> None:
@@ -139,6 +138,7 @@ class Capture:
         self._newlines = 0
         self._open_end = False
         self._cleaner = Cleaner()
+        self._overwrites = Overwrites()
         self._first: list[bytes] = []
         self._spill = Spill(path, limits)
         self._head: list[str] = []
@@ -158,13 +158,16 @@ class Capture:
                 self._spill.write(b"".join(self._first))
                 self._first = []
             self._spill.write(data)
-        return self._keep(self._cleaner.feed(data))
+        text = self._cleaner.feed(data)
+        self._keep(self._overwrites.feed(text))
+        return text.replace("\r", "\n")
 
     def close(self) -> str:
         """No more will come. Returns the last text."""
-        last = self._keep(self._cleaner.feed(b"", final=True))
+        last = self._cleaner.feed(b"", final=True)
+        self._keep(self._overwrites.feed(last) + self._overwrites.close())
         self._spill.close()
-        return last
+        return last.replace("\r", "\n")
 
     @property
     def full(self) -> Path | None:
@@ -178,6 +181,7 @@ class Capture:
             self.truncated,
             self._spill.stopped,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
+            self._overwrites.dropped,
         )
 
     @property
@@ -198,7 +202,7 @@ class Capture:
         marker = f"[… the middle of {self.bytes} bytes is not shown here; {kept} …]"
         return f"{''.join(self._head)}\n\n{marker}\n\n{tail}"
 
-    def _keep(self, text: str) -> str:
+    def _keep(self, text: str) -> None:
         rest = text
         if self._head_room:
             self._head.append(text[: self._head_room])
@@ -211,4 +215,3 @@ class Capture:
             self._tail_chars -= len(self._tail.popleft())
             self.truncated = True
         self.truncated = self.truncated or self._tail_chars > self._tail_room
-        return text

@@ -49,7 +49,7 @@ class FindByName(Tool[FindByNameParams]):
             [
                 str(program),
                 "--files",
-                *search.ripgrep_options(root),
+                *search.ripgrep_options(root, in_order=True),
                 *search.exclusions(),
                 "--",
                 "./",

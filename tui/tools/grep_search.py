@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -19,6 +20,8 @@ from tui.tools.plain_search import SECONDS, Order
 
 _COLUMNS = 500
 _MAX_BYTES = 2_000_000
+_HELD_LINES = 20_000
+"""Lines that ripgrep may hold of one file in each of its threads, where they search at once."""
 
 
 class GrepSearchParams(Params, frozen=True, kw_only=True):
@@ -53,15 +56,8 @@ class GrepSearch(Tool[GrepSearchParams]):
         if params.glob:
             search.check_argument("glob", params.glob)
         root = await asyncio.to_thread(search.find_root, ctx.workspace, params.path)
-        program = search.ripgrep()
-        command = (
-            [str(program), *_arguments(params, root)]
-            if program
-            else search.plain_command(_order(params, root))
-        )
-        found = _Found(root, params.context, params.max_results)
-        ended = await search.run(command, root.folder, b"\n", found.take)
-        if ended.status == 2 and ended.stderr and not found.lines:
+        found, ended = await _search(params, root)
+        if ended.status == 2 and ended.stderr and not found.hits:
             raise ToolError(
                 f"The search failed: {_reason(ended.stderr)}",
                 hint="Correct the pattern or glob; to search for the text as it is, set literal.",
@@ -75,19 +71,48 @@ class GrepSearch(Tool[GrepSearchParams]):
             notes.append("[some files could not be read]")
         elif ended.status is not None and ended.status < 0:
             raise ToolError(f"The search was ended by signal {-ended.status}.")
-        if not found.lines:
+        if not found.hits:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"No match for {params.pattern!r}{where}.")
         files = f"{len(found.files)} file{'s' * (len(found.files) != 1)}"
         count = f"{found.matches} match{'es' * (found.matches != 1)}"
-        return ToolOutput.text("\n".join(found.lines + notes), summary=f"{count} in {files}")
+        lines = [*found.lines(), *notes]
+        return ToolOutput.text("\n".join(lines), summary=f"{count} in {files}")
 
     def label(self, params: GrepSearchParams) -> str:
         return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
 
 
-def _arguments(params: GrepSearchParams, root: search.Root) -> list[str]:
-    options = [*search.ripgrep_options(root), "--no-heading", "--with-filename", "--line-number"]
+async def _search(params: GrepSearchParams, root: search.Root) -> tuple[_Found, search.Ended]:
+    """What is found; where that is too much, the first of it in path order.
+
+    Several threads search, and what they find is put in order here. Of too much they would not
+    find the first: then it is searched again in order, which ends once there is enough.
+    """
+    program = search.ripgrep()
+    if program is None:
+        return await _collect(search.plain_command(_order(params, root)), params, root)
+    rg = str(program)
+    if params.max_results * (2 * params.context + 1) <= _HELD_LINES:
+        arguments = _arguments(params, root, in_order=False)
+        found, ended = await _collect([rg, *arguments], params, root)
+        if not found.more:
+            return found, ended
+    return await _collect([rg, *_arguments(params, root, in_order=True)], params, root)
+
+
+async def _collect(
+    command: list[str], params: GrepSearchParams, root: search.Root
+) -> tuple[_Found, search.Ended]:
+    found = _Found(root, params.context, params.max_results)
+    return found, await search.run(command, root.folder, b"\n", found.take)
+
+
+def _arguments(params: GrepSearchParams, root: search.Root, *, in_order: bool) -> list[str]:
+    options = search.ripgrep_options(root, in_order=in_order)
+    options += ["--no-heading", "--with-filename", "--line-number"]
+    if not in_order:  # what it finds in a file is held until the file is done
+        options += ["--max-count", str(params.max_results + 1)]
     options += ["--crlf", "--engine", "auto"]
     options += ["--max-columns", str(_COLUMNS), "--max-columns-preview"]
     if params.case_insensitive:
@@ -124,18 +149,19 @@ def _reason(stderr: str) -> str:
 
 @dataclass(slots=True)
 class _Found:
-    """Collects records `path NUL number (: or -) text` as lines for the model."""
+    """Collects records `path NUL number (: or -) text`: those of a file together, in order."""
 
     root: search.Root
     context: int
     limit: int
-    lines: list[str] = field(default_factory=list[str])
+    hits: list[tuple[bytes, int, str, str]] = field(
+        default_factory=list[tuple[bytes, int, str, str]]
+    )
     files: set[bytes] = field(default_factory=set[bytes])
     matches: int = 0
     more: bool = False
     _bytes: int = 0
     _start: bytes = b""
-    _last: tuple[bytes, int] = (b"", 0)
 
     def take(self, record: bytes) -> bool:
         path, nul, line = record.partition(b"\0")
@@ -152,19 +178,25 @@ class _Found:
         if (is_match and self.matches == self.limit) or self._bytes > _MAX_BYTES:
             self.more = True
             return False
-        number = int(parsed[1])
-        if self.context and self.lines and self._last != (path, number - 1):
-            self.lines.append("--")
-        self._last = (path, number)
         self.matches += is_match
         if is_match:
             self.files.add(path)
-        mark = parsed[2].decode()
         text = line[parsed.end() :].rstrip(b"\r").decode("utf-8", "replace").replace("\0", "\ufffd")
-        shown = self.root.show(os.fsdecode(path.removeprefix(b"./")))
-        self.lines.append(f"{shown}{mark}{number}{mark}{text}")
+        self.hits.append((path, int(parsed[1]), parsed[2].decode(), text))
         self._bytes += len(record)
         return True
+
+    def lines(self) -> Iterator[str]:
+        """What was found as lines for the model, in path order."""
+        last: tuple[bytes, int] | None = None
+        for path, number, mark, text in sorted(
+            self.hits, key=lambda hit: search.in_path_order(hit[0])
+        ):
+            if self.context and last not in {None, (path, number - 1)}:
+                yield "--"
+            last = (path, number)
+            shown = self.root.show(os.fsdecode(path.removeprefix(b"./")))
+            yield f"{shown}{mark}{number}{mark}{text}"
 
     def notes(self, params: GrepSearchParams) -> list[str]:
         if not self.more:

@@ -18,6 +18,7 @@ from tui.errors import ToolError
 from tui.messages import RawOutput
 from tui.tools.base import OutputLimits
 from tui.tools.capture import SPILL_AFTER, Cleaner, Spill
+from tui.tools.overwrites import Overwrites
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1
@@ -112,16 +113,19 @@ class Job:
         look = partial(_look_at, self.path, start, end, spill=spill, limits=limits, whole=ended)
         seen = await asyncio.to_thread(look)
         self._read_up_to, self._accounted = end, self._accounted + size
-        text = self._cleaner.feed(seen.head)
+        overwrites = Overwrites()
+        text = overwrites.feed(self._cleaner.feed(seen.head))
         if seen.tail:
+            text += overwrites.close()
             text += f"\n\n[… the middle of {size} bytes is not shown here …]\n\n"
             self._cleaner = Cleaner()
-            text += self._cleaner.feed(seen.tail)
+            text += overwrites.feed(self._cleaner.feed(seen.tail))
         if ended:
-            text += self._cleaner.feed(b"", final=True)
+            text += overwrites.feed(self._cleaner.feed(b"", final=True))
+        text += overwrites.close()
         part = bool(seen.tail) or size > end - start
         data = seen.head if seen.full is None and not part else None
-        raw = RawOutput(size, seen.lines, part, seen.lost or lost, data)
+        raw = RawOutput(size, seen.lines, part, seen.lost or lost, data, overwrites.dropped)
         return Look(text, raw, seen.full)
 
     @property

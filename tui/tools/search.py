@@ -96,17 +96,24 @@ def ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def ripgrep_options(root: Root) -> list[str]:
+def ripgrep_options(root: Root, *, in_order: bool) -> list[str]:
     """Options for a search below `root`: no configuration file, hidden files, exclusions.
 
+    `in_order`: by path, by one thread. Otherwise by several, and files come as they are done.
     Inside a folder that is left out by default, ignore files do not count either: the folder was
     named on purpose, and is as a rule ignored by the repository around it.
     """
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
-    options += ["--sort", "path"]
+    if in_order:
+        options += ["--sort", "path"]
     if root.inside_excluded:
         options.append("--no-ignore")
     return options
+
+
+def in_path_order(path: bytes) -> list[bytes]:
+    """The key that sorts paths as a search in order finds them: part by part."""
+    return path.split(b"/")
 
 
 def exclusions() -> list[str]:
