@@ -27,7 +27,9 @@ from tui.widgets.transcript import (
     attached_item,
     debug_item,
     files_item,
+    memory_item,
     repair_items,
+    uncompacted_item,
 )
 
 
@@ -73,6 +75,7 @@ class Presenter:
         match event:
             case events.SessionStarted(path=path, model=model):
                 self._header(model=model, think=False, verbose=False, elevated=False)
+                chat.show_mode()
                 self._status(keeping=path is not None)
             case events.UserMessage(text, attached):
                 self._answer.pause()
@@ -82,6 +85,7 @@ class Presenter:
                     chat.add(attached_item(attached))
             case events.DirectivesChanged(think, verbose, elevated):
                 self._header(think=think, verbose=verbose, elevated=elevated)
+                chat.show_mode()
             case events.RequestSent(model=model):
                 self._take_back()
                 chat.retry.done()
@@ -99,23 +103,25 @@ class Presenter:
                     self._answer.add(item)
             case events.AssistantMessage(text=text, usage=usage):
                 self._answer.keep()
+                self._calls.written()
                 self.last_answer = text or self.last_answer
                 self.usage += usage
             case events.ToolStarted(id_, name, input_, label):
-                chat.work(f"running {name}")
                 self._calls.begin(id_, name, input_, label)
+                chat.work(self._calls.phase)
             case events.PermissionAsked(id_):
-                chat.work("waiting for your answer")
                 self._calls.change(id_, state="waiting")
-            case events.PermissionAnswered(id_, name, answer, by):
-                chat.work(f"running {name}")
+                chat.work(self._calls.phase)
+            case events.PermissionAnswered(id_, _, answer, by):
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
                 self._calls.change(id_, state=state, elevated=by == "elevated", started=now)
+                chat.work(self._calls.phase)
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)
             case events.ToolFinished():
                 self._calls.finish(event)
+                chat.work(self._calls.phase)
             case (
                 events.RetryScheduled()
                 | events.Parked()
@@ -129,6 +135,10 @@ class Presenter:
                     self.name_model(event.new)
             case events.Compacting() | events.CompactionStarted() | events.CompactionFinished():
                 request_view.compact(chat, event)
+            case events.CompactionUndone(size):
+                chat.add(uncompacted_item(size))
+            case events.MemorySaved(path, entries):
+                chat.add(memory_item(path, entries))
             case events.Alive():
                 chat.hear()
             case events.ContextMeasured():
@@ -139,7 +149,9 @@ class Presenter:
             case events.TodosChanged(todos):
                 chat.todos.todos = todos
             case events.StorageChanged(saved, detail):
-                self._status(trouble="" if saved else detail or "the disk refuses")
+                trouble = "" if saved else detail or "the disk refuses"
+                self._status(trouble=trouble)
+                chat.show_saving(trouble)
             case events.RepairApplied(findings):
                 for item in repair_items(findings):
                     chat.add(item)
@@ -154,7 +166,7 @@ class Presenter:
             case events.ErrorRaised(message=message, hint=hint):
                 voided = self._take_back()
                 stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
-                chat.add(NoticeItem(f"{message}{stop} {hint}".strip(), "error", voided))
+                chat.add(NoticeItem(f"{message}{stop}", "error", voided, hint=hint))
             case events.TurnFinished(outcome, _, cost_usd):
                 self._end(outcome, cost_usd)
             case _:

@@ -42,6 +42,8 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     ),
     (events.ToolFinished("1", "run_command", True, 2.0, None, "interrupted"),
      ["Tool run_command pytest -q: interrupted after 2.0 s."]),
+    (events.ToolFinished("1", "shell", True, 2.0, None, "stopped"),
+     ["Your command: interrupted after 2.0 s."]),
     (events.ToolFinished("1", "run_command", True, 0.0, None, "denied"), []),
     (events.PermissionAnswered("1", "run_command", "no", "person", "not now"),
      ["Tool run_command pytest -q: not allowed: not now."]),

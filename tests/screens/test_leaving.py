@@ -15,7 +15,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.app import HoldfastApp
 from tui.desk import leaving
-from tui.widgets.conversation.items import NoticeItem
+from tui.widgets.conversation.items import AttemptItem, NoticeItem
 
 
 class Slow:
@@ -68,6 +68,30 @@ async def test_a_key_skips_the_saving(key: str) -> None:
         await until(pilot, lambda: gone(app))
         assert slow.cancelled.is_set()
         assert world.agent.closed
+
+
+async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        slow = Slow(world.agent)
+        began, wait = slow.flush, asyncio.Event()
+
+        async def flush() -> AsyncIterator[Event]:
+            yield events.Notice("📝 Saving context...")
+            await wait.wait()
+            yield events.RetryScheduled(1, 3, 60.0, "no connection", None, "network")
+            async for event in began():
+                yield event
+
+        world.agent.flush_memory = flush  # type: ignore[method-assign]
+        await pilot.press("ctrl+d")
+        said = "saving memory before leaving, esc leaves now"
+        await until(pilot, lambda: said in app.chat.prompt_rule.title.plain)
+        wait.set()
+        await until(pilot, lambda: gone(app))
+        assert slow.cancelled.is_set()
+        assert not items(app, AttemptItem)
 
 
 async def test_a_model_that_does_not_answer_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

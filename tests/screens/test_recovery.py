@@ -176,9 +176,43 @@ async def test_O22_a_compaction_is_shown_while_it_is_made() -> None:
         sent.release()
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert not app.chat.retry.display
-        assert "context full: it was summarised · 204k → 41.0k tokens" in [
-            item.text for item in items(app, NoticeItem)
+        assert [item.text for item in items(app, NoticeItem)] == [
+            "context full: it was summarised · 204k → 41.0k tokens"  # once, and not by both events
         ]
+
+
+def told(app: HoldfastApp) -> list[tuple[str, str]]:
+    return [(item.kind, item.text) for item in items(app, NoticeItem)]
+
+
+async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
+    done = "Compacted 50.0k → 8.0k tokens: a summary stands for 12 messages."
+    async with running(World()) as (app, pilot):
+        show, agent = app.bridge.presenter.show, app.bridge.agent
+        assert agent is not None
+        show(events.Notice("📝 Saving context..."))
+        show(events.MemorySaved("/home/me/proj/.holdfast/MEMORY.md", 2))
+        app.bridge.beside("compacting", agent.compact())
+        await until(pilot, lambda: not app.bridge.busy)
+        assert told(app)[1:] == [
+            ("info", "2 lines saved to memory, in /home/me/proj/.holdfast/MEMORY.md."),
+            ("success", f"{done} /uncompact brings everything back."),
+        ]
+        assert items(app, NoticeItem)[-1].detail == "what was said"
+        show(events.CompactionUndone(50_100))
+        assert told(app)[-1] == (
+            "success",
+            "The full conversation is sent again: 50.1k tokens. /compact makes a new summary.",
+        )
+
+
+@pytest.mark.parametrize("problem", ["it was interrupted", "It is not smaller."])
+async def test_R11_a_compaction_that_failed_says_why(problem: str) -> None:
+    async with running(World()) as (app, _):
+        app.bridge.presenter.show(
+            events.CompactionFinished(50_000, 50_000, 0, "", "automatic", problem)
+        )
+        assert told(app) == [("warning", f"Not compacted: {problem.rstrip('.')}.")]
 
 
 async def test_the_loop_breaker_says_so_in_a_card() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from rich.style import Style
 
-from tests.screens.driving import items, running, say, turn, until
+from tests.screens.driving import NARROW, WIDE, items, running, say, turn, until
 from tests.support.agents import make_agent
 from tests.support.fake_agent import Hold, World
 from tests.support.provider import ScriptedProvider, last_user_text
@@ -16,6 +18,7 @@ from tui.app import HoldfastApp
 from tui.live.shell import KEPT_CHARS, attachment, run
 from tui.paths import folders
 from tui.screens.help import HelpScreen, HelpTable
+from tui.widgets.conversation.draw import draw
 from tui.widgets.conversation.items import NoticeItem, ToolItem, UserItem
 
 
@@ -45,6 +48,44 @@ async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(wor
         await say(pilot, "again")
         await until(pilot, lambda: len(world.agent.sent) == 3)
         assert world.agent.attached[2] == "", "once is enough"
+
+
+@pytest.mark.parametrize(("size", "folded"), [(WIDE, True), (NARROW, False)])
+async def test_what_it_prints_is_in_sight_in_the_pane_or_on_its_card(
+    world: World, size: tuple[int, int], *, folded: bool
+) -> None:
+    async with running(world, size) as (app, pilot):
+        await say(pilot, "!echo one; echo two")
+        await until(pilot, lambda: ended(app))
+        (item,) = items(app, ToolItem)
+        assert item.folded == folded
+        assert (app.chat.beside, app.chat.output.text) == (folded, "one\ntwo")
+        rows = [line.text.strip() for line in draw(item, size[0], defaultdict(Style))]
+        assert rows[1:] == ([] if folded else ["│ one", "│ two"])
+
+
+async def test_one_that_failed_says_its_code_where_there_is_little_room(world: World) -> None:
+    async with running(world, NARROW) as (app, pilot):
+        await say(pilot, "!printf x; exit 7")
+        await until(pilot, lambda: ended(app))
+        (item,) = items(app, ToolItem)
+        assert "✗ failed" in (row := draw(item, 78, defaultdict(Style))[0].text)
+        assert row.rstrip().endswith("exit code 7")
+
+
+async def test_one_that_is_stopped_has_not_failed_and_does_not_go_along(world: World) -> None:
+    async with running(world, NARROW) as (app, pilot):
+        await say(pilot, "!echo begun; exec sleep 300")
+        await until(pilot, lambda: "begun" in app.chat.output.text)
+        await pilot.press("escape")
+        await until(pilot, lambda: ended(app))
+        (item,) = items(app, ToolItem)
+        assert item.state == "interrupted"
+        assert "■ stopped" in (row := draw(item, 78, defaultdict(Style))[0].text)
+        assert "goes along" not in row
+        await say(pilot, "go")
+        await until(pilot, lambda: world.agent.sent == ["go"])
+        assert world.agent.attached == [""]
 
 
 async def test_what_two_marks_print_is_for_the_person_alone(world: World) -> None:

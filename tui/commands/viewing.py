@@ -59,7 +59,12 @@ def output(desk: Desk, width: str) -> None:
     if not width:
         desk.bridge.chat.panes.toggle()
     elif (share := width.removesuffix("%").strip()).isdecimal():
-        desk.bridge.chat.panes.resize(int(share[:4]) / 100)
+        wanted = int(share[:4]) / 100
+        given = desk.bridge.chat.panes.resize(wanted)
+        if abs(given - wanted) > 0.015:  # else it is rounded to cells
+            least = "most" if given < wanted else "least"
+            text = f"{round(100 * given)} % of the width now: the {least} that it gets here."
+            desk.bridge.chat.notice.say(f"The output has {text}")
     else:
         desk.bridge.chat.notice.say("The width is a percentage.", "warning", hint="/output 40")
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from textual.app import App
 
+from tui.agent import events
+from tui.agent.events import Event
 from tui.bridge import Bridge
+from tui.live.services import Agent
 
-LIMIT_S = 15.0
+LIMIT_S = 10.0
 """After so many seconds nobody waits for the model's notes any longer."""
+SAVING = "saving memory before leaving, esc leaves now"
 
 
 @dataclass(slots=True)
@@ -34,7 +38,7 @@ class Leaving:
             return True
         if agent is None or agent.session.read_only or not agent.memory_pending:
             return False
-        if not self.bridge.beside("saving context, Esc skips it", agent.flush_memory()):
+        if not self.bridge.beside(SAVING, _once(agent)):
             return False
         self._then = then
         self.app.run_worker(self._go(), group="leave")
@@ -47,3 +51,13 @@ class Leaving:
         then, self._then = self._then, None
         if then is not None:
             await then()
+
+
+async def _once(agent: Agent) -> AsyncGenerator[Event]:
+    """Save, without sending a request again that has failed: who leaves does not wait for a
+    server that cannot be reached."""
+    async for event in agent.flush_memory():
+        if isinstance(event, events.RetryScheduled):
+            agent.cancel()
+        else:
+            yield event

@@ -110,6 +110,7 @@ class Resuming:
             return
         chat, records = self.bridge.chat, agent.session.records
         await self._clear()
+        chat.show_read_only(agent.session.read_only)
         if agent.session.read_only:
             chat.notice.say("This session is open read-only.", hint="/fork goes on with a copy.")
             return
@@ -180,6 +181,7 @@ class Resuming:
     async def _offer_fork(self, agent: Agent) -> None:
         from tui.widgets.ways import Way, WaysModal  # noqa: PLC0415 - on demand
 
+        self.bridge.chat.show_read_only(True)
         modal = WaysModal(
             "This session was taken over",
             f"{agent.session.lost} Nothing more is written here. A fork keeps all that stands on"

@@ -15,6 +15,7 @@ KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""
 
 _RUNNING = frozenset({"running", "waiting"})
+_BEFORE = frozenset({"writing", "written"})
 
 
 class Calls:
@@ -32,6 +33,18 @@ class Calls:
         self._printed = 0  # by what has not finished
         self._live: str | None = None
 
+    @property
+    def phase(self) -> str:
+        """What goes on: a question before all else, then the call that has run longest."""
+        states = [item.state for item in self._open.values()]
+        if "waiting" in states:
+            return "waiting for your answer"
+        running = [item.name for item in self._open.values() if item.state == "running"]
+        if not running:
+            return "working"
+        more = f" and {len(running) - 1} more" if running[1:] else ""
+        return f"running {running[0]}{more}"
+
     def resume(self, past: Past) -> None:
         """Begin with those that a session already holds; their cards are drawn."""
         self._items = past.tools
@@ -44,6 +57,13 @@ class Calls:
             return None
         item = self._items[id_] = self._open[id_] = ToolItem(id_, name, state="writing")
         return item
+
+    def written(self) -> None:
+        """The answer is whole: the calls in it wait for their turn."""
+        for item in self._open.values():
+            if item.state == "writing":
+                item.state = "written"
+                self._chat.conversation.changed(item)
 
     def forget(self, item: ToolItem) -> None:
         """The call was taken back before it was whole."""
@@ -97,6 +117,8 @@ class Calls:
             diff=event.display,
             summary=event.summary,
         )
+        if event.name == "shell" and not self._chat.beside:  # the person wants to see it
+            item.folded = False
         streamed = event.id in self._outputs
         self._printed -= sum(map(len, self._outputs.get(event.id, ())))
         self._outputs[event.id] = deque([event.text])
@@ -111,7 +133,7 @@ class Calls:
     def end(self) -> None:
         """The turn is over: a call that no end was told of was interrupted."""
         for item in self._open.values():
-            if item.state == "writing" or item.state in _RUNNING:
+            if item.state in _BEFORE | _RUNNING:
                 close(item, "".join(self._outputs.get(item.id, ())))
                 self._chat.conversation.changed(item)
         self._open.clear()

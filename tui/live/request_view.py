@@ -10,7 +10,7 @@ from tui.figures import plural, tokens
 from tui.screens.chat import ChatScreen
 from tui.widgets.conversation.items import AttemptItem, NoticeItem
 from tui.widgets.plain import one_line
-from tui.widgets.transcript import parked_item, recovery_item
+from tui.widgets.transcript import compacted_item, parked_item, recovery_item
 
 RequestEvent: TypeAlias = (
     events.RetryScheduled
@@ -67,7 +67,7 @@ def compact(
     chat: ChatScreen,
     event: events.Compacting | events.CompactionStarted | events.CompactionFinished,
 ) -> None:
-    """Show that a summary is being made, and that it is no longer."""
+    """Show that a summary is being made, and what has come of it."""
     match event:
         case events.Compacting(number, of, size):
             chat.work("compacting")
@@ -77,8 +77,10 @@ def compact(
             if reason != "overflow":  # which was announced
                 what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
                 chat.retry.recover("context", f"compacting {what} …")
-        case events.CompactionFinished():
+        case events.CompactionFinished(before, after, removed, summary, reason, problem):
             chat.retry.done()
+            if reason != "overflow":  # of which the step is told
+                chat.add(compacted_item(before, after, removed, summary, problem))
 
 
 def _retried(event: events.RetryScheduled, voided: str) -> AttemptItem:

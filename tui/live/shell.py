@@ -26,6 +26,8 @@ KEPT_CHARS = 8000
 """The end of the output that is shown with the result."""
 SLICE = 256 * 1024
 """So many bytes are read ahead of what is shown: they are shown in some 3 ms."""
+STOPPED = "stopped"
+"""The summary of a command that was cancelled: the model is not told of it."""
 PAUSE_S = 0.005
 """Between two slices, for keys and frames."""
 
@@ -54,7 +56,7 @@ async def run(
     capture = keeping.capture(id_) if keeping and told else None
     show(events.ToolStarted(id_, "shell", {"command": command}, command))
     printed, slices = _Printed(id_, show), Slices()
-    code, words, heard, receipt = 1, "stopped", "", None
+    code, words, heard, receipt = 1, "not started", "", None
     try:
         code, words = outcome(await _run(command, cwd, slices, printed, capture))
         if keeping and capture:
@@ -62,6 +64,7 @@ async def run(
     except HoldfastError as error:
         printed.end = str(error)
     except asyncio.CancelledError:
+        words = STOPPED
         if capture:
             drop(capture)
         raise
@@ -69,7 +72,7 @@ async def run(
         printed.add(slices.rest(), final=True)
         seconds = clock.monotonic() - started
         seen = "goes along with your next prompt" if told else "not shown to the model"
-        summary = f"{words} · {seen}"
+        summary = words if words == STOPPED else f"{words} · {seen}"
         show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
     return heard or f"{printed.left_out}{printed.end.rstrip()}\n({words})"
 

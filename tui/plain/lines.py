@@ -192,7 +192,7 @@ def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
 def _finished(event: events.ToolFinished, label: str) -> list[str]:
     name = "Your command" if event.name == "shell" else tool(event.name, label)
     seconds = took(event.seconds)
-    if event.summary == "interrupted":
+    if event.summary in {"interrupted", "stopped"}:
         return [sentence(f"{name}: interrupted after {seconds}", cut(event.receipt))]
     if event.summary == "denied":
         return []  # as it was answered
