@@ -163,7 +163,9 @@ def test_troubles_are_not_hidden() -> None:
         assert isinstance(item, NoticeItem)
     assert isinstance(retry, AttemptItem)
     assert isinstance(repair, NoticeItem)
-    assert getattr(error, "text", "") == "No key. Paste one."
+    assert source(error) == "No key. Paste one."
+    assert isinstance(error, NoticeItem)
+    assert error.hint == "Paste one."
     assert source(retry).split("\n") == [
         "attempt 1 failed: overloaded · next after 2 s · req_1 · 4 characters received",
         "The server is busy.",

@@ -19,9 +19,13 @@ async def test_storage_trouble_is_shown_until_it_is_over() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.trouble == "no space left")
+        assert app.chat.notice.text.startswith("✗ Not saved: no space left. Make room")
+        await pilot.press("x")
+        assert app.chat.notice.text.startswith("✗ Not saved: no space left.")
         hold.release()
         await until(pilot, lambda: not app.bridge.busy)
         assert app.chat.status.state.trouble == ""
+        assert app.chat.notice.text == "✓ Everything is saved again."
 
 
 async def test_todos_live_while_something_is_open() -> None:

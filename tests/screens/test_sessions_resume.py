@@ -200,6 +200,7 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
         await app.run_action("recheck")
         await until(pilot, lambda: isinstance(app.screen, WaysModal))
         assert "process 7" in app.chat.status.state.trouble
+        assert app.chat.prompt_rule.right.plain == "read-only"
         await pilot.press("f")
         await until(pilot, lambda: len(world.chosen) == 2)
         made = world.chosen[-1].path
@@ -213,7 +214,8 @@ async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) ->
     world.old[path] = session = world.session_of(0)
     session.read_only = True
     async with running(world, choice=SessionChoice(path, read_only=True)) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is world.agent)
+        await until(pilot, lambda: app.chat.prompt_rule.right.plain == "read-only")
+        assert "/fork goes on with a copy" in str(app.chat.prompt.placeholder)
         await say(pilot, "hello")
         await until(pilot, lambda: app.chat.prompt.text == "hello")
         assert not world.agent.sent
@@ -224,6 +226,8 @@ async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) ->
         made = world.chosen[-1].path
         assert made is not None
         assert folders().sessions in made.parents
+        await until(pilot, lambda: app.chat.prompt_rule.right.plain == "asks before changes")
+        assert "/fork" not in str(app.chat.prompt.placeholder)
 
 
 def test_what_is_known_is_said_in_words() -> None:

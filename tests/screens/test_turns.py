@@ -227,8 +227,9 @@ async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> Non
         await say(pilot, "precious words")
         await until(pilot, lambda: not app.bridge.busy)
         assert app.chat.prompt.text == "precious words"
-        assert items(app, NoticeItem)[-1].text == "The disk is full. Free some space."
-        assert items(app, NoticeItem)[-1].kind == "error"
+        notice = items(app, NoticeItem)[-1]
+        assert (notice.text, notice.hint) == ("The disk is full.", "Free some space.")
+        assert notice.kind == "error"
 
 
 async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
@@ -238,7 +239,7 @@ async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
-        shown = items(app, NoticeItem)[-1].text
+        shown = source(items(app, NoticeItem)[-1])
         assert shown == "invalid x-api-key. The same request fails again."
 
 
@@ -267,7 +268,7 @@ async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception,
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: not app.bridge.busy)
-        assert said in items(app, NoticeItem)[-1].text
+        assert said in source(items(app, NoticeItem)[-1])
         assert app.chat.prompt.text == "go"
         assert not app.chat.busy
         await pilot.press("enter")

@@ -6,13 +6,17 @@ import tomllib
 from itertools import combinations
 from math import dist
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import rich.color
+from rich.console import Console
 from textual.color import Color
 
 from tui import look
 from tui.errors import ConfigError
 from tui.toolkit import themes
+from tui.toolkit.themed_app import ThemedApp
 
 SHIPPED = ("clear", "contrast", "daylight", "linen", "midnight", "sixteen")
 TEXT = (
@@ -130,6 +134,39 @@ def test_sixteen_uses_only_what_every_terminal_has() -> None:
     loaded = tomllib.loads((themes.builtin_folder() / "sixteen.toml").read_text())
     for value in loaded["colors"].values():
         assert set(Color.parse(value).rgb) <= steps
+
+
+def _on_sixteen(text: str) -> int:
+    """The number of the colour that a terminal of sixteen shows."""
+    number = rich.color.Color.parse(text).downgrade(rich.color.ColorSystem.STANDARD).number
+    assert number is not None
+    return number
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_on_sixteen_colours_what_is_tinted_differs_from_the_ground_and_the_text(name: str) -> None:
+    theme = themes.load(name, Path("/nowhere")).theme
+    tints = themes.grey_tints(theme)
+    colors = _colors(name)
+    assert tints.keys() <= colors.keys()
+    assert tints.keys() >= {"primary-muted", "warning-muted", "block-cursor-background"}
+    for tint in map(_on_sixteen, tints.values()):
+        assert tint not in {_on_sixteen(colors["background"]), _on_sixteen(colors["foreground"])}
+
+
+@pytest.mark.parametrize("system", ["standard", "256", "truecolor"])
+async def test_only_a_terminal_of_sixteen_colours_gets_grey_tints(
+    system: Literal["standard", "256", "truecolor"],
+) -> None:
+    app = ThemedApp()
+    app.console = Console(color_system=system, force_terminal=True)
+    async with app.run_test() as pilot:
+        app.use_theme("contrast")
+        await pilot.pause()
+        few = system == "standard"
+        assert app.has_class("-few-colours") is few
+        for variables in (app.get_css_variables(), app.theme_variables):
+            assert (variables["warning-muted"] == "#555555") is few
 
 
 def test_a_wrong_colour_is_replaced_and_reported(tmp_path: Path) -> None:

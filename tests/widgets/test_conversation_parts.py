@@ -329,3 +329,13 @@ def test_a_failed_attempt_is_a_line_that_unfolds_to_what_was_said() -> None:
     assert shown(draw.draw(bare, 60, STYLES)) == [
         " ! attempt 1 failed: no connection · next at once"
     ]
+
+
+def test_what_to_do_about_an_error_is_plain_what_happened_is_not():
+    red, plain = Style(color="red"), Style(color="white")
+    styles = STYLES | {"c-error": red, "text": plain}
+    item = NoticeItem("No connection.", "error", hint="Check it, then /retry.")
+    (row,) = draw.draw(item, 80, styles)
+    looks = {text.strip(): style for text, style, _ in row.segments if text.strip()}
+    assert looks == {"✗": red, "No connection.": red, "Check it, then /retry.": plain}
+    assert draw.source(item) == "No connection. Check it, then /retry."

@@ -9,6 +9,7 @@ from rich.style import Style
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from tests.screens.driving import until
 from tests.widgets.stage import Stage
 from tui.widgets import ansi
 from tui.widgets.conversation.diff import draw_diff
@@ -47,6 +48,30 @@ def test_any_pieces_give_the_same_lines(text: str, cuts: list[int]) -> None:
     for start, end in zip([0, *marks], [*marks, len(text)], strict=True):
         pieces.write(text[start:end])
     assert list(pieces) == list(whole) == [pieces[n] for n in range(len(whole))]
+
+
+def added(count: int) -> str:
+    """A diff of so many added lines, each far wider than the pane."""
+    return f"--- a/x\n+++ b/x\n@@ -0,0 +1,{count} @@\n" + f"+{'abcdefghij' * 6}\n" * count
+
+
+async def test_text_is_laid_out_beside_the_scroll_bar_as_it_comes_and_goes() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        for lines, room in ((2, 40), (30, 39), (2, 40), (30, 39)):
+            app.view.show("x", added(lines), diff=True)
+            await until(pilot, lambda room=room: app.view.scrollable_content_region.width == room)
+            assert max(len(row) for row in app.rows()) == room
+
+
+async def test_the_last_line_stands_above_the_bar_that_scrolls_sideways() -> None:
+    app = Pane()
+    async with app.run_test(size=SIZE) as pilot:
+        app.view.show("x", "\n".join("abcdefgh"))
+        await pilot.pause()
+        app.view.write("\n" + "y" * 200)
+        await until(pilot, lambda: app.view.show_horizontal_scrollbar)
+        assert app.rows()[6].startswith("yyy")
 
 
 async def test_wrapped_there_is_nothing_to_scroll_sideways() -> None:

@@ -17,10 +17,26 @@ from textual.widgets import Static
 
 from tui.clock import Clock
 from tui.screens.conversation_side import ConversationSide
+from tui.screens.footer import footer
 from tui.screens.output_side import OutputSide
 from tui.screens.panes import TALL, WIDE, Panes
 from tui.screens.phase import FRAMES_PER_S, Phase
-from tui.screens.words import BACK, BUSY_HINTS, IDLE_HINTS, MODES, NEXT, OUTPUT, QUEUE, SEND
+from tui.screens.words import (
+    BACK,
+    BUSY_HINTS,
+    ELEVATED,
+    IDLE_HINTS,
+    MODES,
+    NOT_SAVED,
+    OUTPUT,
+    READ_ONLY,
+    RUN,
+    SEND,
+    SHELL,
+    TO_ASK,
+    TO_READ,
+    UNSAVED,
+)
 from tui.toolkit.themed_app import Sized
 from tui.widgets.context_meter import MeterState
 from tui.widgets.header import HeaderBar
@@ -83,6 +99,9 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self.status = StatusLine(id="status")
         self._phase = Phase(clock, self.prompt_rule)
         self._keys = IDLE_HINTS
+        self._mode: Mode = "ask"
+        self._to = ""
+        self._read_only = False
         self._spin: Timer | None = None
         self._search: PromptSearch | None = None
         self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
@@ -107,7 +126,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
     def on_mount(self) -> None:
         self._spin = self.set_interval(1 / FRAMES_PER_S, self._tick, pause=True)
         self.idle()
-        self.show_mode("ask")
+        self.show_mode()
 
     async def furnish(self) -> None:
         """Add what the first frame does without. Called once, before a session is shown."""
@@ -134,6 +153,11 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self._phase.calm = calm
         level = "none" if calm else constants.TEXTUAL_ANIMATIONS
         self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
+
+    @property
+    def beside(self) -> bool:
+        """Whether the output is in sight beside the conversation."""
+        return self.side.display and not self.has_class("-narrow")
 
     @property
     def conversation(self) -> Conversation:
@@ -171,14 +195,36 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self._phase.leave()
         if self._spin:
             self._spin.pause()
-        self._hints(IDLE_HINTS, "What shall be done?  / for commands, ! for the shell")
+        self._hints(IDLE_HINTS, TO_READ if self._read_only else TO_ASK)
 
     def measure(self, state: MeterState) -> None:
         self.side.meter.state = self.left.meter.state = state
 
-    def show_mode(self, mode: Mode) -> None:
-        text, style = MODES[mode]
+    def show_mode(self, mode: Mode | None = None) -> None:
+        """Say over the prompt what is asked: by `mode`, else by the one that was shown. Elevated
+        counts as far as plan mode leaves it something to allow."""
+        self._mode = mode or self._mode
+        elevated = self.header.state.elevated and self._mode != "plan"
+        text, style = ELEVATED if elevated else MODES[self._mode]
+        text, style = READ_ONLY if self._read_only else (text, style)
+        text, style = SHELL.get(self._to, (text, style))
         self.prompt_rule.right = Content.styled(text, style)
+
+    def show_saving(self, trouble: str) -> None:
+        """Say why nothing is saved, until it is again."""
+        if trouble and not self._read_only:
+            self.notice.say(f"Not saved: {trouble.rstrip('.')}.", "error", hint=UNSAVED)
+        elif self.notice.text.startswith(NOT_SAVED):
+            self.notice.say("Everything is saved again.", "success")
+
+    def show_read_only(self, read_only: bool) -> None:
+        """Say where one writes whether the session can be gone on with."""
+        self._read_only = read_only
+        if read_only and self.notice.text.startswith(NOT_SAVED):
+            self.notice.clear()  # it will not be, and that is said in other words
+        self.show_mode()
+        if not self.busy:
+            self.idle()
 
     def add(self, item: Item) -> None:
         self.remove_class("-fresh")
@@ -307,6 +353,16 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
     @on(Prompt.Edited)
     def _typed_on(self) -> None:
         self.notice.clear()
+        self.show_saving(self.status.state.trouble)
+
+    @on(Prompt.Addressed)
+    def _addressed(self, event: Prompt.Addressed) -> None:
+        self._to = event.to
+        caret = self.query_one("#caret", Static)
+        caret.update("$" if event.to else "❯")
+        caret.set_class(bool(event.to), "-shell")
+        self.show_mode()
+        self._show_keys()
 
     def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:
         self._keys = hints
@@ -318,9 +374,9 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     def _show_keys(self) -> None:
         """What the keys do; while the output covers the conversation, Esc comes back from it."""
-        keys = self._keys
-        if self.focused not in {None, self.prompt}:  # Enter sends nothing there
-            keys = tuple(NEXT if hint in {SEND, QUEUE} else hint for hint in keys)
+        keys = footer(self.focused, self._keys)
+        if self._to:
+            keys = tuple(RUN if hint == SEND else hint for hint in keys)
         if self.has_class("-narrow") and self.has_class("-over"):
             keys = (BACK, *(hint for hint in keys if hint.key not in {BACK.key, OUTPUT.key}))
         self.status.state = replace(self.status.state, hints=keys)

@@ -34,11 +34,12 @@ class ConversationSide(StillColumn):
         self.queued = Queued(id="queued")
         self.notice = NoticeLine(id="notice")
         self.meter = ContextMeter(compact=True, id="meter-line")
+        self.rule = PaneRule("conversation", id="conversation-rule")
         self._intro = intro
         self._find: FindBar | None = None
 
     def compose(self) -> ComposeResult:
-        yield PaneRule("conversation", id="conversation-rule")
+        yield self.rule
         yield self._intro
         yield self.queued
         yield self.notice
@@ -55,6 +56,12 @@ class ConversationSide(StillColumn):
         self.retry = RetryBanner(clock, id="retry")
         await self.mount(self.conversation, self.todos, after=self._intro)
         await self.mount(self.retry, after=self.queued)
+
+    def on_descendant_focus(self) -> None:
+        self.rule.lit = True
+
+    def on_descendant_blur(self) -> None:
+        self.rule.lit = self.has_focus_within
 
     @property
     def finding(self) -> bool:

@@ -165,10 +165,12 @@ class OutputSide(StillColumn):
         self._keys.update(shown if here else Content.styled(shown.plain, "$text-muted"))
 
     def on_descendant_focus(self) -> None:
+        self.rule.lit = True
         if self._quiet is None:
             self._hint()
 
     def on_descendant_blur(self) -> None:
+        self.rule.lit = self.has_focus_within
         if self._quiet is None:
             self._hint()
 

@@ -46,9 +46,12 @@ class Panes:
         else:
             self._keep(replace(self._layout, open=not self._layout.open))
 
-    def resize(self, share: float) -> None:
-        """Give the side so much of the width, 0 to 1, and keep that."""
+    def resize(self, share: float) -> float:
+        """Give the side so much of the width, 0 to 1, and keep that. Returns what it gets: neither
+        pane goes below its least."""
         self._keep(self._layout.resized(share))
+        width = self._screen.size.width
+        return self._cells(width) / width if width >= WIDE else self._layout.side
 
     def widen(self, cells: int) -> None:
         """Make the conversation wider, by so many cells."""
@@ -70,12 +73,14 @@ class Panes:
         """Lay the panes out, and draw the lines between them to fit."""
         side, width = self._side, self._screen.size.width
         if width >= WIDE:
-            wanted = round(width * self._layout.side)
-            side.styles.width = max(SIDE_MIN, min(wanted, width - LEFT_MIN - 1))
+            side.styles.width = self._cells(width)
         else:
             side.styles.clear_rule("width")
         self._screen.set_class(not self._layout.open, "-side-closed")
         self._screen.call_after_refresh(self._join_rules)
+
+    def _cells(self, width: int) -> int:
+        return max(SIDE_MIN, min(round(width * self._layout.side), width - LEFT_MIN - 1))
 
     def _keep(self, wanted: layout.Layout) -> None:
         self._layout = wanted

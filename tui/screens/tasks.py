@@ -285,7 +285,7 @@ class TasksScreen(ChatScreen):
         event.stop()
         self.action_open()
 
-    def show_mode(self, mode: Mode) -> None:
+    def show_mode(self, mode: Mode | None = None) -> None:
         """A run has no mode: rules, the person and --yolo decide."""
 
     def on_key(self, event: events.Key) -> None:

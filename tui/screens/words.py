@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tui.screens.decided import MODE_NAMES
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 BACK = Hint("esc", "conversation", "screen.stop_or_close")
 OUTPUT = Hint("f4", "output", "app.command('output')")
 NEXT = Hint("tab", "next pane", "screen.next_pane")
-SEND, QUEUE = Hint("enter", "send"), Hint("enter", "queue")
+SEND, QUEUE, RUN = Hint("enter", "send"), Hint("enter", "queue"), Hint("enter", "run")
 IDLE_HINTS = (
     SEND,
     Hint("ctrl+p", "commands", "app.command_palette"),
@@ -34,3 +35,18 @@ MODES: dict[Mode, tuple[str, str]] = {
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
+ELEVATED = ("asks nothing", "$text-error")
+"""In the place of a mode that would ask."""
+SHELL: Mapping[str, tuple[str, str]] = {
+    "!": ("command, run by you", "$text-accent"),
+    "!!": ("command, run by you, kept from the model", "$text-accent"),
+}
+"""In the place of a mode, by how a command of the person's own begins."""
+READ_ONLY = ("read-only", "$text-warning")
+"""In the place of a mode, where nothing can be asked."""
+TO_ASK = "What shall be done?  / for commands, ! for the shell"
+TO_READ = "Read-only: nothing can be sent.  /fork goes on with a copy"
+"""What the empty prompt says."""
+NOT_SAVED = "✗ Not saved:"
+UNSAVED = "Make room, or let the file be written: all is in memory, and it is tried again."
+"""What to do where the session cannot be written."""

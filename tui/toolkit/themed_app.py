@@ -193,6 +193,18 @@ class ThemedApp(KeyOrder):
     def get_line_filters(self) -> Sequence[LineFilter]:
         return _COLOURLESS if self.no_color else super().get_line_filters()
 
+    @property
+    def few_colours(self) -> bool:
+        """Whether the terminal has no more than sixteen."""
+        return self.console.color_system in {"standard", "windows"}
+
+    def get_css_variables(self) -> dict[str, str]:
+        variables = super().get_css_variables()
+        if self.few_colours:
+            variables |= themes.grey_tints(self.current_theme)
+            self.theme_variables = variables
+        return variables
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return {"rule": "#808080"}
 
@@ -204,6 +216,7 @@ class ThemedApp(KeyOrder):
 
     def _put_on(self, theme: Theme, *, now: bool) -> None:
         before = self.available_themes.get(theme.name)
+        self.set_class(self.few_colours, "-few-colours")
         self.register_theme(theme)
         if not now:
             self.set_reactive(App.theme, theme.name)

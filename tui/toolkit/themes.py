@@ -27,6 +27,12 @@ ROLES = COLOURS
 """What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
 
 _SIZE_LIMIT = 64_000
+_NAMED = ("primary", "secondary", "accent", "success", "warning", "error")
+_TINTS = (
+    *(f"{role}-muted" for role in _NAMED),
+    "block-cursor-background",
+    "block-cursor-blurred-background",
+)
 _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 
@@ -122,6 +128,13 @@ def _problem(role: str, value: object) -> str:
     return ""
 
 
+def grey_tints(theme: Theme) -> dict[str, str]:
+    """The variables of a theme that are tints of its ground, grey: a terminal of sixteen colours
+    draws most of them as the ground itself."""
+    grey = "#555555" if theme.dark else "#aaaaaa"
+    return dict.fromkeys(_TINTS, grey)
+
+
 def look_of(theme: Theme) -> dict[str, str]:
     """What `remembered` makes the theme of again, as `tui.look` keeps it."""
     variables = theme.variables
@@ -158,7 +171,6 @@ def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
     background, foreground = Color.parse(colors["background"]), Color.parse(colors["foreground"])
     primary = Color.parse(colors["primary"])
     muted, rule = colors["muted"], colors["rule"]
-    named = ("primary", "secondary", "accent", "success", "warning", "error")
     selection = background.blend(primary, 0.28).hex
     variables = {
         "rule": rule,
@@ -167,8 +179,8 @@ def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
         "text-disabled": background.blend(Color.parse(muted), 0.7).hex,
         "foreground-muted": muted,
         "foreground-disabled": background.blend(Color.parse(muted), 0.7).hex,
-        **{f"text-{role}": colors[role] for role in named},
-        **{f"{r}-muted": background.blend(Color.parse(colors[r]), 0.16).hex for r in named},
+        **{f"text-{role}": colors[role] for role in _NAMED},
+        **{f"{r}-muted": background.blend(Color.parse(colors[r]), 0.16).hex for r in _NAMED},
         "border": colors["primary"],
         "border-blurred": rule,
         "block-cursor-background": background.blend(primary, 0.16).hex,

@@ -41,10 +41,9 @@ class CopyView(TextView):
         & > .copy-view--note { color: $text-warning; }
         & > .copy-view--found { background: $warning 35%; }
         & > .copy-view--here { color: $background; background: $warning; text-style: bold; }
-        &:ansi > .copy-view--found, &:nocolor > .copy-view--found {
+        &:nocolor > .copy-view--found {
             background: transparent; text-style: underline;
         }
-        &:ansi > .copy-view--here { text-style: reverse; }
     }
     """
 

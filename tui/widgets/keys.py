@@ -89,6 +89,7 @@ CHAT_KEYS = (
     Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
     Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "the tasks of this folder"),
     Key("tab", "next_pane", "Tab", "to a wait, the conversation, the output and back"),
+    Key("ctrl+f", "find", "", ""),  # explained with the prompt
 )
 
 APP_KEYS = (

@@ -85,6 +85,13 @@ class Prompt(Cutting):
     class Edited(Message):
         """The person changed the text."""
 
+    @dataclass
+    class Addressed(Message):
+        """Another one is meant now. `to`: "!" a shell, "!!" one of which the model is told
+        nothing, "" the model."""
+
+        to: str
+
     class QuitAsked(Message):
         """Ctrl+D in an empty prompt."""
 
@@ -101,6 +108,7 @@ class Prompt(Cutting):
         self._pastes: dict[str, str] = {}
         self._pasted = 0
         self._set = ""
+        self._to = ""
         self._looking = 0  # so many pastes may yet become images
         self._send_then = False
         self.suggestions: Suggestions | None = None
@@ -300,6 +308,10 @@ class Prompt(Cutting):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
+        to = next((mark for mark in ("!!", "!") if self.text.startswith(mark)), "")
+        if to != self._to:
+            self._to = to
+            self.post_message(self.Addressed(to))
         if self.text != self._set:
             self._set = self.text
             self.post_message(self.Edited())

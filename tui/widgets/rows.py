@@ -44,7 +44,6 @@ class Rows(ScrollView, can_focus=True):
         & > .rows--warning { color: $text-warning; }
         & > .rows--error { color: $text-error; }
         & > .rows--cursor { background: $primary-muted; text-style: bold; }
-        &:ansi > .rows--cursor { background: transparent; text-style: bold reverse; }
         &:nocolor > .rows--cursor { background: transparent; text-style: bold reverse; }
     }
     """

@@ -87,8 +87,8 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
             stopped = NoticeItem("Stopped here.", "warning")
             return [AssistantItem(said), stopped] if said.strip() else [stopped]
         case "error":
-            text = f"{data.get('message', '')} {data.get('hint', '')}".strip()
-            return [NoticeItem(text, "error")]
+            text, hint = str(data.get("message") or ""), str(data.get("hint") or "")
+            return [NoticeItem(text, "error", hint=hint)]
         case "repair":
             return repair_items(cast("list[dict[str, str]]", data.get("findings") or []))
         case "note":

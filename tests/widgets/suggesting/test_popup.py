@@ -86,6 +86,18 @@ async def test_the_chosen_row_is_always_in_sight():
         assert len(drawn.splitlines()) == ROWS
 
 
+async def test_it_says_how_many_there_are_where_not_all_are_in_sight():
+    async with Host().run_test(size=(60, 20)) as pilot:
+        popup = await follow(pilot, "/m")
+        assert " of " not in str(popup.render())
+        popup = await follow(pilot, "@m")
+        popup.move(1)
+        rows = str(popup.render()).splitlines()
+        assert rows[-1].endswith(f" 2 of {len(popup.choices)}")
+        assert {len(row) for row in rows} == {58}
+        assert not any(" of " in row for row in rows[:-1])
+
+
 async def test_a_click_picks_a_row():
     picked: list[str] = []
 

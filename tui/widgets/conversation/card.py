@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tui.widgets import figures
 from tui.widgets.conversation.diff import draw_diff
-from tui.widgets.conversation.items import ToolItem
+from tui.widgets.conversation.items import STOPPED, ToolItem
 from tui.widgets.conversation.measures import BODY_MAX, MARGIN, inner
 from tui.widgets.markdown.styles import Styles
 from tui.widgets.markdown.text import Line, Span, clip, decoration, line, prefixed, wrap
@@ -18,6 +18,7 @@ from tui.widgets.plain import clean
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {
     "writing": ("…", "running", "writing"),
+    "written": ("…", "detail", "waits its turn"),
     "waiting": ("?", "warning", "waits for you"),
     "running": ("●", "running", "running"),
     "ok": ("✓", "ok", ""),
@@ -79,7 +80,8 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     of it where it takes no more than `all_room`, else what takes `room`."""
     glyph, look, word = _MARKS[item.state]
     told = item.summary
-    if item.state == "interrupted" and item.seconds is None and not item.preview and told:
+    bare = item.seconds is None and not item.preview and bool(told)
+    if item.state == "interrupted" and (bare or told == STOPPED):
         word, told = told, ""  # what is known of it says that it was
     if told == word:
         told = ""
@@ -98,6 +100,8 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     )
     space = "  " if words or seconds else " "
     summary: Span | None = (space + clip(told, 40), detail) if told else None
+    first = told.partition(" · ")[0]  # such as the exit code
+    brief: Span | None = (space + clip(first, 40), detail) if told else None
     cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
     words_of_marks = (
         "ELEVATED" * item.elevated,
@@ -109,6 +113,7 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     for at, parts in enumerate(
         (
             [state, words, seconds, summary, cut, marks],
+            [state, words, seconds, brief, cut, marks],
             [state, words, seconds, cut, marks],
             [state, seconds, cut, marks],
             [state, cut, marks],

@@ -187,7 +187,7 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
 def _head(item: NoticeItem | AttemptItem) -> str:
     """What is to be seen while it is folded."""
     if isinstance(item, NoticeItem):
-        return item.text
+        return f"{item.text} {item.hint}".strip()
     status = f" ({item.status})" if item.status else ""
     parts = [f"attempt {item.attempt} failed: {words(item.error_class)}{status}"]
     soon = item.delay_s < 0.5
@@ -209,7 +209,9 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
     detail = _detail(item)
     look: Style = styles["c-ok" if kind == "success" else f"c-{kind}"]
     fold: Literal["▸", "▾"] = "▸" if item.folded else "▾"
-    rows = wrap([(clean(_head(item)).expandtabs(4), look)], min(inner(width) - 4, 120))
+    hint = clean(item.hint).expandtabs(4) if isinstance(item, NoticeItem) else ""
+    said = clean(_head(item)).expandtabs(4).removesuffix(hint)
+    rows = wrap([(said, look), (hint, styles["text"])], min(inner(width) - 4, 120))
     if detail:
         last = rows[-1]
         more = line([(f" {fold}", styles["c-fold"])])

@@ -38,6 +38,10 @@ class ThinkingItem:
     folded: bool = True
 
 
+STOPPED = "stopped"
+"""The summary of a command of the person's own that they stopped."""
+
+
 @dataclass(slots=True, eq=False)
 class ToolItem:
     """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
@@ -51,9 +55,9 @@ class ToolItem:
     id: str
     name: str
     label: str = ""
-    state: Literal["writing", "waiting", "running", "ok", "error", "denied", "interrupted"] = (
-        "running"
-    )
+    state: Literal[
+        "writing", "written", "waiting", "running", "ok", "error", "denied", "interrupted"
+    ] = "running"
     seconds: float | None = None
     summary: str = ""
     diff: str = ""
@@ -69,12 +73,14 @@ class ToolItem:
 
 @dataclass(slots=True, eq=False)
 class NoticeItem:
-    """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away."""
+    """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away,
+    `hint` stands behind the text and says what to do."""
 
     text: str
     kind: Literal["info", "warning", "error", "success"] = "info"
     detail: str = ""
     folded: bool = True
+    hint: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -61,17 +61,7 @@ def css_of_diffs(selector: str) -> str:
 
 def _css(selector: str, names: Collection[str]) -> str:
     rules = "\n".join(f"    & > .conversation--{name} {{ {RULES[name]} }}" for name in names)
-    plain = "\n".join(  # a terminal's sixteen colours have no tints
-        f"    &:ansi > .conversation--{name} {{ background: transparent; }}"
-        for name in ("added", "removed", "match")
-        if name in names
-    )
-    plain += "".join(
-        f"\n    &:ansi > .conversation--{name}-word {{ background: transparent;"
-        f" color: {colour}; text-style: bold underline; }}"
-        for name, colour in (("added", "$text-success"), ("removed", "$text-error"))
-    )
-    return f"{selector} {{\n{rules}\n{plain}\n}}\n"
+    return f"{selector} {{\n{rules}\n}}\n"
 
 
 def styles(widget: Widget) -> dict[str, Style]:

@@ -237,6 +237,14 @@ class LineView(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._settle()
 
+    # A scroll bar that comes or goes changes the room, and no Resize tells of it.
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        self._touch()
+
+    def watch_show_horizontal_scrollbar(self) -> None:
+        self._touch()
+
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._look = {}

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from tui.widgets.plain import one_line
 from tui.widgets.suggesting.asked import Asked, asked, completed
-from tui.widgets.suggesting.rank import rank
+from tui.widgets.suggesting.rank import LIMIT, rank
 
 ROWS: Final = 6
 
@@ -164,6 +164,7 @@ class Suggestions(Widget):
         shown = self.choices[first : first + ROWS]
         names = [one_line(choice.value) for choice in shown]
         column = min(max((len(name) for name in names), default=0) + 2, max(12, width // 2))
+        last, count = first + len(shown) - 1, self._count()
         rows: list[Content] = []
         for number, (choice, name) in enumerate(zip(shown, names, strict=True), first):
             chosen = number == self.cursor
@@ -171,9 +172,18 @@ class Suggestions(Widget):
                 ("❯ " if chosen else "  ", "bold $text-primary"),
                 (name.ljust(column), "bold $foreground" if chosen else "$foreground"),
                 (one_line(choice.detail), "$text-muted"),
-            ).truncate(width, ellipsis=True, pad=True)
+            )
+            tail = count if number == last else ""
+            row = row.truncate(max(0, width - len(tail)), ellipsis=True, pad=True)
+            row = Content.assemble(row, (tail, "$text-muted"))
             rows.append(row.stylize("on $block-cursor-background") if chosen else row)
         return Content("\n").join(rows)
+
+    def _count(self) -> str:
+        """Which row it is of how many, where not all are in sight."""
+        total = len(self.choices)
+        more = "+" if total == LIMIT else ""
+        return f"  {self.cursor + 1} of {total}{more}" if total > ROWS else ""
 
     def _first(self) -> int:
         """The first row in sight: the chosen one always is."""
