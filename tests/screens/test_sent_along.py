@@ -36,7 +36,7 @@ async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(wor
     async with running(world) as (app, pilot):
         await say(pilot, "!printf 'one two'; exit 3")
         await until(pilot, lambda: ended(app))
-        assert "goes along with your next prompt" in items(app, ToolItem)[-1].summary
+        assert "goes with your next prompt" in items(app, ToolItem)[-1].summary
         await say(pilot, "/verbose on")
         await until(pilot, lambda: len(world.agent.sent) == 1 and not app.bridge.busy)
         assert world.agent.attached == [""], "what only switches something takes nothing along"

@@ -71,7 +71,7 @@ async def run(
     finally:
         printed.add(slices.rest(), final=True)
         seconds = clock.monotonic() - started
-        seen = "goes along with your next prompt" if told else "not shown to the model"
+        seen = "goes with your next prompt" if told else "not shown to the model"
         summary = words if words == STOPPED else f"{words} · {seen}"
         show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
     return heard or f"{printed.left_out}{printed.end.rstrip()}\n({words})"

@@ -51,8 +51,8 @@ def footer(focused: Widget | None, general: tuple[Hint, ...]) -> tuple[Hint, ...
     if not names or "Prompt" in names:
         return general
     own = next((_KEYS[name] for name in names if name in _KEYS), ())
-    if not own:
-        return general
+    if not own and not {SEND, QUEUE} & set(general):
+        return general  # of a screen without a prompt
     stop = next((hint for hint in general if hint.key == "esc"), None)
     if "OutputSide" in names and focused and focused.screen.has_class("-whole"):
         own = tuple(_SMALLER if hint == _BACK else hint for hint in own if hint.key != "o")

@@ -60,6 +60,7 @@ class EditText(Dialog[bool]):
     def on_mount(self) -> None:
         area = self.query_one("#text", TextArea)
         area.move_cursor(area.document.end)
+        self.call_after_refresh(area.scroll_cursor_visible)  # once it has its height
 
     def action_leave(self) -> None:
         if self._warned or self.query_one("#text", TextArea).text == self._text:
