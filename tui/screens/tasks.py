@@ -113,6 +113,9 @@ class TasksScreen(ChatScreen):
         self.query_one("#queue").focus()
         self.redraw()
 
+    def on_resize(self) -> None:
+        self.redraw()
+
     @work(exclusive=True, group="look")
     async def look_again(self) -> None:
         """What another program has done meanwhile. A damaged state stays as it was seen."""
@@ -141,8 +144,8 @@ class TasksScreen(ChatScreen):
 
     def redraw(self) -> None:
         """Show how the tasks stand now; rows that did not change are left alone."""
-        if not self.query("#queue-rule"):  # what was begun may end after the screen
-            return
+        if not (self.query("#queue-rule") and self.query("#intro")):
+            return  # a size comes before the widgets, what was begun may end after them
         state = self.run.state
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
