@@ -154,6 +154,7 @@ class Dispatcher:
             answer = await self._ask(call, decision)
             state.started = self.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason)
+            decision = replace(decision, by=answer.by)
             if answer.answer == "no":
                 return _refused(answer.reason, by_person=answer.by == "person")
         elif decision.answer == "deny":
@@ -174,7 +175,7 @@ class Dispatcher:
             **await self._target(tool, params),
         )
         await self.recorder.sync()
-        return await tool.run(params, ctx)
+        return await tool.run(params, replace(ctx, plain=decision.by == "safe"))
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
         """For a write: the file, and what it holds before (null: there is none)."""

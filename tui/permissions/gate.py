@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tui.errors import HoldfastError, ToolError
 from tui.paths import shorten
 from tui.permissions.base import Answer, Call, Decision, Mode
-from tui.permissions.matching import matching
+from tui.permissions.matching import allowing_command, matching
 from tui.permissions.policy import Facts, Grant, Policy, decide, look
 from tui.permissions.rules import Rule, escape
 from tui.workspace import Workspace
@@ -120,14 +120,17 @@ def _this_call(call: Call, words: str) -> _Scope:
 
 def _command(facts: Facts) -> _Scope:
     """Program and subcommand of what is ordinary, the very command for all else."""
+    this = _this_call(facts.call, "exactly this command")
     verdict = facts.verdict
     assert verdict is not None
-    parts = [part for part in verdict.parts if part.risk != "safe"]
-    prefixes = list(dict.fromkeys(part.prefix for part in parts))
+    if verdict.risk != "standard" or facts.line is None:
+        return this
+    prefix_of = {part.text: part.prefix for part in verdict.parts}
+    prefixes = dict.fromkeys(prefix_of.get(one.text) for one, why in facts.line if why)
     known = [prefix for prefix in prefixes if prefix is not None]
-    if verdict.risk != "standard" or not verdict.complete or len(known) != len(prefixes):
-        return _this_call(facts.call, "exactly this command")
     rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
+    if not allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
+        return this
     shown = " and ".join(f"`{prefix}`" for prefix in known)
     return _Scope(f"commands that begin with {shown}", Grant(facts.call.tool, rules), rules)
 

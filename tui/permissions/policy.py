@@ -3,24 +3,28 @@
 The order, first answer wins: always blocked · outside the workspace · the program's own files ·
 deny rules · plan mode · [ask rules · allow rules · what was granted in this session · accepted
 edits · auto-granted folders · reads · safe commands · ask]. Elevated turns an ask of the part in
-brackets into an allow, and nothing else.
+brackets into an allow, and nothing else. A command is safe if it is plain and `classify` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tui.errors import ToolError
 from tui.permissions.base import Call, Decision, Mode
 from tui.permissions.matching import (
     GUARDED,
-    allowing,
+    Line,
+    allowing_command,
+    allowing_path,
     matching,
+    naming,
     path_forms,
 )
 from tui.permissions.places import real
+from tui.permissions.plain_command import Reach, parse, questions
 from tui.permissions.risk import RiskVerdict, classify
 from tui.permissions.rules import Rule, parse_all
 from tui.workspace import PRIVATE_DIR, Workspace
@@ -89,6 +93,7 @@ class Facts:
     real: tuple[Path, ...]
     forms: tuple[str, ...]
     guarded: str = ""
+    line: Line = None
 
 
 def decide(
@@ -130,7 +135,20 @@ def look(call: Call, policy: Policy, workspace: Workspace) -> Facts:
         config=policy.private[0] if policy.private else None,
         cwd=paths[0] if paths else None,
     )
-    return Facts(call, verdict, paths, (call.command,))
+    line = None
+    if (plain := parse(call.command)) is not None:
+        folder = paths[0] if paths else workspace.root
+        asked = questions(plain, folder, Reach(workspace, policy.private))
+        line = tuple(zip(plain, asked, strict=True))
+    if verdict.risk == "safe" and (why := _not_plain(line)):
+        verdict = replace(verdict, risk="standard", reason=why)
+    return Facts(call, verdict, paths, (call.command,), line=line)
+
+
+def _not_plain(line: Line) -> str:
+    if line is None:
+        return "it is not in plain words, so only the shell knows what it does"
+    return next((why for _, why in line if why), "")
 
 
 def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
@@ -143,6 +161,11 @@ def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
         return Decision("deny", why, "protected")
     if rule := matching(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"The rule {rule} denies it.", str(rule), risk)
+    if facts.line is None and (rule := naming(policy.deny, call)):
+        why = (
+            f"The rule {rule} denies it: the command names that program and is not in plain words."
+        )
+        return Decision("deny", why, str(rule), risk)
     if mode == "plan" and call.effect in {"write", "run"} and risk != "safe":
         return Decision("deny", "Plan mode is read only: nothing is written or run.", "plan", risk)
     return None
@@ -162,10 +185,10 @@ def _allowed(
         return allow("The person allowed exactly this, for this session.", "session")
     if rule := matching(policy.ask, call, verdict, facts.forms):
         return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
-    if rule := allowing(policy.allow, call, verdict, facts.forms, guarded=facts.guarded):
+    if rule := _allowing(policy.allow, facts):
         return allow(f"The rule {rule} allows it.", str(rule))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
-    if allowing(granted, call, verdict, facts.forms, guarded=facts.guarded, explicit=False):
+    if _allowing(granted, facts, explicit=False):
         return allow("The person allowed it for this session.", "session")
     if call.effect == "write" and not facts.guarded:
         if mode == "accept_edits":
@@ -177,6 +200,12 @@ def _allowed(
     if verdict is not None and verdict.risk == "safe" and not _restricted(verdict, policy):
         return allow("It only looks.", "safe")
     return Decision("ask", reason, "default", risk)
+
+
+def _allowing(rules: Iterable[Rule], facts: Facts, *, explicit: bool = True) -> Rule | None:
+    if facts.verdict is not None:
+        return allowing_command(rules, facts.call, facts.verdict, facts.line, explicit=explicit)
+    return allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
 
 
 def _reason(facts: Facts) -> str:

@@ -26,6 +26,9 @@ from tui.permissions.wrappers import WRAPPERS, Inside, inside
 
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
 
+LONGEST = 131_071
+"""Characters. Linux takes no longer argument, and reading a longer line would hold up the rest."""
+
 _DEEPEST = 8
 _MOST_PARTS = 2000
 _NEUTRAL = frozenset(
@@ -83,6 +86,8 @@ def classify(
     `allowed` says of a real path whether the file tools may reach it; left out, the workspace is
     what they reach. `config` is the program's own config folder, whose key no command may read.
     """
+    if len(command) > LONGEST:
+        return RiskVerdict("blocked", "it is too long for a command: write it to a file")
     root = real(workspace)
     places = Places(
         workspace=root,
@@ -190,7 +195,7 @@ class _Judge:
             risk,
             reason,
             spellings=(evaluated, called.command),
-            prefix=_prefix(simple, called, within) if risk == "standard" else None,
+            prefix=_prefix(simple, called, within) if risk in {"safe", "standard"} else None,
             reads=harmless.shows_contents(called),
         )
 

@@ -75,7 +75,8 @@ class ToolContext:
     event loop only. `spill_path` is where this call may put its full raw output (the folder
     need not exist yet, see `tui.storage.private.private_file`). A tool that is cancelled hands
     what it had to `leave` before it raises. One that starts a process group tells its id to
-    `started`.
+    `started`. `plain` says that nobody was asked about the command, because it only looks: then
+    nothing of the workspace may steer it.
     """
 
     call_id: str
@@ -91,6 +92,7 @@ class ToolContext:
     output: OutputLimits = OutputLimits()
     leave: Callable[[ToolOutput], None] = _nobody
     started: Callable[[int], None] = _unnoted
+    plain: bool = False
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -85,8 +86,8 @@ class Job:
             return "running"
         return "stopped" if self.stopped else outcome(code)[1]
 
-    async def start(self, cwd: Path, clock: Clock) -> None:
-        self._process = await Process.start(self.command, cwd=cwd, sink=self._spill.write)
+    async def start(self, cwd: Path, clock: Clock, env: Mapping[str, str] | None) -> None:
+        self._process = await Process.start(self.command, cwd=cwd, sink=self._spill.write, env=env)
         self._watch = asyncio.create_task(self._until_end(clock))
 
     async def wait(self, seconds: float, clock: Clock) -> bool:
@@ -171,14 +172,20 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
 
     async def start(
-        self, command: str, *, cwd: Path, path: Path, limits: OutputLimits | None = None
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        path: Path,
+        limits: OutputLimits | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Job:
         """Run `command` in the background, its output in a private file at `path`."""
         spill = Spill(path, limits or OutputLimits())
         job = Job(f"job-{len(self._jobs) + 1}", command, spill, self._clock.monotonic())
         self._jobs[job.id] = job
         try:
-            await job.start(cwd, self._clock)
+            await job.start(cwd, self._clock, env)
         except BaseException:
             del self._jobs[job.id]
             raise

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -36,16 +36,18 @@ _QUIET = {
     "GIT_PAGER": "cat",
     "GIT_EDITOR": "true",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
     "TERM": "dumb",
     "PYTHONUNBUFFERED": "1",
 }
-"""So that nothing waits for a person, and output comes when it is written."""
+"""So that nothing waits for a person, output comes when it is written, and a look of git writes
+nothing: a hook would run after it."""
 
 
 @cache
-def shell() -> tuple[str, ...]:
-    """The words that run a command line: bash where there is one."""
-    bash = shutil.which("bash")
+def shell(path: str | None = None) -> tuple[str, ...]:
+    """The words that run a command line: bash where there is one in `path` (None: our PATH)."""
+    bash = shutil.which("bash", path=path)
     return (bash, "-c") if bash else ("/bin/sh", "-c")
 
 
@@ -73,23 +75,32 @@ class Process:
         ).start()
 
     @classmethod
-    async def start(cls, command: str, *, cwd: Path, sink: Callable[[bytes], None]) -> Process:
+    async def start(
+        cls,
+        command: str,
+        *,
+        cwd: Path,
+        sink: Callable[[bytes], None],
+        env: Mapping[str, str] | None = None,
+    ) -> Process:
         """Run `command` by the shell. `sink` gets its output as it comes, in a thread.
 
-        It is not called any more once `close` has returned.
+        It is not called any more once `close` has returned. `env` is its environment, ours
+        without the program's secrets if left out.
         """
         if "\0" in command:
             raise ToolError("The command holds a NUL byte.", hint="Send it without.")
+        env = child_environment() if env is None else env
         pipe, theirs = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *shell(),
+                *shell(env.get("PATH")),
                 command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
                 cwd=cwd,
-                env=child_environment() | _QUIET,
+                env={**env, **_QUIET},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

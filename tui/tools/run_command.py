@@ -13,6 +13,7 @@ import msgspec
 
 from tui.errors import ToolError
 from tui.messages import ToolOutput, text_block
+from tui.plain_environment import plain_environment
 from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
 from tui.tools.capture import Capture
 from tui.tools.process import Process, outcome
@@ -59,9 +60,12 @@ class RunCommand(Tool[RunCommandParams]):
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput:
         """Exit code 0 is a success, anything else an error. Cancelled, the group is dead first."""
         folder = self._folder(params, ctx)
+        env = plain_environment(ctx.workspace) if ctx.plain else None
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
-            job = await ctx.jobs.start(params.command, cwd=folder, path=path, limits=ctx.output)
+            job = await ctx.jobs.start(
+                params.command, cwd=folder, path=path, limits=ctx.output, env=env
+            )
             ctx.started(job.pid)
             text = (
                 f"Started in the background as {job.id} (process {job.pid}). "
@@ -75,7 +79,7 @@ class RunCommand(Tool[RunCommandParams]):
         ended = _Ended()
         started = ctx.clock.monotonic()
         process = await Process.start(
-            params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data))
+            params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data)), env=env
         )
         try:
             ctx.started(process.pid)

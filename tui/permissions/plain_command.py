@@ -1,0 +1,240 @@
+"""Plain commands: those whose effect can be known by reading them.
+
+A plain command is a list of simple commands, joined by `|`, `&&`, `||` or `;`, whose every word is
+a literal: nothing is left for the shell to find out. Rules match only such commands. Those that
+also run a program of the table below, with known options and on paths that may be read, run
+without a question. Everything here is a list of what is allowed; what is not listed asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tui.permissions.places import real
+from tui.permissions.plain_programs import PROGRAMS
+from tui.permissions.repository import not_plain
+from tui.permissions.tiers import names
+from tui.workspace import Workspace
+
+MOST_CHARS = 2000
+
+_TOKEN = re.compile(
+    r"""\ *(?:
+      (?P<joint>\|\||&&|\||;)
+    | (?P<redirection>2>&1|[12]?>\ ?/dev/null)(?=[\ ;|&]|$)
+    | (?P<word>(?:
+          [A-Za-z0-9_./,:=@%+-]
+        | (?<=[A-Za-z0-9^~])[~^]                # HEAD~1, HEAD^: no shell expands it here
+        | '[^'$`\\]*' | "[^"$`\\]*"
+      )+)(?=[\ ;|&]|$)
+    )""",
+    re.VERBOSE,
+)
+_PROGRAM = re.compile(r"[A-Za-z0-9_./:@%+-]+")
+"""What may stand first: no quotes, and no `=` of an assignment."""
+
+_RESERVED = frozenset(
+    names("if then elif else fi for in do done while until case esac select function time coproc")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One simple command: its words without quotes, and how it was written, spaces evened.
+
+    `joint` is what joins it to the next one, "" at the end.
+    """
+
+    words: tuple[str, ...]
+    text: str
+    joint: str = ""
+
+
+def parse(command: str) -> tuple[Simple, ...] | None:
+    """The simple commands of a line in plain words; None for every other line."""
+    if len(command) > MOST_CHARS or not command.isprintable():
+        return None
+    found: list[Simple] = []
+    written: list[str] = []
+    redirected, end = False, 0
+    for token in _TOKEN.finditer(command.rstrip(" ")):
+        if token.start() != end:
+            return None
+        end = token.end()
+        if token["joint"]:
+            found.append(_simple(written, token["joint"]))
+            written, redirected = [], False
+        elif token["redirection"]:
+            redirected = True
+        elif redirected:
+            return None  # words after a redirection are rare, and easily misread
+        else:
+            written.append(token["word"])
+    found.append(_simple(written, ""))
+    if end != len(command.rstrip(" ")) or not all(_can_be_run(one) for one in found):
+        return None
+    return tuple(found)
+
+
+def _simple(written: Sequence[str], joint: str) -> Simple:
+    return Simple(tuple(map(_unquoted, written)), " ".join(written), joint)
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"'([^']*)'|\"([^\"]*)\"", lambda m: m[1] or m[2] or "", word)
+
+
+def _can_be_run(one: Simple) -> bool:
+    first = one.text.partition(" ")[0]
+    return _PROGRAM.fullmatch(first) is not None and first not in _RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a plain command may read: the workspace without the program's own `private` folders."""
+
+    workspace: Workspace
+    private: tuple[Path, ...] = ()
+
+    def reads(self, path: Path) -> bool:
+        return self.workspace.contains(path) and not any(
+            private == path or private in path.parents for private in self.private
+        )
+
+    def walks(self, path: Path) -> bool:
+        """Whether everything below the path may be read, too."""
+        return self.reads(path) and not any(path in private.parents for private in self.private)
+
+
+def questions(line: Sequence[Simple], folder: Path, reach: Reach) -> tuple[str, ...]:
+    """For each command of a line that is run in `folder` why it asks; "" where it only looks."""
+    found: list[str] = []
+    folders: tuple[Path, ...] = (folder,)
+    for number, one in enumerate(line):
+        if one.words[0] in _MOVES:
+            why = _moves(one, folder, reach) if number == 0 else "it changes the folder later on"
+            fails = any(other.joint in {"||", ";"} for other in line)
+            folders = () if why else (real(folder / one.words[-1]), *((folder,) if fails else ()))
+        elif not folders:
+            why = "it is not known in which folder it runs"
+        else:
+            why = next((w for where in folders if (w := _question(one, where, reach))), "")
+        found.append(why)
+    return tuple(found)
+
+
+_MOVES = frozenset({"cd", "pushd", "popd", "builtin", "command", "eval", "source", "."})
+"""Built into the shell: they may change the folder that later commands run in."""
+
+
+def _moves(one: Simple, folder: Path, reach: Reach) -> str:
+    """`cd` into a folder is plain at the start of a line, before `&&`."""
+    if one.words[0] != "cd" or len(one.words) != 2 or one.joint != "&&":
+        return f"`{one.words[0]}` may change the folder in more than one way"
+    target = one.words[1]
+    if target.startswith("-") or ".." in target.split("/") or not target:
+        return f"`cd {target}` leads where the shell decides"
+    return "" if reach.reads(real(folder / target)) else f"{target} is not inside the workspace"
+
+
+_WALKS = frozenset({"rg", "grep", "find", "tree", "du"})
+_NO_PATTERN = frozenset({"-e", "--regexp", "--files", "--type-list"})
+"""With one of these options the first operand of grep and rg is a path."""
+
+_RUNS_GPG = re.compile(r"%[-+ ]?G")
+
+
+def _question(one: Simple, folder: Path, reach: Reach) -> str:
+    words = list(one.words)
+    if words[:2] == ["git", "--no-pager"]:
+        del words[1]
+    sizes = [n for n in (3, 2, 1) if tuple(words[:n]) in PROGRAMS]
+    if not sizes:
+        return f"`{words[0]}` is not known to only look"
+    name, arguments = tuple(words[: sizes[0]]), words[sizes[0] :]
+    program = PROGRAMS[name]
+    if program.options == "*":
+        return ""
+    unknown = f"`{one.text}` is not known to only look"
+    read = _read(arguments, _options(program.options))
+    if read is None or len(read.operands) > program.most:
+        return unknown
+    texts = 0 if read.used & _NO_PATTERN else program.texts
+    if not all(re.fullmatch(program.like, text) for text in read.operands[:texts]):
+        return unknown
+    paths = read.operands[texts:]
+    walks = name[0] in _WALKS
+    if walks and not paths:
+        paths = ["."]
+    may_read = reach.walks if walks else reach.reads
+    for word in (*read.values, *paths):
+        if word not in {"-", "/dev/null"} and not may_read(real(folder / word)):
+            return f"{word} is not inside the workspace"
+    if len(name) > 1 and name[0] == "git":
+        return (
+            "it may run gpg"
+            if _RUNS_GPG.search(one.text)
+            else not_plain(folder, reach.workspace, reach.reads)
+        )
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """Arguments as a program reads them."""
+
+    used: set[str] = field(default_factory=set[str])
+    values: list[str] = field(default_factory=list[str])
+    operands: list[str] = field(default_factory=list[str])
+
+
+def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None:
+    """None where a word begins with `-` and is no known option."""
+    read = _Arguments()
+    pending = list(words)
+    while pending:
+        word = pending.pop(0)
+        name, equals, value = word.partition("=")
+        if word == "--":
+            read.operands.extend(pending)
+            break
+        if not word.startswith("-") or word == "-":
+            read.operands.append(word)
+        elif word in options:
+            read.used.add(word)
+            if options[word] == "=":
+                read.values.append(pending.pop(0) if pending else "")
+        elif word.startswith("--") and equals and options.get(name):
+            read.used.add(name)
+            read.values.append(value)
+        elif not ("-#" in options and re.fullmatch(r"-[0-9]+", word)):
+            known = _joined(word, options, read)
+            if known is None:
+                return None
+            if known == "=":
+                read.values.append(pending.pop(0) if pending else "")
+    return read
+
+
+def _joined(word: str, options: Mapping[str, str], read: _Arguments) -> str | None:
+    """Read `-la` or `-n20`: "" if all is known, "=" if the value is the next word, else None."""
+    for n, letter in enumerate(word[1:], start=2):
+        option = f"-{letter}"
+        if option not in options or letter == "#":
+            return None
+        read.used.add(option)
+        if options[option] == "=":
+            read.values.extend([word[n:]] if word[n:] else [])
+            return "" if word[n:] else "="
+    return ""
+
+
+@cache
+def _options(text: str) -> dict[str, str]:
+    """Each option with "", "=" or "[=]" for how it takes a value."""
+    found = (re.fullmatch(r"(-[^=\[]*)(\[?=?\]?)", word) for word in text.split())
+    return {match[1]: match[2] for match in found if match}
