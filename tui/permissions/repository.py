@@ -104,7 +104,7 @@ def _judge(folder: Path, git: _Git, readable: Callable[[Path], bool]) -> tuple[s
     if unknown := next((key for key in own if not _HARMLESS_KEYS.fullmatch(key)), ""):
         return f"the repository sets {unknown}, which may run a program or show other files", []
     if not readable(top) or not _belongs(git_dir, common, top, own, readable):
-        return f"the repository ({top}) is not inside the workspace", []
+        return f"its repository ({top}) is not inside the workspace; --add-dir adds it", []
     objects = real(common / "objects")
     if objects.parent != common or (objects / "info" / "alternates").exists():
         return "the repository takes objects from another one", []
