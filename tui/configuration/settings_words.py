@@ -66,8 +66,8 @@ WORDS: Final[Mapping[str, Words]] = {
     "prune.after_turns": Words("After how many turns a tool result counts as old."),
     "prune.min_chars": Words("Shorter results stay, however old they are."),
     "prune.when": Words(
-        "auto: only by /prune. turns: as soon as a result is old. pays: once that saves more than "
-        "writing the cache anew. Either loses the model's reasoning so far."
+        "auto: only by /prune. turns: as soon as a result is old. pays: once it saves more than it "
+        "costs."
     ),
     "prune.unit": Words("What age is counted in."),
     "bootstrap.max_chars_per_file": Words(
