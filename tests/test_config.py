@@ -40,7 +40,7 @@ def test_the_defaults_are_those_of_the_interface() -> None:
     assert (c.model, c.small_model) == ("claude-sonnet-5-5", "claude-haiku-5-5")
     assert (c.fallback_models, c.base_url, c.theme, c.context_window) == ((), "", "midnight", 0)
     assert (c.retry.first_byte_timeout_s, c.retry.stall_timeout_s) == (600, 120)
-    assert (c.prune.when, c.prune.unit) == ("turns", "turns")
+    assert (c.prune.when, c.prune.unit) == ("auto", "turns")
     assert (c.compaction.threshold, c.compaction.keep_messages) == (0.8, 6)
     assert (c.guard.default_bytes, c.guard.preview_bytes) == (50_000, 2048)
     assert (c.guard.clamp_bytes, c.guard.clamp_lines) == (51_200, 2000)

@@ -57,7 +57,7 @@ class Retry(_Section, frozen=True, kw_only=True):
 class Prune(_Section, frozen=True, kw_only=True):
     after_turns: NotNegative = 6
     min_chars: NotNegative = 1000
-    when: Literal["turns", "pays"] = "turns"
+    when: Literal["auto", "turns", "pays"] = "auto"
     unit: Literal["turns", "requests"] = "turns"
 
 

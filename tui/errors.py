@@ -122,7 +122,8 @@ class ProviderError(HoldfastError):
     """A request to the model failed.
 
     `retry_after` is in seconds, None when the server named none. `retryable` follows R17.
-    `overflow` holds the sizes of a `context_overflow` that named any.
+    `overflow` holds the sizes of a `context_overflow` that named any. `thinking_refused`: the
+    request failed for the signed thinking in it; without that it can be sent again.
 
     Set by whoever sent the attempts: `received`, the characters that the failed attempt had
     streamed; `park_until`, the wall-clock moment (UTC) before which the server does not want to
@@ -141,6 +142,7 @@ class ProviderError(HoldfastError):
         retry_after: float | None = None,
         retryable: bool = False,
         overflow: Overflow | None = None,
+        thinking_refused: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
         self.error_class: ErrorClass = error_class
@@ -149,6 +151,7 @@ class ProviderError(HoldfastError):
         self.retry_after = retry_after
         self.retryable = retryable
         self.overflow = overflow
+        self.thinking_refused = thinking_refused
         self.received = 0
         self.park_until: datetime | None = None
         self.switch = False

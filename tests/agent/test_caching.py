@@ -72,7 +72,7 @@ async def test_no_request_has_more_than_four_breakpoints_and_each_reads_the_last
         a for n in range(12) for a in ([call("read_file", id_=f"c{n}", path="a.txt")], say("ok"))
     ]
     provider = ScriptedProvider(*steps)
-    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=2)))
+    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=2, when="turns")))
     cache, now = PromptCache(), 0.0
     for turn in range(12):
         await events_of(agent, f"turn {turn}")
@@ -96,7 +96,7 @@ async def test_nothing_changes_a_cached_prefix_without_a_reason_that_debug_names
         a for n in range(8) for a in ([call("read_file", id_=f"c{n}", path="a.txt")], say("ok"))
     ]
     provider = ScriptedProvider(*steps, say("thought"))
-    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=1)))
+    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=1, when="turns")))
     said: list[str] = []
     for turn in range(8):
         text = "/verbose go" if not turn else f"turn {turn}"

@@ -401,7 +401,7 @@ async def test_R30_pruning_is_told_once_and_leaves_the_record(tmp_path: Path) ->
     (tmp_path / "a.txt").write_text("alpha beta\n" * 300)
     answers: list[Any] = [[call("read_file", path="a.txt")], say("read")]
     provider = Weighed(*answers, *[say("ok")] * 8)
-    agent = make_agent(tmp_path, provider)
+    agent = make_agent(tmp_path, provider, config=Config(prune=Prune(when="turns")))
     provider.window = 200_000
     await events_of(agent, "read")
     found: list[events.Pruned] = []

@@ -70,8 +70,15 @@ async def test_R12_a_refused_request_ends_the_turn_with_the_ways_on(tmp_path: Pa
 async def test_R13_the_same_refusal_offers_the_next_rung_and_never_the_same(
     tmp_path: Path,
 ) -> None:
-    provider = ScriptedProvider(*[refused() for _ in range(5)], say("at last"))
-    agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
+    (tmp_path / "a.txt").write_text("alpha")
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
+    provider = ScriptedProvider(
+        [thought, call("read_file", "c1", path="a.txt")], say("It says alpha.")
+    )
+    agent = make_agent(tmp_path, provider)
+    await events_of(agent, "look at a.txt")
+    provider.requests.clear()
+    provider.answers += [*[refused() for _ in range(5)], say("at last")]
     seen = await events_of(agent, "and b.txt?")
     for number, rung in enumerate(RUNGS):
         assert offered(seen) == RUNGS[number:]

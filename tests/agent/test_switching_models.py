@@ -91,13 +91,12 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
 
 
 async def test_the_thinking_of_the_first_model_is_not_sent_to_another(tmp_path: Path) -> None:
-    session = Session.in_memory(tmp_path, clock=FakeClock())
-    session.append("user", content=[text_block("hi")], text="hi")
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
-    session.append("assistant", content=[thought, text_block("Hi.")], model="test-model")
-    provider = Windows(overloaded(), say("ok"))
-    await events_of(agent_of(tmp_path, provider, session=session), "go on")
-    first, second = (str(request.messages) for request in provider.requests)
+    provider = Windows([thought, text_block("Hi.")], overloaded(), say("ok"))
+    agent = agent_of(tmp_path, provider)
+    await events_of(agent, "hi")
+    await events_of(agent, "go on")
+    _, first, second = (str(request.messages) for request in provider.requests)
     assert "Hm." in first
     assert "Hm." not in second
 

@@ -64,7 +64,7 @@ async def test_R40_T3_a_pruned_error_is_still_known_as_one(tmp_path: Path) -> No
     (tmp_path / "long").write_text("x")
     steps = [[call("read_file", id_="bad", path="no" + "o" * 200 + ".txt")], say("It failed.")]
     provider = ScriptedProvider(*steps, *[say("ok")] * 3)
-    rule = Prune(after_turns=1, min_chars=100)
+    rule = Prune(after_turns=1, min_chars=100, when="turns")
     agent = make_agent(tmp_path, provider, config=Config(prune=rule))
     for turn in range(4):
         await events_of(agent, f"turn {turn}")
@@ -115,7 +115,9 @@ async def test_R41_both_modes_prune_compact_and_save(
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     (tmp_path / "a.txt").write_text("alpha beta gamma\n" * 200)
     config = Config(
-        context_window=30_000, prune=Prune(after_turns=1), compaction=Compaction(keep_messages=2)
+        context_window=30_000,
+        prune=Prune(after_turns=1, when="turns"),
+        compaction=Compaction(keep_messages=2),
     )
 
     def answer(request: Request) -> list[Block]:

@@ -223,7 +223,7 @@ def test_whatever_an_untrusted_project_says_only_rules_and_redaction_change(
         ("[retry]\nmax_delay_ms = 10", "retry.max_delay_ms", "retry.initial_delay_ms (1000)"),
         ("[retry]\ninitial_delay_ms = 40000", "retry.initial_delay_ms", "(30000)"),
         ("retry = 3", "retry", "a table"),
-        ('[prune]\nwhen = "never"', "prune.when", '"pays" or "turns"'),
+        ('[prune]\nwhen = "never"', "prune.when", '"auto" or "pays" or "turns"'),
         ("[compaction]\nthreshold = 1.5", "compaction.threshold", "above 0 and at most 1"),
         ("[compaction]\nthreshold = nan", "compaction.threshold", "NaN is not allowed"),
         ("[compaction]\nmemory_flush = 1", "compaction.memory_flush", "true or false"),

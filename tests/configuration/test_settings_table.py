@@ -70,7 +70,7 @@ def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
     rows = table(loaded(home), themes=["linen", "midnight"])
     assert row(rows, "retry.max_attempts").allowed == "a whole number of at least 0"
     assert row(rows, "retry.max_attempts").default == 3
-    assert row(rows, "prune.when").options == ("turns", "pays")
+    assert row(rows, "prune.when").options == ("auto", "turns", "pays")
     assert row(rows, "compaction.memory_flush").kind == "switch"
     assert row(rows, "permissions.allow").allowed == "a rule: tool or tool(glob); one a line"
     assert row(rows, "guard.bytes").kind == "entries"

@@ -28,7 +28,7 @@ from tui.context.view import View, Viewer, build
 from tui.messages import Message
 from tui.session.records import Record
 
-RULE = Prune()
+RULE = Prune(when="turns")
 
 
 def turn(number: int, said: Any, **more: Any) -> list[Any]:
@@ -66,7 +66,7 @@ def test_R31_an_error_says_how_long_ago_it_was() -> None:
     )
     assert found[2]["content"][0]["is_error"] is True
     once = [*turn(0, "e" * 2000, is_error=True), *later(1)]
-    assert content(pruned(once, Prune(after_turns=0))) == (
+    assert content(pruned(once, Prune(after_turns=0, when="turns"))) == (
         "[Previous tool error truncated — 2,000 chars. Original error occurred 1 turn ago.]"
     )
 
@@ -110,7 +110,7 @@ def test_R34_requests_prune_within_one_long_turn() -> None:
     said: list[Any] = [user("go")]
     for number in range(9):
         said += [assistant(call(f"t{number}")), user(result(f"t{number}", "x" * 2000))]
-    found = pruned(said, Prune(unit="requests"))
+    found = pruned(said, Prune(unit="requests", when="turns"))
     short = [n for n in range(9) if len(content(found, 2 + 2 * n)) < 1000]
     assert short == [0, 1]
     assert pruned(said) == said

@@ -28,6 +28,7 @@ from typing import Any, Self
 
 import h11
 
+from tests.support.server_binding import bound, unbound
 from tests.support.server_http import Connection, GoneError, SeenRequest
 from tests.support.server_rules import Rejection, overflow_of, parsed, prompt_tokens, rejected
 from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
@@ -146,6 +147,8 @@ class _Answer:
                 fault = self.script.count_faults.pop(0)
                 await self._pause(fault.get("slow_s", 0))
                 await self._fault(fault)
+            elif refused := next(unbound(self.seen.body), "") if self.script.binding else "":
+                await self._error(Rejection(400, "invalid_request_error", refused))
             else:
                 await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
         elif method == "POST" and path == "/v1/messages":
@@ -175,6 +178,8 @@ class _Answer:
             await self._error(Rejection(400, "invalid_request_error", spent))
             return
         fault = fault or {}
+        if self.script.binding:
+            turn = bound(turn, self.seen.body)
         await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
         if "status" in fault:
             await self._fault(fault)

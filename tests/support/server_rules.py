@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
+from tests.support.server_binding import unbound
 from tests.support.server_script import Json, Script, signature_of
 from tui.context.check import check_request
 
@@ -74,6 +75,8 @@ def _beyond_the_shape(body: Json, model: Json, script: Script) -> Iterator[str]:
         )
     if script.signatures:
         yield from _signatures(body["messages"], script.scripted_signatures)
+        if script.binding:
+            yield from unbound(body)
 
 
 def overflow_of(body: Json, fault: Json) -> Rejection:
@@ -95,7 +98,8 @@ def _signatures(messages: list[Json], scripted: set[str]) -> Iterator[str]:
         blocks = cast("list[Json]", content) if isinstance(content, list) else []
         for index, block in enumerate(blocks):
             signed = {signature_of(str(block.get("thinking"))), *scripted}
-            if block["type"] == "thinking" and block["signature"] not in signed:
+            own = str(block.get("signature")).partition(".")[0]
+            if block["type"] == "thinking" and own not in signed:
                 at = f"messages.{number}.content.{index}"
                 yield f"{at}: Invalid `signature` in `thinking` block"
 

@@ -9,6 +9,8 @@ optional:
     keys       the keys that are accepted; absent: any
     check      false = accept requests that the real API would reject (default true)
     signatures false = accept thinking that this server never signed (default true)
+    binding    false = accept thinking behind what it was not made for (default true: models that
+               preserve thinking refuse it, see `tests.support.server_binding`)
     count_faults  faults with a status, one per request to count tokens
 
 A turn:
@@ -89,6 +91,7 @@ class Script:
     keys: list[str] | None = None
     check: bool = True
     signatures: bool = True
+    binding: bool = True
     count_faults: list[Json] = field(default_factory=list[Json])
     _met: int | None = None
     _turn: int = 0

@@ -17,6 +17,7 @@ from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
 from tui.agent.repeating import MOST, Repeats
 from tui.config import Price
+from tui.context.binding import BOUND_TO, has_thinking
 from tui.errors import HoldfastError, ProviderError
 from tui.messages import Block, text_of, tool_calls
 from tui.provider.base import Completed, Request
@@ -26,7 +27,8 @@ from tui.provider.base import Completed, Request
 class Turn:
     """One prompt's way through the model and the tools.
 
-    `measured` tells how full the context is now; `prepare` makes the next request or raises
+    `measured` tells how full the context is now; `hash_of` names the request that a model was sent
+    last (see `tui.context.binding`); `prepare` makes the next request or raises
     LimitReachedError; `mend` says of an error and the request that it met whether to go on with
     another request, once it has done or waited for what makes that worthwhile; `room` whether it
     could make room after an answer that the window cut short. `take_queued` records what was
@@ -38,6 +40,7 @@ class Turn:
     recorder: Recorder
     dispatcher: Dispatcher
     measured: Callable[[], Sequence[Event]]
+    hash_of: Callable[[str], str]
     call_ids: set[str]
     prepare: Callable[[], Awaitable[Request]]
     mend: Callable[[ProviderError, Request], Awaitable[bool]]
@@ -83,6 +86,8 @@ class Turn:
         Cancelled meanwhile, it closes the calls of the answer, which stand in the record now.
         """
         content = unique_ids(answer.content, self.call_ids)
+        thought = has_thinking(content)
+        bound = {BOUND_TO: self.hash_of(self.asking.model)} if thought else {}
         self.recorder.append(
             "assistant",
             content=content,
@@ -90,6 +95,7 @@ class Turn:
             usage=answer.usage.to_json(),
             stop_reason=answer.stop_reason,
             request_id=answer.request_id,
+            **bound,
         )
         said = events.AssistantMessage(
             text_of(content), answer.stop_reason, answer.usage, answer.request_id

@@ -13,13 +13,18 @@ from tui.agent.events import Event
 from tui.agent.measuring import Measuring
 from tui.agent.parts import Parts
 from tui.context import request
+from tui.context.binding import BREAK, Binding
 from tui.context.ledger import Ledger
 from tui.context.rungs import RungViewer
 from tui.context.view import View
 from tui.guards.clamp import Room
 from tui.messages import text_of
 from tui.provider.base import ModelInfo, Request
+from tui.session.records import Record
 from tui.tools.base import Tool
+
+_BROKEN = Record(BREAK, "", None, "")
+"""Stands for the break that sending a request would record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Preparing:
         self._parts = parts
         self._room = Room(guard.clamp_bytes, guard.clamp_lines)
         self._viewer = RungViewer(self._room, parts.config.prune)
+        self._binding = Binding()
+        self._hashes: dict[str, str] = {}
         self._tools = [tool.schema() for tool in parts.tools.values()]
         self._layers = list(parts.layers) or [("prompt", text_of(parts.system))]
         self._think = ""
@@ -102,7 +109,20 @@ class Preparing:
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
         seen = self.look(prompt_follows=prompt_follows)
-        return self._built(seen, self.model, prompt_follows=prompt_follows)
+        made = self._built(seen, self.model, prompt_follows=prompt_follows)
+        if self._binding.check(made, self._parts.session.records):
+            return made
+        return self._without_thinking(self.model, prompt_follows=prompt_follows)
+
+    def ask(self) -> tuple[Request, bool]:
+        """The request to send now, and whether it may be: not where thinking in it stands behind
+        what it was not made for. Then a break has to be recorded first."""
+        made = self.asked = self._built(self.look(), self.model)
+        return made, self._note(made)
+
+    def hash_of(self, model: str) -> str:
+        """The hash of the request that was sent to a model last; "" where there was none."""
+        return self._hashes.get(model, "")
 
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
@@ -116,7 +136,11 @@ class Preparing:
             return None
         records = self._parts.session.records
         fresh = RungViewer(self._room, self._parts.config.prune)
-        return self._built(fresh.build(records, model=model.id), model)
+        made = self._built(fresh.build(records, model=model.id), model)
+        if not self._note(made):
+            made = self._without_thinking(model)
+            self._note(made)
+        return made
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
@@ -127,6 +151,18 @@ class Preparing:
         """A server said how large the window is; it is that large at most."""
         if tokens < self.model.window:
             self.model = replace(self.model, window=tokens, source="server")
+
+    def _note(self, made: Request) -> bool:
+        """Keep the hash of a request that may be sent; False where thinking in it may not."""
+        found = self._hashes[made.model] = self._binding.check(made, self._parts.session.records)
+        return bool(found)
+
+    def _without_thinking(self, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
+        """The request as it is behind a break."""
+        fresh = RungViewer(self._room, self._parts.config.prune)
+        records = [*self._parts.session.records, _BROKEN]
+        seen = fresh.build(records, model=model.id, prompt_follows=prompt_follows)
+        return self._built(seen, model, prompt_follows=prompt_follows)
 
     def _built(self, seen: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
         made = request.build(

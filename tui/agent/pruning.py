@@ -12,6 +12,7 @@ from tui.agent.recorder import Recorder
 from tui.clock import Clock
 from tui.config import Prune
 from tui.context import payoff
+from tui.context.binding import has_thinking
 from tui.context.caching import first_change
 from tui.context.overlay import Overlay
 from tui.context.payoff import Figures
@@ -45,7 +46,7 @@ class Pruning:
     async def before_request(self) -> None:
         """Decide what is due, and tell what is newly pruned."""
         seen = self.preparing.look()
-        if seen.due:
+        if seen.due and self.rule.when == "pays":
             seen = self._decide(seen)
         now = _pruned(seen)
         fresh, self._known = now - self._known, now
@@ -60,13 +61,15 @@ class Pruning:
         before, self._before = self._before, request
         shown, self._shown = self._shown, self.preparing.look()
         change = first_change(before, request) if before else None
-        if change is None or shown is None:
+        if before is None or change is None or shown is None:
             return
         why = change.where
         if change.where == "tools" and (reason := self.why_tools()):
             why = f"the tools changed: {reason}"
         if change.where == "messages":
-            why = " and ".join(_reasons(shown, self._shown)) or "the last message was another"
+            lost = ["thinking left out"] if _thoughts(before) and not _thoughts(request) else []
+            reasons = [*_reasons(shown, self._shown), *lost]
+            why = " and ".join(reasons) or "the last message was another"
             why = f"message {change.message + 1} changed: {why}"
         self.debug(f"[DEBUG] Cache: written anew from there on: {why}")
 
@@ -119,6 +122,10 @@ class Pruning:
 
 def _pruned(seen: View) -> set[str]:
     return {id_ for id_, stand in seen.stands.items() if stand.state == "pruned"}
+
+
+def _thoughts(request: Request) -> bool:
+    return any(has_thinking(message["content"]) for message in request.messages)
 
 
 def _reasons(before: View, after: View) -> list[str]:

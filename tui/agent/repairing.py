@@ -3,6 +3,9 @@
 A rung is put into the record by a `repair` record. `strict` and `drop_thinking` hold for
 everything from then on, as they leave calls and results whole. `text_only` and `summary_only`
 concern what stands before their record: what is said after it is sent as it is.
+
+Beside the ladder stands the break: all thinking so far is left out for good, the thinking of later
+answers is sent again.
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ from dataclasses import dataclass
 
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
+from tui.context.binding import BREAK, has_thinking
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
 from tui.context.weigh import of_json
+from tui.errors import ProviderError
+from tui.provider.base import Request
 from tui.session.records import Finding, Record
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
@@ -64,3 +70,21 @@ class Repairing:
         self.recorder.append("repair", rung=rung, findings=said, by=by)
         self.preparing.look()
         return findings
+
+    def request(self) -> Request:
+        """The request to send now. Where what stood before thinking changed, that is left out."""
+        made, holds = self.preparing.ask()
+        if not holds:
+            self.recorder.append(BREAK, reason="changed", by="program")
+            made, _ = self.preparing.ask()
+        return made
+
+    def without_thinking(self, error: ProviderError, sent: Request) -> bool:
+        """Leave all thinking out of the next request, where the server refused it in this one."""
+        content = (message["content"] for message in sent.messages)
+        if not error.thinking_refused or not any(map(has_thinking, content)):
+            return False
+        self.recorder.append(
+            BREAK, reason="refused", by="server", message=error.message, request_id=error.request_id
+        )
+        return True

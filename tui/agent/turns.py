@@ -33,6 +33,11 @@ from tui.provider.base import Provider, Request
 
 log = logging.getLogger(__name__)
 
+_THINKING_REFUSED = (
+    "The server refused the reasoning of earlier answers. The request is sent again without it, "
+    "and it stays left out."
+)
+
 
 @dataclass(slots=True)
 class Turns:
@@ -101,6 +106,9 @@ class Turns:
         async def mend(error: ProviderError, request: Request) -> bool:
             if error.park_until is not None:
                 return await self.parking.park(error, asking.said)
+            if self.repairing.without_thinking(error, request):
+                await self.recorder.show(events.Notice(_THINKING_REFUSED))
+                return True
             return await recovery.after(error, request, asking.said)
 
         turn = Turn(
@@ -108,6 +116,7 @@ class Turns:
             recorder=self.recorder,
             dispatcher=self.dispatcher,
             measured=self.preparing.measured,
+            hash_of=self.preparing.hash_of,
             call_ids=self._call_ids,
             prepare=prepare,
             mend=mend,
@@ -227,7 +236,7 @@ class Turns:
         await recovery.before()
         if self.pruning is not None:
             await self.pruning.before_request()
-        made = self.preparing.asked = self.preparing.request()
+        made = self.repairing.request()
         if self.pruning is not None and self.settings.verbose:
             self.pruning.sent(made)
         return made

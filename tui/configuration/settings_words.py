@@ -63,10 +63,11 @@ WORDS: Final[Mapping[str, Words]] = {
     ),
     "retry.first_byte_timeout_s": Words("Seconds to wait for an answer to begin."),
     "retry.stall_timeout_s": Words("Seconds of silence that end an attempt; pings count as life."),
-    "prune.after_turns": Words("How many turns a tool result stays in the request."),
+    "prune.after_turns": Words("After how many turns a tool result counts as old."),
     "prune.min_chars": Words("Shorter results stay, however old they are."),
     "prune.when": Words(
-        "turns: as soon as a result is old. pays: once it saves more than writing the cache anew."
+        "auto: only by /prune. turns: as soon as a result is old. pays: once it saves more than it "
+        "costs."
     ),
     "prune.unit": Words("What age is counted in."),
     "bootstrap.max_chars_per_file": Words(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
+from tui.context.binding import answers_before_break
 from tui.context.history import History
 from tui.context.overflow import KEEP_MESSAGES, cut_at
 from tui.context.overlay import SPEAKING, Stand, content_of, summary_text
@@ -104,7 +105,7 @@ def begin(
 
     `stands` are the stand-ins of records that are not said as recorded.
     """
-    summary, told = in_force(records), History(model)
+    summary, told = in_force(records), History(model, answers_before_break(records))
     if summary is None:
         return Beginning(told)
     covered = [record for record in records[: summary.end] if record.type in SPEAKING]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from tui.context.overlay import Stand, content_of
@@ -30,10 +30,12 @@ _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "cont
 class History:
     """Messages in the making. `sources` has, for every block, the id of its record.
 
-    `model` is the one that will be asked: thinking of another is left out (B22).
+    `model` is the one that will be asked: thinking of another is left out (B22), and that of the
+    answers in `thoughtless`, which are ids of records.
     """
 
     model: str = ""
+    thoughtless: Collection[str] = ()
     messages: list[Message] = field(default_factory=list[Message])
     sources: list[list[str]] = field(default_factory=list[list[str]])
     _calls: dict[str, int] = field(default_factory=dict[str, int])
@@ -73,7 +75,8 @@ class History:
     def _answer(self, record: Record, stand: Stand | None) -> list[Block]:
         blocks = [_as_sent(block) for block in (stand.blocks if stand else content_of(record))]
         model = record.data.get("model")
-        if isinstance(model, str) and not same_model(model, self.model):
+        foreign = isinstance(model, str) and not same_model(model, self.model)
+        if foreign or record.id in self.thoughtless:
             return [block for block in blocks if str(block.get("type")) not in THINKING]
         return blocks
 

@@ -6,7 +6,8 @@ allows stand before one boundary, so what is done for them once holds for good; 
 the text of an error names grows with every turn.
 
 With `when = "pays"` nothing is pruned here: what is due is named, and whoever decides records an
-overlay for it (decision 26).
+overlay for it (decision 26). With "auto" that is the person alone: a server that signs thinking
+takes none behind a result that was shortened later.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class Pruner:
             facts = self._prunable(block, known)
             if facts is None:
                 continue
-            if self.rule.when == "pays":
+            if self.rule.when != "turns":
                 if facts.record:
                     due.append(Due(facts.record, age, index))
                 continue
@@ -211,10 +212,10 @@ class Pruner:
     ) -> tuple[int, ...]:
         """See `Pruned`."""
         start = self._boundary(marks)
-        if self.rule.when == "pays" and due:
+        if self.rule.when != "turns" and due:
             start = min(start, due[0].message)
         new = self._anchor(messages, start, known)
-        if self.rule.when == "pays" or not ends_with_mark:
+        if self.rule.when != "turns" or not ends_with_mark:
             return () if new is None else (new,)
         old = self._anchor(messages, self._boundary(marks, back=1), known, pruned=True)
         return tuple(sorted({n for n in (old, new) if n is not None}))

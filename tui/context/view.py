@@ -4,10 +4,10 @@
     cut ones by their stand-ins → repaired → pruned by age
 
 Overlays and compactions name records, so they are obeyed where records become messages; the
-repair comes behind them and makes whatever they leave valid. Each of them makes the viewer start
-anew, since it may concern any turn; other records do not. Pruning by age comes last: what it does
-to a turn follows from the turns behind it (see `tui.context.prune`), and it takes the text of
-results alone, so what was valid stays so.
+repair comes behind them and makes whatever they leave valid. Each of them, and a break, makes the
+viewer start anew, since it may concern any turn; other records do not. Pruning by age comes last:
+what it does to a turn follows from the turns behind it (see `tui.context.prune`), and it takes the
+text of results alone, so what was valid stays so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.config import Prune
+from tui.context.binding import BREAK, answers_before_break
 from tui.context.compact import Beginning, Summary, begin
 from tui.context.fixes.draft import place
 from tui.context.history import History
@@ -180,7 +181,7 @@ class Viewer:
             if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
         }
         if self._head:
-            opened = Beginning(History(model))
+            opened = Beginning(History(model, answers_before_break(records)))
             opened.told.go_on_from(self._head)
         else:
             opened = begin(records, model, pinned=self._pinned, stands=given)
@@ -223,7 +224,7 @@ class Viewer:
 
     def _concerns_all(self, record: Record) -> bool:
         """Whether a record may change how any other stands."""
-        if record.type in {"compaction", "uncompaction"}:
+        if record.type in {"compaction", "uncompaction", BREAK}:
             return True
         if record.type == "pin":
             return self._summary is not None

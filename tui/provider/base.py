@@ -20,7 +20,8 @@ What whoever asks does with the error is decided by its fields, never by its tex
   `.limit` are the true sizes to shorten to, where the server named them. An error of a model
   that was only switched to never comes up: the error is that of the model first asked for (O29).
 - "payload_too_large": bytes, not tokens: images first (O31).
-- "invalid_request": the same request fails again; change it before it is sent (R12, R13).
+- "invalid_request": the same request fails again; change it before it is sent (R12, R13). With
+  `thinking_refused` it can be sent without any thinking, which then stays left out.
 
 A person who will not wait: `tui.provider.retry.RetryControl`.
 """

@@ -5,7 +5,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
                  the images in the content, in their order)
-    assistant    content, model, usage, stop_reason, request_id
+    assistant    content, model, usage, stop_reason, request_id, bound_to (the hash of the
+                 request, where there is thinking: see tui.context.binding)
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
@@ -20,6 +21,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     recovery     step, action, error_class, tokens_before, tokens_after, request_id, text
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             how the view stands from here, see `context.rungs`
+    break        reason, by, message, request_id     no answer above is sent with its thinking
     overlay      target, view, blocks (see tui.context.overlay), by, reason    how another stands
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
                  reason, model, usage        `covers` is the last record it stands for

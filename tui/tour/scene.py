@@ -18,6 +18,7 @@ from tui.session.session import Session
 
 SETTINGS = """\
 [prune]
+when = "turns"
 after_turns = 2
 min_chars = 500
 [compaction]

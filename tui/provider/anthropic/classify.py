@@ -124,6 +124,7 @@ def from_answer(
         retry_after=retry_after(headers, at.now),
         retryable=retryable,
         overflow=sizes.overflow(body, said) if rule.error_class == "context_overflow" else None,
+        thinking_refused=rule.thinking,
     )
 
 

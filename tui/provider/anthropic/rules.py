@@ -21,7 +21,8 @@ class Rule:
     """A rule fits by status or error type; with `text`, only if the text is found as well.
 
     `codes` fits by the error's code alone, `unless` forbids by text. `final` is an error that
-    waiting does not mend, whatever its status. `headline` and `hint` may name {url} and {model}.
+    waiting does not mend, whatever its status; `thinking` is one of the signed thinking in the
+    request. `headline` and `hint` may name {url} and {model}.
     """
 
     error_class: ErrorClass
@@ -33,6 +34,7 @@ class Rule:
     text: re.Pattern[str] | None = None
     unless: re.Pattern[str] | None = None
     final: bool = False
+    thinking: bool = False
 
 
 OVERFLOW: Final = _words(
@@ -227,6 +229,24 @@ RULES: Final[tuple[Rule, ...]] = (
         hint=f"{_AGAIN}.",
         statuses=frozenset({409, *range(500, 600)}),
         types=frozenset({"api_error", "conflict_error"}),
+    ),
+    # 400 messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a
+    # different conversation. …
+    # 400 messages.1.content.0: Invalid `signature` in `thinking` block
+    # 400 `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be
+    # modified. …
+    Rule(
+        error_class="invalid_request",
+        headline="The server rejected the request",
+        hint="Look at the session with /repair, or start a new one with /new.",
+        statuses=frozenset({400, 422}),
+        types=frozenset({"invalid_request_error"}),
+        text=_words(
+            r"bound to a different conversation",
+            r"invalid `?signature`?",
+            r"thinking`? blocks .{0,80}cannot be modified",
+        ),
+        thinking=True,
     ),
     # 400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: …
     Rule(
