@@ -29,6 +29,7 @@ def world(tmp_path: Path) -> World:
         ("please open the file app.py", ("read_file", {"path": "app.py"})),
         ('read @"with space.txt"', ("read_file", {"path": "with space.txt"})),
         ("can you show @src/x.py?", ("read_file", {"path": "src/x.py"})),
+        ("what's in app.py?", ("read_file", {"path": "app.py"})),
         ("read README.md and say what it is about", ("read_file", {"path": "README.md"})),
         ("run the tests", ("run_command", {"command": "pytest -q"})),
         ("run the tests and fix what fails", ("run_command", {"command": "pytest -q"})),
@@ -91,6 +92,7 @@ async def test_failing_tests_are_shown_and_the_edit_is_asked_for(world: World):
     said = await world.ask("run the tests and fix what fails")
     assert "FAILED test_a.py::test_one" in said
     assert "cannot find the fix" in said
+    assert "first part" not in said
 
 
 async def test_a_change_reads_first(world: World):
@@ -99,6 +101,7 @@ async def test_a_change_reads_first(world: World):
     assert world.names == ["read_file", "edit_file"]
     assert world.read("app.py") == "one\nthree\n"
     assert said.startswith("Done. Edited app.py")
+    assert "```diff\n-two\n+three\n```" in said
     assert "That did not work" in await world.ask("change zebra to lion in app.py")
     assert "does not exist" in await world.ask("change a to b in gone.py")
     assert world.read("app.py") == "one\nthree\n"

@@ -16,7 +16,7 @@ _FOOTER = re.compile(
 )
 _END = re.compile(r"^Exit code: -?\d+\. Last \d+ bytes:\n((?: .*\n?)*)", re.MULTILINE)
 """Where the end of a long output stands that the model gets only parts of."""
-_LANGUAGES = {"md": "markdown", "py": "python", "toml": "toml", "json": "json", "sh": "bash"}
+_LANGUAGES = {"md": "markdown", "py": "python", "sh": "bash", "toml": "toml", "diff": "diff"}
 
 
 def code(text: str) -> str:

@@ -87,7 +87,11 @@ def _change(old: str, new: str, path: str) -> Work:
     if not result.is_error:
         edit = {"path": path, "old_string": old, "new_string": new}
         result = yield ToolUse(name="edit_file", input=edit)
-    return _failure(result) or f"Done. {first_line(result.text)}"
+    changed = [("-", line) for line in old.splitlines()] + [
+        ("+", line) for line in new.splitlines()
+    ]
+    diff = "\n".join(sign + line for sign, line in changed)
+    return _failure(result) or f"Done. {first_line(result.text)}\n\n{fence(diff, '.diff')}"
 
 
 def _append(text: str, path: str) -> Work:
@@ -115,7 +119,7 @@ PHRASES = (
     ),
     Phrase(
         "run the tests",
-        rf"(?:run|fix) (?:all )?(?:the |my )?(?:failing )?(?:unit )?tests?{_MORE}",
+        rf"(?:run|fix) (?:all )?(?:the |my )?(?:failing )?(?:unit )?tests?(?: and fix .+)?{_MORE}",
         "run the tests", "run_command", _test,
     ),
     Phrase(
@@ -124,7 +128,8 @@ PHRASES = (
     ),
     Phrase(
         "search for TODO in src",
-        rf"(?:search|grep|find)(?: for)? (?P<text>{_QUOTED}|\S+(?: \S+){{0,2}}?)(?: in {_PATH})?",
+        r"(?:search|grep|find|look for)(?: for)?"
+        rf" (?P<text>{_QUOTED}|\S+(?: \S+){{0,2}}?)(?: in {_PATH})?",
         "search for {text}", "grep_search", _search,
     ),
     Phrase(
@@ -144,7 +149,7 @@ PHRASES = (
         "change {old} to {new} in {path}", "edit_file", _change,
     ),
     Phrase(
-        "read README.md", rf"(?:read|open|show|cat|view)(?: me)? {_PATH}{_MORE}",
+        "read README.md", rf"(?:read|open|show|cat|view|what(?:'s| is) in)(?: me)? {_PATH}{_MORE}",
         "read {path}", "read_file", _read,
     ),
 )  # fmt: skip
