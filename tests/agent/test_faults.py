@@ -15,7 +15,7 @@ from tui.clock import SystemClock
 from tui.config import Retry
 from tui.messages import text_block
 from tui.paths import folders
-from tui.provider.practice.script import ScriptedModel
+from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
 
@@ -39,7 +39,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     clock, control = FakeClock(), RetryControl()
     session = Session.create(root, folders=folders(), clock=SystemClock())
     earlier(session)
-    scripted = ScriptedModel(script_of(cell), clock)
+    scripted = PracticeModel(clock, script=script_of(cell))
     model = WithSummaries(scripted)
     provider = Retrying(model, retry=Retry(), clock=clock, control=control)
     agent = make_agent(
@@ -51,7 +51,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     assert session.path is not None
     check_cell(cell, session.path, root, seen)
     if cell.ends == "done":
-        assert scripted.remaining == 0
+        assert not scripted.unplayed
     if cell.name == "429 for hours":
         (parked,) = [event for event in seen if isinstance(event, events.Parked)]
         assert parked.error_class == "rate_limit"

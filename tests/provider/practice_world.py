@@ -18,7 +18,7 @@ from tui.clock import SystemClock
 from tui.errors import ToolError
 from tui.messages import Block, Message, ToolOutput, text_block, text_of, tool_calls
 from tui.provider.base import Completed, Provider, Request, StreamPart
-from tui.provider.practice import PracticeModel
+from tui.provider.practice.provider import PracticeModel
 from tui.tools.base import ToolContext
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs

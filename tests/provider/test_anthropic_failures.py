@@ -13,12 +13,12 @@ import pytest
 
 from tests.provider.conversation import MODEL, a_request, ask, provider_for
 from tests.support.clock import FakeClock, ManualClock
+from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.errors import ErrorClass, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, classify
-from tui.provider.practice.rejections import REJECTIONS
 
 _PAGE = "<!doctype html><html><title>Log in</title></html>"
 _ERROR_EVENT = {"type": "error", "error": {"type": "x", "message": "m"}}

@@ -11,8 +11,10 @@ from tests.provider.conversation import ask, provider_for
 from tests.provider.practice_world import parts_of
 from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
+from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
-from tui.errors import ErrorClass, Overflow, ProviderError, UsageError
+from tui.drill.tour import STEPS
+from tui.errors import ErrorClass, Overflow, ProviderError
 from tui.messages import Message, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
@@ -24,7 +26,9 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from tui.provider.practice import DRILL, Fault, Faulty, PracticeModel, faulty
+from tui.provider.practice.faults import FaultQueue, Struck
+from tui.provider.practice.provider import PracticeModel
+from tui.provider.practice.script import Fault, Script, ToolUse, Turn
 
 DRILL_OVER_HTTP: list[dict[str, Any]] = [
     {"status": 429, "retry_after": 2},
@@ -36,7 +40,7 @@ DRILL_OVER_HTTP: list[dict[str, Any]] = [
     {"overflow": True},
     {"overflow": "until_smaller"},
     {"overflow": "max_tokens"},
-    {"rejected": "B17"},
+    {"status": 400, "message": "messages.1: `tool_use` ids must be unique"},
     {"status": 502, "html": "Bad Gateway"},
 ]
 
@@ -68,9 +72,11 @@ def chars(parts: list[StreamPart]) -> str:
     return text
 
 
-def with_fault(fault: Fault, clock: FakeClock | None = None) -> Faulty:
+def with_fault(
+    *faults: Fault, clock: FakeClock | None = None, script: Script | None = None
+) -> Struck:
     clock = clock or FakeClock()
-    return Faulty(PracticeModel(clock), [fault], clock)
+    return Struck(PracticeModel(clock, script=script), FaultQueue(faults).take, clock)
 
 
 @pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
@@ -111,7 +117,7 @@ async def test_any_fault_may_strike_in_mid_stream():
 
 async def test_a_stall_is_a_silence_and_then_a_timeout():
     clock = FakeClock()
-    parts, error = await failing(with_fault(Fault(stall_s=5, after=3), clock))
+    parts, error = await failing(with_fault(Fault(stall_s=5, after=3), clock=clock))
     assert clock.slept == [5]
     assert (error.error_class, error.retryable) == ("timeout", True)
     assert len(chars(parts)) == 3
@@ -119,7 +125,7 @@ async def test_a_stall_is_a_silence_and_then_a_timeout():
 
 async def test_slow_is_only_slow():
     clock = FakeClock()
-    parts = await parts_of(with_fault(Fault(slow_s=8), clock), request("hello"))
+    parts = await parts_of(with_fault(Fault(slow_s=8), clock=clock), request("hello"))
     assert clock.slept == [8]
     assert isinstance(parts[-1], Completed)
 
@@ -132,7 +138,9 @@ async def test_an_overflow_names_a_size_above_the_window():
 
 
 async def test_bad_json_breaks_the_last_call_alone():
-    parts = await parts_of(with_fault(Fault(bad_json=True)), request("read a.py and b.py"))
+    calls = tuple(ToolUse(name="read_file", input={"path": path}) for path in ("a.py", "b.py"))
+    model = with_fault(Fault(bad_json=True), script=Script(turn=(Turn(tools=calls),)))
+    parts = await parts_of(model, request("read both"))
     answer = parts[-1]
     assert isinstance(answer, Completed)
     good, bad = (b for b in answer.content if b["type"] == "tool_use")
@@ -153,7 +161,7 @@ async def test_bad_json_without_a_call_is_a_broken_event():
 async def test_the_drill_plays_its_faults_in_order_and_then_the_answer():
     clock = FakeClock()
     names = ["429", "529", "cut", "eof", "stall", "overflow", "auth"]
-    model = faulty(PracticeModel(clock), names, clock)
+    model = with_fault(*(STEPS[name].fault for name in names), clock=clock)
     classes = [(await failing(model, "hello"))[1].error_class for _ in range(7)]
     assert classes == [
         "rate_limit",
@@ -171,24 +179,16 @@ async def test_the_drill_plays_its_faults_in_order_and_then_the_answer():
     await model.aclose()
 
 
-def test_the_drill_knows_the_names_of_the_interface():
-    assert ",".join(DRILL) == "429,529,cut,eof,stall,overflow,badjson,auth,slow,park,400"
-    clock = FakeClock()
-    with pytest.raises(UsageError, match="flood") as failed:
-        faulty(PracticeModel(clock), ["429", "flood"], clock)
-    assert "badjson" in failed.value.hint
-
-
 async def test_closing_the_stream_during_a_fault_ends_it():
     clock = FakeClock()
-    stream = with_fault(Fault(stall_s=600, after=2), clock).stream(request("hello"))
+    stream = with_fault(Fault(stall_s=600, after=2), clock=clock).stream(request("hello"))
     await anext(stream)
     await stream.aclose()
     assert clock.slept == []
 
 
 async def test_R12_a_rejection_has_the_text_of_the_api():
-    _, error = await failing(with_fault(Fault(rejected="B01")))
+    _, error = await failing(with_fault(Fault(status=400, message=REJECTIONS["B01"])))
     assert (error.error_class, error.status, error.retryable) == ("invalid_request", 400, False)
     assert "`tool_use` ids were found without `tool_result` blocks" in error.message
     assert "practice" in error.hint
@@ -216,11 +216,7 @@ async def test_a_page_of_a_proxy_is_said_to_be_one(
 
 
 async def test_O22_an_overflow_may_stay_until_the_request_is_smaller():
-    model = Faulty(
-        PracticeModel(FakeClock()),
-        [Fault(overflow="until_smaller"), Fault(status=529)],
-        FakeClock(),
-    )
+    model = with_fault(Fault(overflow="until_smaller"), Fault(status=529))
     for text in ("a long request " * 20, "a long request " * 20):
         _, error = await failing(model, text)
         assert error.error_class == "context_overflow"
@@ -245,7 +241,6 @@ async def test_O28_an_overflow_by_max_tokens_goes_away_with_a_lower_one():
     "wrong",
     [
         {"status": 200},
-        {"rejected": "B99"},
         {"message": "x", "cut_after": 3},
         {"html": "x"},
         {"overflow": True, "status": 400},
@@ -253,7 +248,7 @@ async def test_O28_an_overflow_by_max_tokens_goes_away_with_a_lower_one():
     ],
 )
 def test_a_fault_that_makes_no_sense_is_refused(wrong: dict[str, Any]):
-    with pytest.raises(ValueError, match=r"goes with|exactly one|needs an html|one of"):
+    with pytest.raises(ValueError, match=r"goes with|exactly one|needs an html"):
         Fault(**wrong)
 
 

@@ -12,7 +12,8 @@ from tests.support.clock import FakeClock
 from tui.errors import ProviderError, UsageError
 from tui.messages import Message, Usage, text_block, text_of
 from tui.provider.base import AttemptStarted, Completed, Request, TextDelta
-from tui.provider.practice import PracticeModel, ScriptedModel, read_script
+from tui.provider.practice.provider import PracticeModel
+from tui.provider.practice.script import read_script
 
 Write = Callable[[str], Path]
 
@@ -32,7 +33,7 @@ def request(text: str = "go") -> Request:
     return Request("practice", [], messages, [], 4096)
 
 
-async def answer(model: PracticeModel | ScriptedModel) -> Completed:
+async def answer(model: PracticeModel) -> Completed:
     last = (await parts_of(model, request()))[-1]
     assert isinstance(last, Completed)
     return last
@@ -65,7 +66,7 @@ async def test_turns_are_played_one_per_request(write: Write):
 
 async def test_an_exhausted_script_is_an_error_that_says_so(write: Write):
     path = write('[[turn]]\ntext = "only"\n')
-    model = ScriptedModel(read_script(path), FakeClock())
+    model = PracticeModel(FakeClock(), script=read_script(path))
     await answer(model)
     for _ in range(2):
         with pytest.raises(ProviderError) as failed:
@@ -79,14 +80,14 @@ async def test_an_exhausted_script_is_an_error_that_says_so(write: Write):
 async def test_delays_are_on_the_clock(write: Write):
     clock = FakeClock()
     path = write('[[turn]]\ntext = "one two three"\ndelay_s = 2.5\n')
-    model = ScriptedModel(read_script(path), clock, delay_s=0.1)
+    model = PracticeModel(clock, script=read_script(path), delay_s=0.1)
     await answer(model)
     assert clock.slept == [2.5, 0.1, 0.1, 0.1]
 
 
 async def test_a_long_text_is_not_cut(write: Write):
     path = write(f'[[turn]]\ntext = "{"0123456789abcdef " * 5000}"\n')
-    found = await answer(ScriptedModel(read_script(path), FakeClock()))
+    found = await answer(PracticeModel(FakeClock(), script=read_script(path)))
     assert len(text_of(found.content)) == 17 * 5000
     assert found.stop_reason == "end_turn"
 
@@ -99,7 +100,7 @@ async def test_faults_take_an_attempt_each_and_then_the_turn_comes(write: Write)
         [[turn]]
         text = "next"
         """)
-    model = ScriptedModel(read_script(path), FakeClock())
+    model = PracticeModel(FakeClock(), script=read_script(path))
     seen: list[tuple[str, str]] = []
     for _ in range(3):
         text = ""
@@ -122,7 +123,7 @@ async def test_an_interrupted_turn_counts_as_played_and_an_interrupted_fault_doe
         [[turn]]
         text = "second"
         """)
-    model = ScriptedModel(read_script(path), FakeClock())
+    model = PracticeModel(FakeClock(), script=read_script(path))
     for _ in range(2):
         stream = model.stream(request())
         await anext(stream)
@@ -168,5 +169,5 @@ def test_a_script_that_cannot_be_read_is_a_usage_error(tmp_path: Path):
 
 async def test_dates_in_tool_inputs_become_text(write: Write):
     path = write('[[turn]]\ntools = [{name = "x", input = {day = 2026-11-21}}]\n')
-    found = await answer(ScriptedModel(read_script(path), FakeClock()))
+    found = await answer(PracticeModel(FakeClock(), script=read_script(path)))
     assert found.content[0]["input"] == {"day": "2026-11-21"}

@@ -26,7 +26,7 @@ from tui.live.services import Opening, SessionChoice
 from tui.messages import blocks_of, text_block, text_of, tool_calls
 from tui.paths import folders
 from tui.permissions.base import Approver
-from tui.provider.practice.script import ScriptedModel
+from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, Retrying
 from tui.screens.recovery import RecoveryScreen
 from tui.session.session import Session
@@ -50,7 +50,7 @@ class Played:
         self.session = Session.create(root, folders=folders(), clock=SystemClock())
         self.seen: list[Event] = []
         earlier(self.session)
-        self._model = ScriptedModel(script_of(cell), self.world.clock)
+        self._model = PracticeModel(self.world.clock, script=script_of(cell))
         services = replace(self.world.services(), make_agent=self._make_agent)
         self.app = HoldfastApp(lambda: Opening(services=services), clock=self.world.clock)
 

@@ -20,8 +20,7 @@ from tui.context import view
 from tui.context.check import check
 from tui.messages import Usage, blocks_of, text_block, text_of, tool_calls
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
-from tui.provider.practice.fault import Fault
-from tui.provider.practice.script import Script, ScriptTurn, ToolUse
+from tui.provider.practice.script import Fault, Script, ToolUse, Turn
 from tui.session.reader import read
 
 Place: TypeAlias = Literal["before the first byte", "mid text", "mid tool input", "after a tool"]
@@ -77,7 +76,7 @@ def script_of(cell: Cell) -> Script:
     """A turn that runs one command, with the fault in its place."""
     call = ToolUse(name="run_command", input={"command": COMMAND})
     text = "" if cell.place == "mid tool input" else TEXT
-    first, last = ScriptTurn(text=text, tools=(call,)), ScriptTurn(text=END)
+    first, last = Turn(text=text, tools=(call,)), Turn(text=END)
     fault = _placed(FAULTS[cell.name][0], cell.place)
     if cell.place == "after a tool":
         last = msgspec.structs.replace(last, faults=(fault,))

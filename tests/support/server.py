@@ -28,11 +28,11 @@ from typing import Any, Self
 
 import h11
 
+from tests.support.rejections import REJECTIONS
 from tests.support.server_binding import bound, unbound
 from tests.support.server_http import Connection, GoneError, SeenRequest
 from tests.support.server_rules import Rejection, overflow_of, parsed, prompt_tokens, rejected
 from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
-from tui.provider.practice.rejections import REJECTIONS
 
 _BURST_BYTES = 65_536
 

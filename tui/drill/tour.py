@@ -9,18 +9,20 @@ from typing import Final, Protocol
 from tui.clock import Clock
 from tui.errors import UsageError
 from tui.provider.base import Provider, Request
-from tui.provider.practice.fault import DRILL, Fault
 from tui.provider.practice.faults import Struck
+from tui.provider.practice.script import Fault
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`happens` is what goes wrong, `done` what the program does about it, in a sentence each.
+    """`fault` is played; `happens` is what goes wrong, `done` what the program does about it, in
+    a sentence each.
 
     `attempts` is how many in a row it strikes: of the model that is asked first, with
     `every_model` of any.
     """
 
+    fault: Fault
     happens: str
     done: str
     prompt: str = "read README.md"
@@ -30,47 +32,57 @@ class Step:
 
 STEPS: Final[Mapping[str, Step]] = {
     "429": Step(
+        Fault(status=429, retry_after=2),
         "The server limits the rate and says when it wants to be asked again, in 2 s.",
         "That is waited for to the second, with a countdown; Tab and r, or /retry, go at once.",
     ),
     "529": Step(
+        Fault(status=529),
         "The server is overloaded and names no time.",
         "It is asked again after 1, 2 and 4 s, then another model is: one stands in the settings.",
         attempts=4,
     ),
     "cut": Step(
+        Fault(cut_after=40),
         "The connection is lost in the middle of the answer.",
         "What came of it is void and kept as one line; the request is sent again.",
         "read notes.md",
     ),
     "eof": Step(
+        Fault(eof_after=40),
         "The answer ends early, without the event that closes it.",
         "It is never taken for a whole answer; the request is sent again.",
     ),
     "stall": Step(
+        Fault(stall_s=8, after=20),
         "The answer begins, then nothing comes for 8 s.",
         "The silence is counted from 5 s on; then the attempt is ended and made again.",
         "read notes.md",
     ),
     "overflow": Step(
+        Fault(overflow=True),
         "The server says that the conversation is too long for the model.",
         "It is shortened step by step, shown as it goes, and sent again; the record keeps all.",
     ),
     "badjson": Step(
+        Fault(bad_json=True),
         "The input of a tool call arrives broken.",
         "The call is not run; the model is told, and calls again.",
         "read notes.md",
     ),
     "auth": Step(
+        Fault(status=401),
         "The server refuses the key.",
         "That is not tried again by itself: a card offers another key; Esc, then /retry goes on.",
     ),
     "slow": Step(
+        Fault(slow_s=8),
         "The server takes 8 s for the first byte.",
         "Nothing is wrong: the silence is counted, then the answer is taken.",
         "read notes.md",
     ),
     "park": Step(
+        Fault(status=429, retry_after=90),
         "Every model is limited, and is not to be asked before 90 s have passed.",
         "The session is parked, even if you close the program; Tab and r, or /retry, go on at"
         " once.",
@@ -78,6 +90,10 @@ STEPS: Final[Mapping[str, Step]] = {
         every_model=True,
     ),
     "400": Step(
+        Fault(
+            status=400,
+            message="messages.1.content.0.tool_use.input: Input should be a valid dictionary",
+        ),
         "The server says that the request is not valid.",
         "The same would fail again: a card shows the ways on, each offered once.",
         "read notes.md",
@@ -135,7 +151,7 @@ class Tour:
             return None
         self._struck += 1
         self._over = self._struck >= step.attempts
-        return DRILL[self.names[self._at]]
+        return step.fault
 
     def turn_ended(self, *, failed: bool = False) -> bool:
         """Go on to the next step if this one was played to its end. Returns whether it was.

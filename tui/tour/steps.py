@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from tui.agent import events
 from tui.figures import size
-from tui.provider.practice.fault import Fault
+from tui.provider.practice.script import Fault
 from tui.tour.seen import (
     APPROVAL,
     BUSY,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.agent.events import Event
-from tui.provider.practice.fault import Fault
+from tui.provider.practice.script import Fault
 from tui.session.records import Record
 from tui.tour.seen import BUSY, CHAT, REPAIR, Seen
 from tui.tour.steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Hint, Step, Words

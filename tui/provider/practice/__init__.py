@@ -1,22 +1,6 @@
-"""The practice model: answers by rules, offline, and says so; or replays a script.
+"""The practice model: it replays a script, or answers a handful of phrases, offline.
 
 It sees what any model sees, a request, and nothing else. What it did so far it reads from the
 messages, so that a session of it can be saved, killed, resumed and handed to another model.
-Faults that a real server has can be put before either (`faulty`, and `faults` in a script).
+The faults of a real server can be put before its answers.
 """
-
-from tui.provider.practice.fault import DRILL, Fault
-from tui.provider.practice.faults import Faulty, faulty
-from tui.provider.practice.provider import PracticeModel
-from tui.provider.practice.script import Script, ScriptedModel, read_script
-
-__all__ = [
-    "DRILL",
-    "Fault",
-    "Faulty",
-    "PracticeModel",
-    "Script",
-    "ScriptedModel",
-    "faulty",
-    "read_script",
-]

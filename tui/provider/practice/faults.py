@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.clock import Clock
-from tui.errors import ProviderError, UsageError
+from tui.errors import ProviderError
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -24,16 +24,14 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from tui.provider.practice.answer import WINDOW, count_input, overflow
-from tui.provider.practice.fault import DRILL, Fault
-from tui.provider.practice.rejections import REJECTIONS
+from tui.provider.practice.script import Fault
+from tui.provider.practice.stream import count_input, overflow
 from tui.provider.through import Through
 
 if TYPE_CHECKING:
     from tui.provider.anthropic.classify import Attempt
 
-_SAID: dict[int, tuple[str, str]] = {
-    400: ("invalid_request_error", "The request is not valid"),
+_ANSWERS: dict[int, tuple[str, str]] = {
     401: ("authentication_error", "invalid x-api-key"),
     402: ("billing_error", "The account has no credit left"),
     403: ("permission_error", "The key does not have permission to use the model"),
@@ -41,31 +39,19 @@ _SAID: dict[int, tuple[str, str]] = {
     408: ("timeout_error", "The request came too slowly"),
     409: ("conflict_error", "The request collided with another"),
     413: ("request_too_large", "Request exceeds the maximum size"),
-    422: ("invalid_request_error", "The request could not be processed"),
     429: ("rate_limit_error", "This request would exceed the rate limit"),
-    500: ("api_error", "Internal server error"),
     504: ("timeout_error", "Request timed out"),
     529: ("overloaded_error", "Overloaded"),
 }
+"""The error type and the message of a status; of others, those of `_OF_CLIENT` and `_OF_SERVER`."""
+_OF_CLIENT = ("invalid_request_error", "The request is not valid")
+_OF_SERVER = ("api_error", "Internal server error")
 _MARK = "(practice fault)"
 _HINT = "Nothing is wrong: the practice model plays this fault."
 _URL = "the practice server"
 
 
-def faulty(model: Provider, names: Sequence[str], clock: Clock) -> Faulty:
-    """A model whose next attempts fail as the drill's names say, one each, and then no more.
-
-    Raises UsageError for a name that is not in DRILL.
-    """
-    for name in names:
-        if name not in DRILL:
-            raise UsageError(
-                f"There is no fault named {name!r}.", hint=f"The faults are: {', '.join(DRILL)}."
-            )
-    return Faulty(model, [DRILL[name] for name in names], clock)
-
-
-class Faults:
+class FaultQueue:
     """Faults in a row, one an attempt; an overflow stays until the request is as it wants."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -112,20 +98,13 @@ class Struck(Through):
                 yield part
 
 
-class Faulty(Struck):
-    """Puts one fault on each attempt until none is left."""
-
-    def __init__(self, model: Provider, faults: Sequence[Fault], clock: Clock) -> None:
-        super().__init__(model, Faults(faults).take, clock)
-
-
 async def inject(
     fault: Fault,
     parts: AsyncGenerator[StreamPart],
     request: Request,
     clock: Clock,
     *,
-    window: int = WINDOW,
+    window: int,
 ) -> AsyncGenerator[StreamPart]:
     """The parts of a stream until the fault strikes, which ends it with a ProviderError.
 
@@ -216,8 +195,8 @@ async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> 
     # Only where a fault strikes is the adapter needed.
     from tui.provider.anthropic.classify import Attempt, broken  # noqa: PLC0415
 
-    if fault.status is not None or fault.rejected is not None:
-        return _answered(fault, Attempt(_URL, request.model, clock.now()))
+    if fault.status is not None:
+        return _answered(fault, fault.status, Attempt(_URL, request.model, clock.now()))
     if fault.overflow == "max_tokens":
         prompt = await count_input(request)
         return overflow(prompt, max(window, prompt + 1), asked=request.max_tokens)
@@ -236,11 +215,10 @@ async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> 
     return broken(f"the server sent a line that is not JSON {_MARK}")
 
 
-def _answered(fault: Fault, at: Attempt) -> ProviderError:
+def _answered(fault: Fault, status: int, at: Attempt) -> ProviderError:
     """The answer of a server, read by the adapter's own table."""
     from tui.provider.anthropic.classify import from_answer, not_the_api  # noqa: PLC0415
 
-    status = fault.status or 400
     headers = {"request-id": f"req_practice_fault_{status}"}
     if fault.retry_after is not None:
         headers["retry-after"] = f"{fault.retry_after:f}"
@@ -250,7 +228,8 @@ def _answered(fault: Fault, at: Attempt) -> ProviderError:
         if status < 300:
             return not_the_api(headers, page.encode(), at)
         return from_answer(status, headers, page, at)
-    kind, said = _SAID.get(status, ("api_error" if status >= 500 else "", "The server failed"))
-    said = REJECTIONS[fault.rejected] if fault.rejected else fault.message or said
-    body = {"error": {"type": fault.type or kind, "message": f"{said} {_MARK}"}}
-    return from_answer(status, headers, body, at)
+    kind, message = _ANSWERS.get(status, _OF_SERVER if status >= 500 else _OF_CLIENT)
+    message = f"{fault.message or message} {_MARK}"
+    return from_answer(
+        status, headers, {"error": {"type": fault.type or kind, "message": message}}, at
+    )

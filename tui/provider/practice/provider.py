@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from tui import tokens
 from tui.clock import Clock
+from tui.errors import ProviderError
 from tui.provider.base import ModelInfo, Request, StreamPart
-from tui.provider.practice.answer import INFO, WINDOW, count_input, model_info, stream
+from tui.provider.practice.faults import Fault, FaultQueue, inject
 from tui.provider.practice.respond import respond
-from tui.provider.practice.script import Script, ScriptedModel
+from tui.provider.practice.script import Script, Turn
+from tui.provider.practice.stream import MODEL, WINDOW, count_input, stream
 
-__all__ = ["INFO", "PracticeModel"]
+INFO = ModelInfo(id=MODEL, window=WINDOW, max_output=4096, source="catalogue")
+"""What is known of the practice model."""
 
 
 class PracticeModel:
-    """A model without a network: rules that understand plain requests and use the real tools.
+    """A model without a network. It replays `script`, or else answers by its phrases.
 
-    It keeps no state: what it has done it reads from the request. With a `script` it replays
-    that instead, and then counts its turns. `delay_s` passes between two deltas, so that a
-    person sees it work; `window` is in tokens.
+    By phrases it keeps no state: what it has done it reads from the request. `unplayed` are the
+    turns of the script still to come. `delay_s` passes between two deltas, so that a person sees
+    it work; `window` is in tokens.
     """
 
     def __init__(
@@ -34,22 +39,38 @@ class PracticeModel:
         self._clock = clock
         self._delay_s = delay_s
         self._window = window
-        self._script = script and ScriptedModel(script, clock, delay_s=delay_s, window=window)
+        self._script = script
+        self.unplayed = deque(script.turn if script else ())
+        self._faults: FaultQueue | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        parts = self._script.stream(request) if self._script else self._by_rules(request)
+        clock, window = self._clock, self._window
+        turn, fault = await self._next(request)
+        parts = stream(turn, request, clock=clock, delay_s=self._delay_s, window=window)
+        if fault is not None:
+            parts = inject(fault, parts, request, clock, window=window)
         async with aclosing(parts):
             async for part in parts:
                 yield part
 
-    def _by_rules(self, request: Request) -> AsyncGenerator[StreamPart]:
-        return stream(
-            respond(request),
-            request,
-            clock=self._clock,
-            delay_s=self._delay_s,
-            window=self._window,
-        )
+    async def _next(self, request: Request) -> tuple[Turn, Fault | None]:
+        """The turn that answers a request, and the fault that this attempt at it meets."""
+        if self._script is None:
+            return respond(request), None
+        if not self.unplayed:
+            raise ProviderError(
+                "unknown",
+                f"The practice script {self._script.name} has no turn left: it has "
+                f"{len(self._script.turn)} and one more was asked for.",
+                hint="Add a [[turn]] to the script.",
+            )
+        turn = self.unplayed[0]
+        self._faults = self._faults or FaultQueue(turn.faults)
+        fault = await self._faults.take(request)
+        if fault is None or fault.slow_s is not None:
+            self.unplayed.popleft()
+            self._faults = None
+        return turn, fault
 
     async def count_tokens(self, request: Request) -> int:
         return await count_input(request)
@@ -59,7 +80,7 @@ class PracticeModel:
         await tokens.load()
 
     async def model_info(self, model: str) -> ModelInfo:
-        return model_info(model, self._window)
+        return replace(INFO, id=model, window=self._window)
 
     async def aclose(self) -> None:
         """Nothing is held open."""

@@ -11,34 +11,25 @@
 
 Every key is optional. A turn is played for one request; each of its faults takes an attempt at
 that request first (`bad_json` ends the request: the turn is then played for the next one; after
-`slow_s` the turn itself follows at once). An exhausted script is an error. The faults and their
-fields stand in `tui.provider.practice.fault.Fault`.
+`slow_s` the turn itself follows at once). An exhausted script is an error.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tui import tokens
-from tui.clock import Clock
-from tui.errors import ProviderError, UsageError
-from tui.messages import Usage
-from tui.provider.base import ModelInfo, Request, StreamPart
-from tui.provider.practice.answer import WINDOW, Answer, Call, count_input, model_info, stream
-from tui.provider.practice.fault import Fault, Seconds
-from tui.provider.practice.faults import Faults, inject
+from tui.errors import UsageError
 from tui.storage.files import read_small
 
 _LIMIT = 10_000_000
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,31 +52,66 @@ class Figures(_Part, frozen=True, kw_only=True):
     cache_read_input_tokens: _Count = 0
 
 
-class ScriptTurn(_Part, frozen=True, kw_only=True):
+class Fault(_Part, frozen=True, kw_only=True):
+    """One fault: exactly one of the first seven fields is set.
+
+    `status` is an HTTP answer, with `retry_after` seconds, the server's `message` and error
+    `type`, or the title of an `html` page in their place. `cut_after` and `eof_after` end the
+    stream after so many characters, by a lost connection and without the closing event;
+    `stall_s` is a silence that ends in a timeout, `slow_s` one that ends well; `bad_json` breaks
+    the input of the last tool call. `after` lets a status, a stall or an overflow come after so
+    many characters, in mid-stream.
+
+    `overflow` says that the prompt is too long: `true` once, `"until_smaller"` as long as the
+    request is not smaller than the first that it met, `"max_tokens"` as long as its `max_tokens`
+    is not lower.
+    """
+
+    status: Annotated[int, msgspec.Meta(ge=200, le=599)] | None = None
+    cut_after: _Count | None = None
+    eof_after: _Count | None = None
+    stall_s: _Seconds | None = None
+    slow_s: _Seconds | None = None
+    overflow: bool | Literal["until_smaller", "max_tokens"] = False
+    bad_json: bool = False
+    retry_after: _Seconds | None = None
+    message: str | None = None
+    type: str | None = None
+    html: str | None = None
+    after: _Count = 0
+
+    def __post_init__(self) -> None:
+        named = (self.status, self.cut_after, self.eof_after, self.stall_s, self.slow_s)
+        kinds = sum(value is not None for value in named) + bool(self.overflow) + self.bad_json
+        if kinds != 1:
+            raise ValueError(
+                "a fault is exactly one of status, cut_after, eof_after, stall_s, slow_s, "
+                "overflow, bad_json"
+            )
+        if self.status is None:
+            for name in ("retry_after", "message", "type", "html"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} goes with status")
+        elif self.status < 400 and self.html is None:
+            raise ValueError("a status below 400 needs an html page to be a fault")
+
+
+class Turn(_Part, frozen=True, kw_only=True):
     """The answer to one request."""
 
     thinking: str = ""
     text: str = ""
     tools: tuple[ToolUse, ...] = ()
-    delay_s: Seconds = 0.0
+    delay_s: _Seconds = 0.0
     usage: Figures | None = None
     stop_reason: str | None = None
     faults: tuple[Fault, ...] = ()
-
-    def answer(self) -> Answer:
-        return Answer(
-            text=self.text,
-            thinking=self.thinking,
-            calls=tuple(Call(tool.name, tool.input) for tool in self.tools),
-            stop_reason=self.stop_reason,
-            usage=Usage(**msgspec.structs.asdict(self.usage)) if self.usage else None,
-        )
 
 
 class Script(_Part, frozen=True, kw_only=True):
     """A whole script. `name` is for messages."""
 
-    turn: tuple[ScriptTurn, ...] = ()
+    turn: tuple[Turn, ...] = ()
     name: str = "script"
 
 
@@ -121,71 +147,3 @@ def _where(message: str) -> str:
     number, key = found.groups()
     turn = f"turn {int(number) + 1}" if number and number.isdigit() else "turn"
     return f"{turn}{', ' if key else ''}{key}: {text}."
-
-
-class ScriptedModel:
-    """A provider that replays a script, turn by turn, whatever it is asked.
-
-    `window` and `delay_s` (between deltas) are as for the practice model. Answers are never cut.
-    """
-
-    def __init__(
-        self, script: Script, clock: Clock, *, delay_s: float = 0.0, window: int = WINDOW
-    ) -> None:
-        self._script = script
-        self._clock = clock
-        self._delay_s = delay_s
-        self._window = window
-        self._next = 0
-        self._faults: Faults | None = None
-
-    @property
-    def remaining(self) -> int:
-        """How many turns have not been played."""
-        return len(self._script.turn) - self._next
-
-    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        if not self.remaining:
-            raise ProviderError(
-                "unknown",
-                f"The practice script {self._script.name} has no turn left: it has "
-                f"{len(self._script.turn)} and one more was asked for.",
-                hint="Add a [[turn]] to the script.",
-            )
-        turn = self._script.turn[self._next]
-        parts = stream(
-            turn.answer(),
-            request,
-            clock=self._clock,
-            delay_s=self._delay_s,
-            first_delay_s=turn.delay_s,
-            window=self._window,
-            max_output=None,
-        )
-        self._faults = self._faults or Faults(turn.faults)
-        if (fault := await self._faults.take(request)) is not None:
-            parts = inject(fault, parts, request, self._clock, window=self._window)
-            if fault.slow_s is not None:
-                self._turn_over()
-        else:
-            self._turn_over()
-        async with aclosing(parts):
-            async for part in parts:
-                yield part
-
-    def _turn_over(self) -> None:
-        self._next += 1
-        self._faults = None
-
-    async def count_tokens(self, request: Request) -> int:
-        return await count_input(request)
-
-    async def load(self) -> None:
-        """Get the token counter ready, which every answer needs."""
-        await tokens.load()
-
-    async def model_info(self, model: str) -> ModelInfo:
-        return model_info(model, self._window)
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""

@@ -1,0 +1,104 @@
+"""What the person last asked for, and what was done about it so far, read from a request.
+
+A prompt is typed text; the results that come after it belong to it. "continue" takes up the
+prompt before it, less the calls that an interruption left undone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tui.images.images import without_words
+from tui.messages import Block, Message, blocks_of, text_of
+
+_NOT_TYPED = ("[Previous conversation summary]", "[Digest of the conversation so far", "<")
+_OWN_COMMAND = re.compile(
+    r"I ran `[^\n]*` myself\. Its output:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
+    re.DOTALL,
+)
+"""A command of the person's own, which goes along behind what was typed."""
+_CONTINUE = re.compile(
+    r"(?:please )?(?:continue|go on|proceed|try again|retry)[.! ]*", re.IGNORECASE
+)
+_INTERRUPTED = "Session was interrupted before tool execution completed"
+_REFUSED = ("The person said no", "Not allowed, not run")
+_REASON = re.compile(r"(?:They said|not run): (.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a call. `broken`: the call's arguments did not arrive whole."""
+
+    name: str
+    text: str
+    is_error: bool = False
+    broken: bool = False
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the call was not allowed, "" for no reason; None if it was."""
+        if not self.is_error or not self.text.startswith(_REFUSED):
+            return None
+        reason = _REASON.search(self.text)
+        return reason[1].strip() if reason else ""
+
+
+@dataclass(slots=True)
+class Prompt:
+    """What was typed last before an answer, the images with it, and the results since."""
+
+    text: str
+    images: list[Block]
+    results: list[Result] = field(default_factory=list[Result])
+
+
+def last_prompt(messages: Iterable[Message]) -> Prompt | None:
+    """The prompt that is to be answered; None where none is in the messages any more."""
+    prompts = list(_prompts(messages))
+    if not prompts:
+        return None
+    last = prompts.pop()
+    while prompts and _CONTINUE.fullmatch(last.text):
+        before = prompts.pop()
+        done = [result for result in before.results if result.text.strip() != _INTERRUPTED]
+        last = Prompt(before.text, before.images, [*done, *last.results])
+    return last
+
+
+def _prompts(messages: Iterable[Message]) -> Iterator[Prompt]:
+    prompt: Prompt | None = None
+    calls: dict[str, Block] = {}
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "assistant":
+            calls = {str(block.get("id")): block for block in content if "input" in block}
+            continue
+        if prompt is not None:
+            prompt.results.extend(_results(content, calls))
+        texts = [text for block in content if (text := _typed(block))]
+        images = [block for block in content if block.get("type") == "image"]
+        if texts or images:
+            if prompt is not None:
+                yield prompt
+            prompt = Prompt(texts[-1] if texts else "", images)
+    if prompt is not None:
+        yield prompt
+
+
+def _typed(block: Block) -> str:
+    """What somebody typed in a block; "" for summaries, documents and outputs."""
+    if block.get("type") != "text":
+        return ""
+    text = without_words(_OWN_COMMAND.sub("", str(block.get("text", ""))).strip())
+    return "" if text.startswith(_NOT_TYPED) else text
+
+
+def _results(content: Iterable[Block], calls: dict[str, Block]) -> Iterator[Result]:
+    for block in content:
+        call = calls.get(str(block.get("tool_use_id")))
+        if call is not None:
+            text = text_of(blocks_of(block.get("content")))
+            broken = "raw_input" in call["input"]
+            yield Result(str(call.get("name")), text, bool(block.get("is_error")), broken)

@@ -1,0 +1,88 @@
+"""How the practice model shows paths, commands and results in its answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tui.figures import size
+from tui.images.images import of_block
+from tui.messages import Block
+
+_LINES = 12
+_COLUMNS = 160
+_FOOTER = re.compile(
+    r"\[(?:lines? \d|the file is empty|nothing but blanks|bytes that are not UTF-8).*\]"
+)
+_END = re.compile(r"^Exit code: -?\d+\. Last \d+ bytes:\n((?: .*\n?)*)", re.MULTILINE)
+"""Where the end of a long output stands that the model gets only parts of."""
+_LANGUAGES = {"md": "markdown", "py": "python", "sh": "bash", "toml": "toml", "diff": "diff"}
+
+
+def code(text: str) -> str:
+    """A short text as inline code of markdown, on one line, whatever it holds."""
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= 80 else shown[:79] + "…"
+    if "`" not in shown:
+        return f"`{shown}`" if shown else "` `"
+    return f"`` {shown} ``" if "``" not in shown else "`" + shown.replace("`", "'") + "`"
+
+
+def fence(text: str, path: str = "", *, tail: bool = False) -> str:
+    """The first lines of a text as a code block, or with `tail` the last that are not blank."""
+    lines = text.rstrip("\n").split("\n")
+    if tail:
+        end = _END.search(text)
+        lines = [line[1:] for line in end[1].splitlines()] if end else lines
+        lines = [line for line in lines if line.strip()]
+    more = len(lines) - _LINES
+    if more > 1:
+        lines = lines[-_LINES:] if tail else lines[:_LINES]
+    shown = [line if len(line) <= _COLUMNS else f"{line[:_COLUMNS]}…" for line in lines]
+    if more > 1:
+        note = f"… {more:,} {'earlier' if tail else 'more'} lines"
+        shown.insert(0 if tail else _LINES, note)
+    body = "\n".join(shown)
+    marks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", body)), default=0))
+    return f"{marks}{_LANGUAGES.get(path.rpartition('.')[2].lower(), '')}\n{body}\n{marks}"
+
+
+def first_line(text: str) -> str:
+    """The first line of a result, as a sentence."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    line = line if len(line) <= 300 else line[:299] + "…"
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+
+
+def page_of(result: str) -> tuple[str, str]:
+    """What read_file gave, as the file's own text and the note below it."""
+    text, _, last = result.rpartition("\n")
+    if not _FOOTER.fullmatch(last):
+        return result, ""
+    return f"{text}\n" if text else "", last
+
+
+def headings(path: str, text: str) -> list[str]:
+    """The headings of a markdown file; of other files none."""
+    if not path.endswith(".md"):
+        return []
+    plain = re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"^#{1,3} +(.+?)\s*#*$", plain, re.MULTILINE)
+
+
+def about_images(blocks: Sequence[Block]) -> str:
+    """What can be said of images without seeing them: type, pixels, bytes."""
+    lines: list[str] = []
+    for block in blocks:
+        image = of_block(block, "")
+        if image is None:
+            lines.append("- an image whose header I cannot read")
+            continue
+        picture, kind = image.picture, image.picture.media_type.removeprefix("image/").upper()
+        lines.append(f"- {kind}, {picture.width} × {picture.height} pixels, {size(image.bytes)}")
+    what = "an image" if len(blocks) == 1 else f"{len(blocks)} images"
+    listed = "\n".join(lines)
+    return (
+        f"I was given {what}:\n\n{listed}\n\nThat is what the header says. I am the practice"
+        " model, rules without eyes: what is in it I cannot tell."
+    )
