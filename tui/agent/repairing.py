@@ -14,7 +14,7 @@ from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
-from tui.context.weigh import of_json
+from tui.estimate import json_weight
 from tui.session.records import Finding, Record
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
@@ -54,7 +54,7 @@ class Repairing:
         """Whether less would be sent on a rung than now."""
         seen = self.preparing.look().messages
         there, _ = climb(seen, rung)
-        return of_json(there).quarter < of_json(seen).quarter
+        return json_weight(there) < json_weight(seen)
 
     def climb(self, rung: Rung, *, by: str = "person") -> tuple[Finding, ...]:
         """Go up to a rung from the next request on. Returns what that does."""
