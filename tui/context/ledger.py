@@ -154,13 +154,13 @@ class Ledger:
 
     def measure(self) -> Measure:
         """The figures for the screen."""
-        total, each = self.tokens, self._total() / max(self._weight(), 1.0)
+        total, share = self.tokens, self._share()
         parts: dict[Part, int] = dict.fromkeys(PARTS.values(), 0)
-        for kind, weight in self._weights.items():
-            parts[PARTS[kind]] += round(weight * each)
-        parts[max(parts, key=parts.__getitem__)] += total - sum(
-            parts.values()
-        )  # what rounding left
+        weight, shown = 0.0, 0
+        for kind, own in self._weights.items():  # rounded so that they sum up
+            weight += own
+            parts[PARTS[kind]] += round(weight * share) - shown
+            shown = round(weight * share)
         return Measure(
             total, self._measured, total - self._measured, parts, self._drift, self._saved
         )
