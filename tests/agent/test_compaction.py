@@ -16,10 +16,11 @@ from tui.clock import SystemClock
 from tui.config import Compaction, Config, Price, Prune
 from tui.context.check import check
 from tui.errors import ProviderError
+from tui.estimate import request_weight
 from tui.messages import Block, Usage, text_block, text_of
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
-from tui.tokens import estimate_request
+from tui.tokens import count
 
 SMALL = ModelInfo("test-model", 20_000, 4096, "config")
 QUIET = Config(compaction=Compaction(memory_flush=False))
@@ -47,7 +48,7 @@ class Weighed(ScriptedProvider):
         self.window = SMALL.window
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        size = estimate_request(request.system, request.tools, request.messages)
+        size = round(request_weight(request.system, request.tools, request.messages, count))
         async for part in super().stream(request):
             if isinstance(part, Completed):
                 part = replace(part, usage=Usage(input_tokens=size, output_tokens=10))  # noqa: PLW2901

@@ -114,7 +114,7 @@ async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_mo
     )
     told = await events_of(make_agent(tmp_path, provider), "/verbose read both")
     assert blocks(told) == [
-        f"\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: {tokens.count_fast(got)}\n"
+        f"\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: {tokens.count(got)}\n"
         f"[DEBUG] Result:\n{got}\n"
         for got in map(result_of, provider.requests[1:])
     ]
@@ -140,7 +140,7 @@ async def test_K42_K49_a_large_output_is_cut_and_still_debugged_end_to_end(tmp_p
     assert finished.receipt["bytes_total"] > 100_000
     assert blocks(told) == [
         (
-            f"\n\n[DEBUG] Tool: run_command\n[DEBUG] Tokens: {tokens.count_fast(got)}\n"
+            f"\n\n[DEBUG] Tool: run_command\n[DEBUG] Tokens: {tokens.count(got)}\n"
             f"[DEBUG] Result:\n{got}\n"
         )
     ]

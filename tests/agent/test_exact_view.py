@@ -57,7 +57,7 @@ async def test_what_is_shown_is_what_is_sent(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "a.txt").write_text("alpha beta gamma\n" * 60)
+    (tmp_path / "a.txt").write_text("alpha beta gamma\n" * 30)
     (tmp_path / "AGENTS.md").write_text("Say it in one sentence.\n")
     config = own_folders / "config" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)

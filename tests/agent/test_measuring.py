@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
-from tui import calibration
+from tui import estimate
 from tui.agent import events
 from tui.agent.measuring import wide_enough
 from tui.clock import SystemClock
 from tui.config import Compaction, Config
-from tui.messages import Block, text_block
-from tui.provider.base import ModelInfo, Request
+from tui.estimate import request_weight
+from tui.messages import Usage, text_block
+from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
 
 INFO = ModelInfo("test-model", 200_000, 8192, "assumed")
@@ -96,20 +98,46 @@ async def test_the_mark_of_the_configuration_is_in_the_event(tmp_path: Path) -> 
     await agent.close()
 
 
-async def test_what_answers_teach_is_kept_for_the_next_session(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
+class Denser(ScriptedProvider):
+    """Reports half as many tokens again as its requests weigh."""
 
-    def reply(text: str) -> Callable[[Request], list[Block]]:
-        return lambda _: say(text)
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        size = round(1.5 * request_weight(request.system, request.tools, request.messages))
+        async for part in super().stream(request):
+            if isinstance(part, Completed):
+                part = replace(part, usage=Usage(input_tokens=size, output_tokens=10))  # noqa: PLW2901
+            yield part
 
-    for session in range(2):
-        agent = make_agent(tmp_path, ScriptedProvider(reply("one"), reply("two")), cache=cache)
-        before = agent.ledger.calibration.answers
-        assert before == session
-        await events_of(agent, "hello " * 40)
-        assert measures(await agent.start())[-1].drift is not None
+
+async def test_the_meter_follows_the_reported_usage_and_the_next_session_begins_with_its_ratio(
+    tmp_path: Path,
+) -> None:
+    cache, ratios = tmp_path / "cache", [estimate.UNKNOWN]
+    for _ in range(3):
+        agent = make_agent(tmp_path, Denser(say("one"), say("two")), cache=cache)
+        assert agent.ledger.ratio == ratios[-1]
+        first = measures(await agent.start())[-1]
+        seen = await events_of(agent, "hello " * 40)
+        now = measures(seen)[-1]
+        assert now.tokens == now.measured > first.tokens
+        assert now.drift is not None
+        assert now.drift < 0
         await agent.close()
-        assert calibration.load(cache, "test-model").answers == session + 1
+        kept = estimate.load_ratio(cache, "test-model")
+        assert kept == agent.ledger.ratio > ratios[-1]
+        ratios.append(kept)
+    assert 1.3 < ratios[-1] < 1.5
+
+
+async def test_a_damaged_cache_is_ignored_and_written_anew(tmp_path: Path) -> None:
+    estimate.save_ratio(tmp_path / "cache", "test-model", 1.4)
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_text('{"ratio": "much"}')
+    agent = make_agent(tmp_path, Denser(say("one")), cache=tmp_path / "cache")
+    assert agent.ledger.ratio == estimate.UNKNOWN
+    await events_of(agent, "hello")
+    await agent.close()
+    assert json.loads(kept.read_text()) == {"ratio": agent.ledger.ratio}
 
 
 async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.telling import told
-from tui.calibration import Calibration, Sample, save
 from tui.config import Config, Price, Retry
 from tui.errors import ProviderError
+from tui.estimate import save_ratio
 from tui.messages import text_block
 from tui.provider.base import (
     Alive,
@@ -121,10 +121,7 @@ async def test_what_the_other_model_costs_is_reckoned_by_its_price(tmp_path: Pat
 
 def test_fits_reckons_with_what_is_known_of_the_other_model(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    denser = Calibration()
-    for _ in range(20):
-        denser.learn(Sample(text=1000, quarter=1000), 2000)
-    save(cache, OTHER, denser.encoded())
+    save_ratio(cache, OTHER, 2.0)
     session = Session.in_memory(tmp_path, clock=FakeClock())
     session.append("user", content=[text_block("some words of a conversation " * 2000)])
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, cache=cache)

@@ -19,13 +19,14 @@ from tui.config import Bootstrap, Compaction, Config, Prune, Retry
 from tui.context.repair import INTERRUPTED
 from tui.context.system_prompt import Source, compose
 from tui.errors import ProviderError
+from tui.estimate import request_weight
 from tui.messages import Block, Usage, blocks_of, text_block, text_of
 from tui.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, Request, StreamPart
 from tui.provider.retry import Retrying
 from tui.session.session import Session
-from tui.tokens import estimate_request
+from tui.tokens import count
 from tui.workspace import Workspace
 
 
@@ -33,7 +34,7 @@ class Weighed(ScriptedProvider):
     """Reports the usage that the size of a request makes likely."""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        size = estimate_request(request.system, request.tools, request.messages)
+        size = round(request_weight(request.system, request.tools, request.messages, count))
         async for part in super().stream(request):
             if isinstance(part, Completed):
                 yield replace(part, usage=Usage(input_tokens=size, output_tokens=10))

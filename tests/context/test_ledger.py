@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.tokenisers import Server, by_bytes, by_cl100k, code, prose, session
-from tui import calibration
-from tui.calibration import Calibration
-from tui.context.ledger import ADDED, PARTS, Ledger
+from tui import estimate
+from tui.context.ledger import PARTS, Ledger
 from tui.context.overlay import Stand
 from tui.messages import Block, text_block
 from tui.session.records import Record
@@ -44,8 +43,8 @@ def answer(text: str, prompt: int = 0, output: int = 0, model: str = "m") -> Rec
     return record("assistant", content=[text_block(text)], model=model, usage=usage)
 
 
-def ledger(*records: Record, known: Calibration | None = None) -> Ledger:
-    made = Ledger("m", known or Calibration())
+def ledger(*records: Record) -> Ledger:
+    made = Ledger("m")
     for each in records:
         made.add(each)
     return made
@@ -60,7 +59,7 @@ class Played:
     """A session played against a server that counts: by how much each request was missed."""
 
     def __init__(self, server: Server, seed: int, *, thinking: bool = False, turns: int = 60):
-        self.ledger = Ledger("m", Calibration())
+        self.ledger = Ledger("m")
         self.ledger.fixed([("identity", SYSTEM)], TOOLS)
         self.missed: list[float] = []
         self.missed_of_new: list[float] = []
@@ -96,54 +95,58 @@ def _records(said: list[Block]) -> Iterator[Record]:
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.4])
-@pytest.mark.parametrize(("measure", "seed"), [(by_cl100k, 7), (by_bytes, 8)])
+@pytest.mark.parametrize(("measure", "seed", "off"), [(by_cl100k, 7, 0.35), (by_bytes, 8, 0.4)])
 def test_after_three_answers_the_estimate_is_close(
-    measure: Callable[[float], Callable[[str], float]], seed: int, ratio: float
+    measure: Callable[[float], Callable[[str], float]], seed: int, off: float, ratio: float
 ) -> None:
     played = Played(Server(measure(ratio)), seed)
     assert statistics.median(played.missed[3:]) <= 0.02
-    assert max(played.missed[3:]) <= 0.10
-    assert statistics.median(played.missed_of_new[3:]) <= 0.10  # what no measure covered
+    assert max(played.missed[3:]) <= 0.15
+    assert statistics.median(played.missed_of_new[3:]) <= 0.30  # what no measure covered
     total = played.ledger.tokens
     assert total == played.held
-    assert near(sum(item.tokens for item in played.ledger.items()), total, 0.03)
-    learned = Calibration.decoded(played.ledger.calibration.encoded())
-    first = Ledger("m", learned)
+    assert near(sum(item.tokens for item in played.ledger.items()), total, 0.001)
+    first = Ledger("m", played.ledger.ratio)
     first.fixed([("identity", SYSTEM)], TOOLS)
     first.add(user("go on"))
     expected = Server(measure(ratio)).request(SYSTEM, TOOLS, [[text_block("go on")]])
-    assert near(first.tokens, expected, 0.10)  # the next session begins calibrated
+    assert near(first.tokens, expected, off)  # the next session begins with the ratio
 
 
-@pytest.mark.parametrize(("measure", "ratio"), [(by_cl100k, 0.8), (by_bytes, 1.2)])
+@pytest.mark.parametrize(
+    ("measure", "ratio", "most"), [(by_cl100k, 0.8, 0.2), (by_bytes, 1.2, 0.35)]
+)
 def test_it_holds_for_every_session(
-    measure: Callable[[float], Callable[[str], float]], ratio: float
+    measure: Callable[[float], Callable[[str], float]], ratio: float, most: float
 ) -> None:
     """Also where a kind of text, or a script, comes up that the model has not been seen with."""
     for seed in range(26):
         missed = Played(Server(measure(ratio)), seed, turns=10).missed[3:]
         assert statistics.median(missed) <= 0.02, seed
-        assert max(missed) <= 0.10, seed
+        assert max(missed) <= most, seed
 
 
-@pytest.mark.parametrize("forgets", [False, True])
-def test_thinking_of_turns_that_are_over_is_counted_as_the_model_does(forgets: bool) -> None:
-    played = Played(Server(by_cl100k(1.2), forgets=forgets), 7, thinking=True)
-    later = played.missed[8:]  # the first end of a turn with thinking teaches it
-    assert statistics.median(later) <= 0.02
-    assert max(later) <= 0.10
-    assert (played.ledger.calibration.weights[4] < -0.8) == forgets
+def test_thinking_that_a_model_forgets_spoils_no_ratio() -> None:
+    """Where it reads that of turns that are over no more, the next answer says so."""
+    keeps, forgets = (
+        Played(Server(by_cl100k(1.2), forgets=each), 7, thinking=True) for each in (False, True)
+    )
+    assert near(forgets.ledger.ratio, keeps.ledger.ratio, 0.1)
+    assert statistics.median(forgets.missed[8:]) <= 0.02
+    assert max(forgets.missed[8:]) <= 0.15
 
 
-def test_without_learning_the_new_part_would_be_missed() -> None:
-    """The simulation tells a calibration that works from one that does not."""
-    learn = Calibration.learn
-    try:
-        Calibration.learn = lambda self, sample, reported: None  # type: ignore[method-assign]
-        played = Played(Server(by_cl100k(1.4)), 7, turns=20)
-    finally:
-        Calibration.learn = learn  # type: ignore[method-assign]
-    assert statistics.median(played.missed_of_new[3:]) > 0.2
+def test_without_learning_the_new_part_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulation tells a ratio that is learned from one that is not."""
+    learned = Played(Server(by_cl100k(1.8)), 7, turns=20)
+
+    def unmoved(ratio: float, _weight: float, _reported: float) -> float:
+        return ratio
+
+    monkeypatch.setattr(estimate, "smoothed", unmoved)
+    played = Played(Server(by_cl100k(1.8)), 7, turns=20)
+    by_learning, by_none = (statistics.median(p.missed_of_new[3:]) for p in (learned, played))
+    assert by_none > 0.3 > 0.25 > by_learning
 
 
 def test_an_answer_is_a_measurement_of_everything_so_far() -> None:
@@ -172,22 +175,24 @@ def test_after_a_resume_the_measure_is_the_recorded_one_of_the_same_model() -> N
     made = Ledger("m")
     made.resume([*recorded, user("and now?")])
     assert made.measure().measured == 9010
-    assert made.calibration.answers == 0  # learned when it came, not twice
+    assert made.ratio == estimate.UNKNOWN  # learned when it came, not twice
     other = Ledger("other")
     other.resume(recorded)
     assert other.measure().measured == 0
     assert 0 < other.tokens < 100
-    made.use("other", Calibration())
+    made.use("other", estimate.UNKNOWN)
     assert made.measure().measured == 0
-    made.use("m", Calibration())
+    made.use("m", estimate.UNKNOWN)
     assert made.measure().measured == 9010
 
 
-def test_the_text_of_answers_by_another_model_is_estimated() -> None:
-    said = answer("word " * 300, prompt=9000, output=5000)
-    made = ledger(user("hello"), said)
-    assert made.items()[-1].tokens == 5000
-    made.use("other", Calibration())
+def test_an_answer_has_the_tokens_that_were_reported_and_by_another_model_those_of_its_text():
+    made = Ledger("m")
+    made.fixed([("identity", SYSTEM)], TOOLS)
+    made.add(user("hello"))
+    made.add(answer("word " * 300, prompt=made.tokens, output=5000))
+    assert near(made.items()[-1].tokens, 5000, 0.01)
+    made.use("other", estimate.UNKNOWN)
     assert 250 < made.items()[-1].tokens < 600
 
 
@@ -292,22 +297,22 @@ def test_a_pin_is_shown_until_it_is_taken_back() -> None:
 def test_images_cost_what_their_rule_says_and_teach_nothing() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
     made = ledger(user("look"), answer("where?", 3000, 5))
-    learned = made.calibration.answers
+    learned = made.ratio
     made.add(record("user", content=[image]))
     assert near(made.measure().estimated, 1600, 0.01)
     made.add(answer("I see.", 3900, 5))
-    assert made.calibration.answers == learned
+    assert made.ratio == learned
     assert made.measure().measured == 3905
 
 
 def test_what_follows_a_masked_item_teaches_nothing() -> None:
     large = result("word " * 2000)
     made = ledger(user("go"), answer("ok", 4000, 5), large, answer("done", 7000, 5))
-    learned = made.calibration.answers
+    learned = made.ratio
     made.stand({large.id: "masked"}, {large.id: Stand("masked", [text_block("[Masked.]")])})
     made.add(user("more " * 100))
     made.add(answer("ok", 2000, 5))
-    assert made.calibration.answers == learned
+    assert made.ratio == learned
 
 
 def test_the_forecast_follows_the_growth_of_the_last_turns() -> None:
@@ -365,18 +370,48 @@ def test_sums_follow_the_items_whatever_happens(records: list[Record], data: st.
         made.stand(dict.fromkeys(some, "masked"), stands)
         made.stand(dict.fromkeys(some[:3], "full"), {})
     made.fixed([("identity", "text")], TOOLS[:3])
+    items, now = made.items(), made.measure()
+    assert now.tokens == made.tokens >= 0
+    assert now.tokens == now.measured + now.estimated
+    assert all(item.tokens >= 0 for item in items)
     sums = dict.fromkeys(PARTS.values(), 0)
-    items = made.items()
     for item in items:
         sums[PARTS[item.kind]] += item.tokens
-    for part, size in made.measure().parts.items():
-        # Each is rounded, and bounded by its own uncalibrated estimate, on its own.
-        assert abs(size - sums[part]) <= len(items) + max(size, sums[part]) / 4
-    assert made.tokens >= 0
-    made.use("other", Calibration())
-    made.use("m", Calibration())
-    now = [item.id for item in made.items() if item.id != ADDED]
-    assert now == [item.id for item in items if item.id != ADDED]
+    assert all(abs(size - sums[part]) <= len(items) + 8 for part, size in now.parts.items())
+    if abs(sum(sums.values()) - now.tokens) <= len(items):
+        assert sum(now.parts.values()) == now.tokens
+    else:
+        assert now.measured  # and what was reported cannot be of the items
+    made.use("other", estimate.UNKNOWN)
+    assert sum(item.tokens for item in made.items()) > 0
+    made.use("m", estimate.UNKNOWN)
+    assert [item.id for item in made.items()] == [item.id for item in items]
+
+
+def test_items_sum_up_to_what_was_reported_and_what_came_since() -> None:
+    made = Ledger("m")
+    made.fixed([("identity", SYSTEM)], TOOLS)
+    made.add(user("hello"))
+    made.add(answer("Hi. " * 40, prompt=round(made.tokens * 1.3), output=90))
+    for text in ("word " * 900, "more " * 50):
+        made.add(result(text))
+        items = made.items()
+        assert abs(sum(item.tokens for item in items) - made.tokens) <= len(items)
+        assert sum(made.measure().parts.values()) == made.tokens
+    assert 1 < made.ratio < 1.3
+
+
+@pytest.mark.parametrize("prompt", [3, 200_000])
+def test_a_report_that_cannot_be_of_the_items_leaves_them_as_they_are(prompt: int) -> None:
+    """Of a server that leaves out what it had in its cache, or adds a prompt of its own."""
+    made = Ledger("m")
+    made.fixed([("identity", SYSTEM)], TOOLS)
+    made.add(user("hello"))
+    before = [item.tokens for item in made.items()]
+    made.add(answer("Hi.", prompt=prompt))
+    assert [item.tokens for item in made.items()][:-1] == before
+    assert made.ratio == estimate.UNKNOWN
+    assert made.tokens == made.measure().measured == prompt
 
 
 def test_a_long_session_is_taken_in_quickly() -> None:
@@ -391,13 +426,3 @@ def test_a_long_session_is_taken_in_quickly() -> None:
     assert made.tokens == 9_000_100
     assert sum(made.measure().parts.values()) > 9_000_000
     assert spent < 3, spent
-
-
-def test_what_was_learned_is_kept_by_model(tmp_path: Any) -> None:
-    played = Played(Server(by_bytes(1.3)), 8, turns=4)
-    learned = played.ledger.calibration
-    calibration.save(tmp_path, "vendor/model:1", learned.encoded())
-    again = calibration.load(tmp_path, "vendor/model:1")
-    assert again.answers == learned.answers
-    assert all(map(near, again.weights, learned.weights))
-    assert calibration.load(tmp_path, "another").answers == 0

@@ -18,9 +18,10 @@ from tui.context.ladder import summary_only
 from tui.context.overflow import clamp_results, drop_oldest
 from tui.context.repair import CONTINUE, INTERRUPTED, repair
 from tui.context.request import MARGIN_TOKENS, build
+from tui.estimate import request_weight
 from tui.messages import blocks_of, text_block
 from tui.provider.base import ModelInfo
-from tui.tokens import estimate_request
+from tui.tokens import count
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -192,7 +193,7 @@ def test_B36_a_conversation_of_any_length_can_be_brought_under_the_window() -> N
     said.append(user("last " * 9000))
 
     def fits(kept: Any) -> bool:
-        return estimate_request([], [], kept) <= 8000
+        return request_weight([], [], kept, count) <= 8000
 
     cut, _ = clamp_results(said, window=MODEL.window)
     fewer, _ = drop_oldest(cut, fits)

@@ -22,6 +22,7 @@ from tui.provider.base import (
     ToolInputDelta,
 )
 from tui.provider.practice.provider import PracticeModel
+from tui.provider.practice.stream import count_input
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ async def test_usage_is_counted_over_everything_that_was_sent(world: World):
     request = world.request()
     answer = completed(await parts_of(world.model, request))
     usage = answer.usage
-    expected = tokens.estimate_request(request.system, request.tools, request.messages)
+    expected = await count_input(request)
     assert usage.input_tokens == expected > tokens.count(json.dumps(request.tools)) // 2
     assert usage.output_tokens == tokens.count(text_of(answer.content))
     assert usage.prompt_tokens == usage.input_tokens
@@ -110,7 +111,7 @@ async def test_a_request_over_the_window_overflows_in_the_words_of_the_api(world
     with pytest.raises(ProviderError) as failed:
         await parts_of(world.model, world.request())
     error, request = failed.value, world.request()
-    size = tokens.estimate_request(request.system, request.tools, request.messages)
+    size = await count_input(request)
     assert error.error_class == "context_overflow"
     assert error.message == f"prompt is too long: {size} tokens > 32000 maximum"
     assert error.status == 400
@@ -121,7 +122,7 @@ async def test_a_window_with_no_room_at_all_overflows(world: World):
     world.type("help")
     await tokens.load()
     request = world.request()
-    size = tokens.estimate_request(request.system, request.tools, request.messages)
+    size = await count_input(request)
     with pytest.raises(ProviderError, match="prompt is too long"):
         await parts_of(PracticeModel(FakeClock(), window=size), request)
 

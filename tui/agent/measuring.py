@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui import calibration
+from tui import estimate
 from tui.agent.events import ContextMeasured, Event, Notice
 from tui.context import request
 from tui.context.history import same_model
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Measuring:
-    """Owns the ledger of one agent, and what is learned of the model that it asks.
+    """Owns the ledger of one agent, and keeps the ratio of the model that it asks.
 
     `layers` are the names and texts of the system prompt; `threshold` is a share of the window;
-    `cache` is the folder where calibrations are kept, None to keep none.
+    `cache` is the folder where ratios are kept, None to keep none.
     """
 
     def __init__(
@@ -43,28 +43,24 @@ class Measuring:
         self.ledger = Ledger()
         self._layers, self._tools = layers, tools
         self._threshold, self._cache = threshold, cache
-        self._kept = 0
+        self._kept = estimate.UNKNOWN
         self._looked = False
         self.use(model)
         self.carry(think)
         self.ledger.resume(records)
 
     def use(self, model: ModelInfo) -> None:
-        """Reckon for a model, with what earlier sessions learned of it."""
-        cache = self._cache
-        known = calibration.load(cache, model.id) if cache else calibration.Calibration()
-        self._kept = known.answers
-        self.ledger.use(model.id, known)
+        """Reckon for a model, with the ratio that earlier sessions found."""
+        self._kept = self._ratio(model.id) or estimate.UNKNOWN
+        self.ledger.use(model.id, self._kept)
 
     def tokens_for(self, model: str) -> int:
-        """The tokens of the next request to a model, by what earlier sessions learned of it.
+        """The tokens of the next request to a model, by the ratio that earlier sessions found.
 
-        Where they learned nothing, those of the model that is asked now.
+        Where they found none, those of the model that is asked now.
         """
-        if self._cache is None or same_model(model, self.ledger.model):
-            return self.ledger.tokens
-        known = calibration.load(self._cache, model)
-        return self.ledger.under(known) if known.answers else self.ledger.tokens
+        other = None if same_model(model, self.ledger.model) else self._ratio(model)
+        return self.ledger.under(other) if other else self.ledger.tokens
 
     def carry(self, think: str) -> None:
         """Count what every request carries now: the layers, `think` if any, and the tools."""
@@ -107,16 +103,18 @@ class Measuring:
         return found, [Notice(said), now]
 
     async def keep(self) -> None:
-        """Keep what the answers taught, for the next session with this model."""
-        learned = self.ledger.calibration
-        if self._cache is None or learned.answers == self._kept:
+        """Keep the ratio for the next session with this model."""
+        model, ratio = self.ledger.model, self.ledger.ratio
+        if self._cache is None or ratio == self._kept:
             return
-        self._kept = learned.answers
-        model, encoded = self.ledger.model, learned.encoded()
+        self._kept = ratio
         try:
-            await asyncio.to_thread(calibration.save, self._cache, model, encoded)
+            await asyncio.to_thread(estimate.save_ratio, self._cache, model, ratio)
         except StorageError as error:
             log.warning("%s", error)
+
+    def _ratio(self, model: str) -> float | None:
+        return estimate.load_ratio(self._cache, model) if self._cache else None
 
 
 def measured(ledger: Ledger, model: ModelInfo, threshold: float) -> ContextMeasured:
@@ -142,7 +140,7 @@ def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
 
     Where more was measured than the window that was known, that was wrong: it is doubled until
     it fits, and assumed. A window that the person or the server named stays: more than that is an
-    overflow that nobody told of (O30).
+    overflow that nobody told of.
     """
     if held <= model.window or model.source in {"config", "server"}:
         return model

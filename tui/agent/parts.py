@@ -36,7 +36,7 @@ class Parts:
 
     `switches` are directives to begin with (-y, --verbose), `notices` what the person should
     know before the first turn. `layers` are the names and texts that `system` is made of, for
-    the ledger; `cache` is the folder where calibrations are kept, None to keep none. `injected`
+    the ledger; `cache` is the folder where token ratios are kept, None to keep none. `injected`
     says what became of the files in the system prompt. `servers` are the MCP servers, None where
     none is configured.
     """

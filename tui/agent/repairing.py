@@ -18,8 +18,8 @@ from tui.agent.recorder import Recorder
 from tui.context.binding import BREAK, has_thinking
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
-from tui.context.weigh import of_json
 from tui.errors import ProviderError
+from tui.estimate import json_weight
 from tui.provider.base import Request
 from tui.session.records import Finding, Record
 
@@ -60,7 +60,7 @@ class Repairing:
         """Whether less would be sent on a rung than now."""
         seen = self.preparing.look().messages
         there, _ = climb(seen, rung)
-        return of_json(there).quarter < of_json(seen).quarter
+        return json_weight(there) < json_weight(seen)
 
     def climb(self, rung: Rung, *, by: str = "person") -> tuple[Finding, ...]:
         """Go up to a rung from the next request on. Returns what that does."""

@@ -159,7 +159,7 @@ class Results:
 
 def _debug_block(name: str, result: str) -> str:
     """K39's literal block: the text that the model received, and its tokens (K41)."""
-    size = tokens.count_fast(result)
+    size = tokens.count(result)
     return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -36,7 +37,8 @@ class Summariser:
         Raises HoldfastError where there is none.
         """
         budget = int(self.model().window * summarise.SHARE)
-        parts = summarise.parts(summarise.transcript(told), budget)
+        pieces = summarise.transcript(told)
+        parts = await asyncio.to_thread(summarise.parts, pieces, budget)
         found: list[str] = []
         for number, part in enumerate(parts, 1):
             found += await self._of_part(part, focus, number, len(parts))
@@ -80,7 +82,7 @@ def _groups(summaries: Sequence[str], budget: int) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     room = budget
     for summary in summaries:
-        size = tokens.count_fast(summary)
+        size = tokens.count(summary)
         if len(groups[-1]) > 1 and size > room:
             groups.append([])
             room = budget

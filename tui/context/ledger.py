@@ -1,23 +1,21 @@
 """The ledger: every item of the next request, what it weighs, and how it stands there.
 
-What the server measured with the last answer is the base; to it comes what was added, masked or
-taken away since, estimated by what is known of the model. Sums are kept as items come and change,
-so a new record costs its own size and a changed state that item's, whatever the length of the
-session.
+What the server reported with the last answer is the base; to it comes what was added since, its
+weight times the model's ratio, and what was masked or taken away goes off. The items share that
+total by their weights, so that they sum up to it. Sums are kept as items come and change: a new
+record costs its own size and a changed state that item's, whatever the length of the session.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui.calibration import Calibration, Sample
+from tui import estimate
 from tui.context.ledger_items import (
-    ADDED,
-    IN_MESSAGE,
     PARTS,
     Entry,
     Item,
@@ -26,40 +24,41 @@ from tui.context.ledger_items import (
     Part,
     entry_of,
     fixed_entries,
+    in_frame,
     kept_out,
     listed,
-    sample_of,
-    standing,
     usage_by,
+    weight_as,
     with_images,
 )
 from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
-from tui.context.weigh import NOTHING, Weight, of_blocks, roughly
 from tui.messages import Block, Usage
 from tui.session.records import Record
 
-__all__ = ["ADDED", "PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
+__all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
-_MANY = 10_000
 _TURNS = 6
 """So many turns make the forecast."""
+_UNEVEN = THINKING | {"image"}
+"""Blocks that cost what no ratio of text says."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The items of the next request to one model. Owned by one agent."""
+    """The items of the next request to one model, which has `ratio`. Owned by one agent."""
 
     model: str = ""
-    calibration: Calibration = field(default_factory=Calibration)
+    ratio: float = estimate.UNKNOWN
     _fixed: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
-    _sums: dict[Kind, Weight] = field(default_factory=lambda: dict.fromkeys(PARTS, NOTHING))
+    _weights: dict[Kind, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     _pinned: Collection[str] = ()
-    _measured: int = 0
-    _since: Weight = NOTHING
-    _pure: bool = True  # nothing was taken away since
-    _thinking: list[tuple[Entry, float]] = field(default_factory=list[tuple["Entry", float]])
+    _measured: int = 0  # tokens
+    _estimated: float = 0.0  # tokens that came since, or all where nothing was measured
+    _since: float = 0.0  # the weight of the same
+    _even: bool = True  # nothing but text came since, and nothing went
+    _thought: bool = False  # in the turn, which a model may forget when it is over
     _prompt: list[Block] | None = None  # unanswered
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
     _drift: float | None = None
@@ -72,30 +71,26 @@ class Ledger:
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
         """Set what every request carries: (name, text) of the system layers, tool schemas."""
         now = fixed_entries(layers, tools)
-        if self._fixed.keys() - now.keys() and self._measured:
-            self._pure = False
+        share, before = self._share(), self._weight()
         for entry in self._fixed.values():
-            self._count(entry.kind, entry.weight, -1)
+            self._weights[entry.kind] -= entry.weight
         for entry in now.values():
-            self._count(entry.kind, entry.weight)
+            self._weights[entry.kind] += entry.weight
+        change = self._weight() - before
+        self._estimated += change * share
+        self._since += change
+        self._even = self._even and not (self._measured and self._fixed.keys() - now.keys())
         self._fixed = now
 
     def resume(self, records: Sequence[Record]) -> None:
-        """Take in what was recorded earlier. Nothing is learned from it a second time.
-
-        In a very long session, what the last answer measured is told apart by lengths only.
-        """
-        covered = 0
-        if len(records) > _MANY:
-            found = (n for n in range(len(records), 0, -1) if usage_by(records[n - 1], self.model))
-            covered = next(found, 0)
-        for number, record in enumerate(records):
-            self._enter(record, learn=False, weigh=roughly if number < covered else of_blocks)
+        """Take in what was recorded earlier. Nothing is learned from it a second time."""
+        for record in records:
+            self._enter(record, learn=False)
 
     def add(self, record: Record) -> None:
         """Take in a record that the next request will carry; others cost nothing.
 
-        An answer with usage is a measurement of everything so far, and teaches the calibration.
+        An answer with usage is a measurement of everything so far, from which the ratio is learned.
         """
         self._enter(record, learn=True)
 
@@ -133,21 +128,17 @@ class Ledger:
         if anew:
             self._reckon()
 
-    def use(self, model: str, calibration: Calibration) -> None:
+    def use(self, model: str, ratio: float) -> None:
         """Reckon for another model: what one measured says nothing about the other."""
-        self.model, self.calibration = model, calibration
-        entries, fixed = self._entries, self._fixed
-        self._entries, self._fixed = {}, {}
-        self._sums = dict.fromkeys(PARTS, NOTHING)
-        self._since, self._pure, self._measured, self._saved = NOTHING, True, 0, 0
-        self._prompt, self._drift = None, None
-        self._thinking.clear()
-        self._marks.clear()
-        for entry in fixed.values():
-            self._count(entry.kind, entry.weight)
-        self._fixed = fixed
+        self.model, self.ratio = model, ratio
+        entries, self._entries = self._entries, {}
+        self._weights = dict.fromkeys(PARTS, 0.0)
+        for entry in self._fixed.values():
+            self._weights[entry.kind] += entry.weight
         if self._summary is not None:
-            self._count("summary", self._summary.weight)
+            self._weights["summary"] += self._summary.weight
+        self._saved, self._prompt, self._thought = 0, None, False
+        self._reckon()
         for entry in entries.values():
             if entry.record is not None:
                 self._enter(entry.record, learn=False, known=entry)
@@ -157,25 +148,21 @@ class Ledger:
         """Tokens of the next request, less the prompt."""
         return round(self._total())
 
-    def under(self, calibration: Calibration) -> int:
-        """The tokens of the next request as what is known of another model reckons them."""
-        own = sum(w.known + calibration.tokens(sample_of(w)) for w in self._sums.values())
-        return round(max(0.0, own + calibration.tokens(Sample(first=1.0))))
+    def under(self, ratio: float) -> int:
+        """The tokens of the next request to a model with another ratio."""
+        return round(self._weight() * ratio)
 
     def measure(self) -> Measure:
         """The figures for the screen."""
-        total = self.tokens
-        parts: dict[Part, float] = dict.fromkeys(PARTS.values(), 0.0)
-        for kind, weight in self._sums.items():
-            parts[PARTS[kind]] += self._tokens(weight)
-        parts["system"] += self._added()
+        total, share = self.tokens, self._share()
+        parts: dict[Part, int] = dict.fromkeys(PARTS.values(), 0)
+        weight, shown = 0.0, 0
+        for kind, own in self._weights.items():  # rounded so that they sum up
+            weight += own
+            parts[PARTS[kind]] += round(weight * share) - shown
+            shown = round(weight * share)
         return Measure(
-            total,
-            self._measured,
-            total - self._measured,
-            {part: round(size) for part, size in parts.items()},
-            self._drift,
-            self._saved,
+            total, self._measured, total - self._measured, parts, self._drift, self._saved
         )
 
     def forecast(self, limit: float) -> int | None:
@@ -193,29 +180,15 @@ class Ledger:
 
     def would(self, id_: str, stand: Stand | None) -> int:
         """The tokens of a record's item if it stood so; None is as recorded. Raises KeyError."""
-        entry = self._entries[id_]
-        return round(self._tokens(standing(entry, stand)))
+        return round(self._share() * weight_as(self._entries[id_], stand))
 
     def items(self, *, images: bool = False) -> list[Item]:
         """All items in the order of the request; with `images` those of prompts apart."""
-        items = listed(
-            self._fixed,
-            self._added(),
-            self._summary,
-            self._entries,
-            pinned=self._pinned,
-            tokens_of=self._tokens,
-        )
-        return with_images(items, self._entries, self._tokens) if images else items
+        share = self._share()
+        items = listed(self._fixed, self._summary, self._entries, pinned=self._pinned, ratio=share)
+        return with_images(items, self._entries, share) if images else items
 
-    def _enter(
-        self,
-        record: Record,
-        *,
-        learn: bool,
-        known: Entry | None = None,
-        weigh: Callable[[list[Block]], Weight] = of_blocks,
-    ) -> None:
+    def _enter(self, record: Record, *, learn: bool, known: Entry | None = None) -> None:
         self._stale = self._stale or record.type in {"compaction", "uncompaction"}
         if record.type not in SPEAKING:
             return
@@ -224,100 +197,87 @@ class Ledger:
             if content and content == self._prompt:
                 return  # sent again after a failure: it stands in the request once (B58)
             self._begin_turn(content)
-        entry = known or entry_of(record, weigh(content))
-        usage = usage_by(record, self.model)
-        if usage is not None:
-            self._take_measure(usage, learn=learn)
+        entry = known or entry_of(record, content)
         entry.weight = entry.own
-        if usage is not None and usage.output_tokens:
-            entry.weight = Weight(known=usage.output_tokens)
-        self._sums[entry.kind] = self._sums[entry.kind].plus(entry.weight)
+        uneven = any(str(block.get("type")) in _UNEVEN for block in content)
+        usage = usage_by(record, self.model)
+        if usage is None:
+            self._since += entry.weight
+            self._estimated += entry.weight * self.ratio
+            self._even = self._even and not uneven
+        else:
+            self._take_measure(usage, learn=learn)
+            self._thought = self._thought or uneven
+            if usage.output_tokens:
+                entry.weight = usage.output_tokens / self.ratio
+        self._weights[entry.kind] += entry.weight
         self._entries[record.id] = entry
         if record.type in {"assistant", "interrupt"}:
             self._prompt = None
-        if usage is None:
-            self._since = self._since.plus(entry.weight)
-        elif any(str(block.get("type")) in THINKING for block in content):
-            said = of_blocks(block for block in content if str(block.get("type")) not in THINKING)
-            self._thinking.append((entry, max(0.0, usage.output_tokens - self._tokens(said))))
         self._saved += kept_out(record)
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
 
     def _take_measure(self, usage: Usage, *, learn: bool) -> None:
-        expected = self._total()
-        self._drift = expected / usage.prompt_tokens - 1
-        if learn and self._pure and not self._since.known:
-            first = 0.0 if self._measured else 1.0
-            self.calibration.learn(
-                sample_of(self._since, first), usage.prompt_tokens - self._measured
-            )
-        self._measured = usage.total
-        self._since, self._pure, self._stale = NOTHING, True, False
+        self._drift = self._total() / usage.prompt_tokens - 1
+        if learn and self._even:
+            reported = usage.prompt_tokens - self._measured
+            self.ratio = estimate.smoothed(self.ratio, self._since, reported)
+        self._measured, self._estimated, self._since = usage.total, 0.0, 0.0
+        self._even, self._stale = True, False
 
     def _begin_turn(self, content: list[Block]) -> None:
         if self._prompt is None:  # not one of several prompts in a row
             self._marks.append(self._total())
-            for entry, thinking in self._thinking:
-                if entry.stand is None:
-                    self._change(entry, entry.weight._replace(thought=thinking))
-            self._thinking.clear()
+            self._even = self._even and not self._thought
+            self._thought = False
         self._prompt = content
 
     def _restand(self, entry: Entry, *, measured: bool) -> None:
-        before = self._total()
-        change = self._change(entry, standing(entry, entry.stand))
+        weight, share = weight_as(entry, entry.stand), self._share()
+        change = weight - entry.weight
+        entry.weight = weight
+        self._weights[entry.kind] += change
         if measured and self._measured:
-            self._since = self._since.plus(change, -1)
             return
-        self._pure = self._pure and not self._measured
-        moved = self._total() - before
+        self._since += change
+        self._estimated += change * share
+        self._even = self._even and not self._measured
         for index in range(len(self._marks)):  # what was taken away did not make turns smaller
-            self._marks[index] += moved
+            self._marks[index] += change * share
 
     def _sum_up(self, summary: Record | None, *, measured: bool) -> bool:
         """Count the compaction in force. Returns whether nothing measured holds any more."""
         before = self._summary
         if (before and before.record) == summary:
             return False
-        self._summary, since = None, self._since
+        self._summary = None
         if before is not None:
-            self._count("summary", before.weight, -1)
+            self._weights["summary"] -= before.weight
         if summary is not None:
-            weight = of_blocks(content_of(summary)).plus(IN_MESSAGE)
+            weight = in_frame("summary", content_of(summary))
             self._summary = Entry("summary", summary, weight, weight)
-            self._count("summary", weight)
-        if measured:
-            self._since = since
+            self._weights["summary"] += weight
         return not measured
 
     def _reckon(self) -> None:
         """Estimate all of it anew: what was measured holds no more."""
-        self._measured, self._pure, self._drift, self._since = 0, True, None, NOTHING
-        for weight in self._sums.values():
-            self._since = self._since.plus(weight)
-        self._thinking.clear()
+        self._measured, self._since = 0, self._weight()
+        self._estimated = self._since * self.ratio
+        self._even, self._stale, self._drift = True, False, None
         self._marks.clear()
-        self._stale = False
 
-    def _change(self, entry: Entry, weight: Weight) -> Weight:
-        change = weight.plus(entry.weight, -1)
-        entry.weight = weight
-        self._count(entry.kind, change)
-        return change
-
-    def _count(self, kind: Kind, weight: Weight, sign: int = 1) -> None:
-        self._sums[kind] = self._sums[kind].plus(weight, sign)
-        self._since = self._since.plus(weight, sign)
+    def _weight(self) -> float:
+        return sum(self._weights.values())
 
     def _total(self) -> float:
-        since = self._tokens(self._since)
-        if not self._measured:
-            return max(0.0, since + self._added())
-        return max(0.0, self._measured + since)
+        return max(0.0, self._measured + self._estimated)
 
-    def _added(self) -> float:
-        return self.calibration.tokens(Sample(first=1.0))
+    def _share(self) -> float:
+        """The tokens of a unit of weight, so that the items sum up to the total.
 
-    def _tokens(self, weight: Weight) -> float:
-        return weight.known + self.calibration.tokens(sample_of(weight))
+        Where the server reported what no tokeniser makes of them (it adds a long prompt of its
+        own, or leaves out what it had in its cache), it is the ratio.
+        """
+        share = self._total() / max(self._weight(), 1.0)
+        return share if estimate.plausible(share) else self.ratio

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from tui import tokens
-from tui.calibration import Sample
+from tui import estimate
 from tui.context.history import same_model
 from tui.context.labels import label_of
 from tui.context.overlay import MASKED, Stand, State, content_of
-from tui.context.weigh import NOTHING, Weight, of_blocks, of_json, of_text
 from tui.images.images import facts, names_in, of_block
 from tui.messages import Block, Usage, tool_calls
 from tui.session.records import Record
@@ -33,9 +31,6 @@ PARTS: dict[Kind, Part] = {
 }
 """The part of the meter's bar that each kind of item belongs to."""
 
-ADDED = "system:server"
-"""The item for what the server adds to a request, known once the model has answered."""
-
 AT: Final = "#"
 """Between a record's id and the place of an image in it."""
 
@@ -46,13 +41,11 @@ KINDS: dict[str, Kind] = {
     "interrupt": "assistant",
     "tool_result": "result",
 }
-IN_MESSAGE = Weight(frames=tokens.MESSAGE_TOKENS)
-_IN_CALL = Weight(frames=tokens.CALL_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the next request. `tokens` is an estimate of how it stands there.
+    """One item of the next request. `tokens` is its share of the whole as it stands there.
 
     `id` is that of its record; of fixed parts `system:<layer>` or `tool:<name>`; of an image that
     a person attached `<record>#<place of its block>`.
@@ -72,9 +65,9 @@ class Measure:
 
     `tokens` is `measured`, what the context held after the last answer by the server's own count
     (0 before there is one), and `estimated`, what changed since; less than 0 where items were
-    taken away. `parts` are the items summed by part. `drift` is the share by which the last
-    request was estimated too large (or, below 0, too small), None before there was an answer;
-    `saved` the tokens that the guards kept out of the results in the context.
+    taken away. `parts` are the items by part, and sum up to `tokens`. `drift` is the share by
+    which the last request was estimated too large (or, below 0, too small), None before there was
+    an answer; `saved` the tokens that the guards kept out of the results in the context.
     """
 
     tokens: int
@@ -91,22 +84,17 @@ class Entry:
 
     kind: Kind
     record: Record | None
-    own: Weight
+    own: float
     """What its content weighs."""
-    weight: Weight
+    weight: float
     """What it weighs as it stands now."""
     stand: Stand | None = None
     state: State = "full"
 
 
-def sample_of(weight: Weight, first: float = 0.0) -> Sample:
-    """A weight as the calibration takes it; what is known already is no part of it."""
-    return Sample(*weight[:-1], first)
-
-
-def entry_of(record: Record, said: Weight) -> Entry:
-    """The entry of a record whose content weighs `said`, as it was recorded."""
-    own = said.plus(_frame(KINDS[record.type]))
+def entry_of(record: Record, content: list[Block]) -> Entry:
+    """The entry of a record as it was recorded, with this content."""
+    own = in_frame(KINDS[record.type], content)
     state: State = "cut" if record.data.get("receipt") else "full"
     return Entry(KINDS[record.type], record, own, own, None, state)
 
@@ -118,53 +106,48 @@ def fixed_entries(
     found: dict[str, Entry] = {}
     for name, text in layers:
         kind: Kind = "memory" if name.split(" ")[0] in _MEMORIES else "system"
-        weight = of_text(text)
+        weight = estimate.weight(text)
         found[f"system:{name}"] = Entry(kind, None, weight, weight)
     for tool in tools:
-        weight = of_json(tool)
+        weight = estimate.json_weight(tool)
         found[f"tool:{tool.get('name')}"] = Entry("tools", None, weight, weight)
     return found
 
 
 def listed(
     fixed: Mapping[str, Entry],
-    added: float,
     summary: Entry | None,
     entries: Mapping[str, Entry],
     *,
     pinned: Collection[str],
-    tokens_of: Callable[[Weight], float],
+    ratio: float,
 ) -> list[Item]:
-    """Entries as items, in the order of the request. `added` is what the server adds."""
+    """Entries as items of `ratio` tokens for their weight, in the order of the request."""
     found = [
-        Item(id_, entry.kind, id_.partition(":")[2], round(tokens_of(entry.weight)), "full")
+        Item(id_, entry.kind, id_.partition(":")[2], round(ratio * entry.weight), "full")
         for id_, entry in fixed.items()
     ]
-    if size := round(added):
-        found.append(Item(ADDED, "system", "added by the server", size, "full"))
     if summary is not None and summary.record is not None:
         count = summary.record.data.get("messages_removed")
-        label, size = f"summary of {count} messages", round(tokens_of(summary.weight))
+        label, size = f"summary of {count} messages", round(ratio * summary.weight)
         found.append(Item(summary.record.id, "summary", label, size, "full"))
     calls: dict[str, Block] = {}
     for id_, entry in entries.items():
         record = cast("Record", entry.record)
         if entry.kind == "assistant":
             calls.update((str(call.get("id")), call) for call in tool_calls(content_of(record)))
-        size, label = round(tokens_of(entry.weight)), label_of(record, calls)
+        size, label = round(ratio * entry.weight), label_of(record, calls)
         found.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
     return found
 
 
-def with_images(
-    items: Iterable[Item], entries: Mapping[str, Entry], tokens_of: Callable[[Weight], float]
-) -> list[Item]:
+def with_images(items: Iterable[Item], entries: Mapping[str, Entry], ratio: float) -> list[Item]:
     """The same items with the images of each prompt as items of their own, behind the prompt's."""
     found: list[Item] = []
     for item in items:
         entry = entries.get(item.id)
         record = entry.record if entry and entry.kind == "user" else None
-        own = list(_images_of(item, entry, record, tokens_of)) if entry and record else []
+        own = list(_images_of(item, entry, record, ratio)) if entry and record else []
         if own:
             whole = item.state in {"masked", "summarised"}
             rest = max(0, item.tokens - sum(image.tokens for image in own))
@@ -173,9 +156,7 @@ def with_images(
     return found
 
 
-def _images_of(
-    item: Item, entry: Entry, record: Record, tokens_of: Callable[[Weight], float]
-) -> Iterator[Item]:
+def _images_of(item: Item, entry: Entry, record: Record, ratio: float) -> Iterator[Item]:
     blocks, words = content_of(record), iter(names_in(record.data))
     sent = entry.stand.blocks if entry.stand else blocks
     for place, block in enumerate(blocks):
@@ -187,7 +168,7 @@ def _images_of(
             state = item.state
         elif stands.get("type") != "image":
             state = "masked" if str(stands.get("text")).startswith(MASKED) else "cut"
-        size = round(tokens_of(of_blocks([stands]))) if stands else 0
+        size = round(ratio * estimate.block_weight(stands)) if stands else 0
         label = next(words, "")[1:-1] or _described(block)
         yield Item(f"{item.id}{AT}{place}", "image", label, size, state, item.pinned)
 
@@ -207,17 +188,17 @@ def usage_by(record: Record, model: str) -> Usage | None:
     return usage if ours and usage.prompt_tokens else None
 
 
-def standing(entry: Entry, stand: Stand | None) -> Weight:
+def weight_as(entry: Entry, stand: Stand | None) -> float:
     """What an entry weighs if it stands so; None is as recorded."""
     if stand is None:
         return entry.own
-    if not stand.blocks:
-        return NOTHING
-    return of_blocks(stand.blocks).plus(_frame(entry.kind))
+    return in_frame(entry.kind, stand.blocks) if stand.blocks else 0.0
 
 
-def _frame(kind: Kind) -> Weight:
-    return _IN_CALL if kind == "result" else IN_MESSAGE
+def in_frame(kind: Kind, content: Iterable[Block]) -> float:
+    """What content weighs in a message or a result."""
+    frame = estimate.CALL_TOKENS if kind == "result" else estimate.MESSAGE_TOKENS
+    return estimate.content_weight(content) + frame
 
 
 def kept_out(record: Record) -> int:

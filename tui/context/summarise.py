@@ -38,7 +38,7 @@ def parts(pieces: Sequence[str], budget_tokens: int) -> list[str]:
     found: list[str] = []
     room, held = 0, list[str]()
     for piece in (small for whole in pieces for small in _within(whole, budget_tokens)):
-        size = tokens.count_fast(piece) + 2
+        size = tokens.count(piece) + 2
         if held and size > room:
             found.append("\n\n".join(held))
             held = []
@@ -75,7 +75,7 @@ def _wish(focus: str) -> str:
 
 
 def _within(piece: str, budget: int) -> list[str]:
-    if len(piece) <= budget or tokens.count_fast(piece) + 2 <= budget:
+    if len(piece) <= budget or tokens.count(piece) + 2 <= budget:
         return [piece]
     first, second = halves(piece)
     return [*_within(first, budget), *_within(second, budget)] if first and second else [piece]

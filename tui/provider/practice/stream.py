@@ -13,6 +13,7 @@ import msgspec
 from tui import tokens
 from tui.clock import Clock
 from tui.errors import Overflow, ProviderError
+from tui.estimate import request_weight
 from tui.messages import Block, Usage, text_block
 from tui.provider.base import (
     AttemptStarted,
@@ -35,9 +36,10 @@ _JSON_CHARS = 48
 async def count_input(request: Request) -> int:
     """The input tokens of a request, counted off the event loop."""
     await tokens.load()
-    return await asyncio.to_thread(
-        tokens.estimate_request, request.system, request.tools, request.messages
+    found = await asyncio.to_thread(
+        request_weight, request.system, request.tools, request.messages, tokens.count
     )
+    return round(found)
 
 
 def overflow(found: int, window: int, *, asked: int | None = None) -> ProviderError:
