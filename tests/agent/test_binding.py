@@ -198,6 +198,18 @@ async def test_a_switch_of_the_model_and_back_loses_nothing(tmp_path: Path) -> N
         assert breaks(agent) == []
 
 
+async def test_a_model_that_takes_over_is_not_sent_what_changed_either(tmp_path: Path) -> None:
+    turns = [read("s1"), said("o1", faults=[{"status": 529}]), said("o2"), said("o3")]
+    async with talking(tmp_path, *turns, fallbacks=(OPUS.id,)) as (agent, server):
+        await done(agent, "read it")
+        await mask(agent)
+        await done(agent, "and now?")
+        await done(agent, "and then?")
+        assert [post.body["model"] for post in server.posts] == [SONNET.id] * 2 + [OPUS.id] * 3
+        assert [thoughts(server, n) for n in range(5)] == [[], ["s1"], [], [], ["o2"]]
+        assert breaks(agent) == [("changed", "program")]
+
+
 @pytest.mark.parametrize(
     "text", [f"messages.1.content.0: {ELSEWHERE} {OTHER_SYSTEM}", CUT, CHANGED]
 )
