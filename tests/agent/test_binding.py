@@ -133,7 +133,9 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "read it")
         await done(agent, "what is it?")
         await change(agent)
-        await done(agent, "read it again")
+        seen = await done(agent, "/verbose read it again")
+        told = [e.text for e in seen if isinstance(e, events.Debug) and "Thinking:" in e.text]
+        assert told == ["[DEBUG] Thinking: what there is so far is left out from here on"]
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)
         assert breaks(agent) == [("changed", "program")]
