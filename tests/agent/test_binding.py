@@ -133,7 +133,9 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "read it")
         await done(agent, "what is it?")
         await change(agent)
-        await done(agent, "read it again")
+        seen = await done(agent, "/verbose read it again")
+        told = [e.text for e in seen if isinstance(e, events.Debug) and "Thinking:" in e.text]
+        assert told == ["[DEBUG] Thinking: what there is so far is left out from here on"]
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)
         assert breaks(agent) == [("changed", "program")]
@@ -196,6 +198,18 @@ async def test_a_switch_of_the_model_and_back_loses_nothing(tmp_path: Path) -> N
         assert len(server.posts) == 4
         assert [thoughts(server, n) for n in range(4)] == [[], [], ["s1"], ["o1"]]
         assert breaks(agent) == []
+
+
+async def test_a_model_that_takes_over_is_not_sent_what_changed_either(tmp_path: Path) -> None:
+    turns = [read("s1"), said("o1", faults=[{"status": 529}]), said("o2"), said("o3")]
+    async with talking(tmp_path, *turns, fallbacks=(OPUS.id,)) as (agent, server):
+        await done(agent, "read it")
+        await mask(agent)
+        await done(agent, "and now?")
+        await done(agent, "and then?")
+        assert [post.body["model"] for post in server.posts] == [SONNET.id] * 2 + [OPUS.id] * 3
+        assert [thoughts(server, n) for n in range(5)] == [[], ["s1"], [], [], ["o2"]]
+        assert breaks(agent) == [("changed", "program")]
 
 
 @pytest.mark.parametrize(

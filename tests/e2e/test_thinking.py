@@ -17,6 +17,9 @@ from tests.batch.test_git import git
 from tests.e2e.conftest import Serve
 from tests.support.program import Program, of_type, until
 from tests.support.server import LoopbackServer
+from tests.support.terminal import HOLDFAST, Terminal
+
+REFUSED = "messages.1.content.0: Invalid `signature` in `thinking` block"
 
 
 def runs(number: int, command: str = "") -> dict[str, Any]:
@@ -106,9 +109,26 @@ def test_killed_behind_a_change_and_resumed(serve: Serve, asking: Program) -> No
     assert thoughts(server) == [[], [], ["command 2"], [], []]
 
 
+@pytest.mark.parametrize(("how", "ready"), [((), "What shall be done?"), (("--plain",), ". >")])
+def test_a_refusal_is_said_where_a_person_sits(
+    serve: Serve, asking: Program, home: Path, how: tuple[str, ...], ready: str
+) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text("[compaction]\nmemory_flush = false\n")
+    refused = {"faults": [{"status": 400, "message": REFUSED}]}
+    server = serve(said("The first."), said("The second.", **refused))
+    holdfast = at(asking, server)
+    with Terminal([*HOLDFAST, *how], cwd=holdfast.work, env=holdfast.env) as screen:
+        screen.wait_for(ready)
+        screen.type("one\r")
+        screen.wait_for("The first.")
+        screen.type("two\r")
+        screen.wait_for("refused the reasoning", "The second.")
+    assert thoughts(server) == [[], ["I say The first."], []]
+
+
 def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Path) -> None:
-    text = "messages.1.content.0: Invalid `signature` in `thinking` block"
-    refused = {"faults": [{"status": 400, "message": text}]}
+    refused = {"faults": [{"status": 400, "message": REFUSED}]}
     server = serve(runs(1), said("one", **refused), said("two"))
     holdfast = at(asking, server)
     done = holdfast("-y", "-p", "begin")

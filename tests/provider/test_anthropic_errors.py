@@ -14,11 +14,13 @@ from tests.provider.conversation import MODEL, a_request, ask, provider_for
 from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
+from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
 from tui.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
 from tui.provider.anthropic.rules import RULES
+from tui.provider.practice.rejections import REJECTIONS
 
 _AT = Attempt("https://host", MODEL, FakeClock().now())
 
@@ -222,6 +224,28 @@ def test_O27_what_only_sounds_like_overflow_is_not(
     status: int, text: str, error_class: ErrorClass
 ) -> None:
     assert _error(status, _api("invalid_request_error", text)).error_class == error_class
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "refused"),
+    [
+        (400, f"messages.1.content.0: {ELSEWHERE} {OTHER_SYSTEM}", True),
+        (400, "messages.3.content.0: Invalid `signature` in `thinking` block", True),
+        (400, "messages.1.content.0.thinking: Invalid signature", True),
+        (422, f"messages.1.content.0: {ELSEWHERE}", True),
+        (400, REJECTIONS["B19"], True),
+        (400, REJECTIONS["B20"], False),
+        (400, "This model cannot be modified", False),
+        (403, "The request signature we calculated does not match: Invalid signature", False),
+    ],
+)
+def test_B17_B19_what_was_refused_for_its_thinking_is_told_apart(
+    status: int, text: str, *, refused: bool
+) -> None:
+    error = _error(status, _rejected(text))
+    assert error.thinking_refused is refused
+    assert error.error_class == ("auth" if status == 403 else "invalid_request")
+    assert not error.retryable
 
 
 def test_O26_a_large_payload_is_a_class_of_its_own() -> None:

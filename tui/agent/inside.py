@@ -76,9 +76,9 @@ def put_together(parts: Parts, publish: Callable[[Event], None]) -> Inside:
     settings = Settings(parts.workspace)
     preparing = Preparing(parts)
     recorder = Recorder(parts.session, publish, preparing.ledger.add)
-    provider = Failover(parts.provider, parts.fallbacks, clock=parts.clock, adapt=preparing.adapt)
     switches = Switches(parts.session, settings, recorder=recorder, think=preparing.think)
     repairing = Repairing(preparing, recorder)
+    provider = Failover(parts.provider, parts.fallbacks, clock=parts.clock, adapt=repairing.adapt)
     parking = Parking(recorder, parts.clock, parts.control, publish, parts.max_wait_s)
 
     def model() -> ModelInfo:

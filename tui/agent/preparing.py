@@ -112,7 +112,10 @@ class Preparing:
         made = self._built(seen, self.model, prompt_follows=prompt_follows)
         if self._binding.check(made, self._parts.session.records):
             return made
-        return self._without_thinking(self.model, prompt_follows=prompt_follows)
+        fresh = RungViewer(self._room, self._parts.config.prune)
+        records = [*self._parts.session.records, _BROKEN]
+        seen = fresh.build(records, model=self.model.id, prompt_follows=prompt_follows)
+        return self._built(seen, self.model, prompt_follows=prompt_follows)
 
     def ask(self) -> tuple[Request, bool]:
         """The request to send now, and whether it may be: not where thinking in it stands behind
@@ -124,23 +127,20 @@ class Preparing:
         """The hash of the request that was sent to a model last; "" where there was none."""
         return self._hashes.get(model, "")
 
-    def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
-        """A request made for another model (`tui.provider.failover.Adapt`).
+    def adapt(self, asked: Request, model: ModelInfo) -> tuple[Request | None, bool]:
+        """A request made for another model, and whether it may be sent: see `ask`.
 
         Its thinking is its own: that of others is left out. None where its window is too small.
         """
         if asked is not self.asked:  # a question beside the conversation: it has no history
             most = min(asked.max_tokens, model.max_output)
-            return replace(asked, model=model.id, max_tokens=most)
+            return replace(asked, model=model.id, max_tokens=most), True
         if not self.fits(model).ok:
-            return None
+            return None, True
         records = self._parts.session.records
         fresh = RungViewer(self._room, self._parts.config.prune)
         made = self._built(fresh.build(records, model=model.id), model)
-        if not self._note(made):
-            made = self._without_thinking(model)
-            self._note(made)
-        return made
+        return made, self._note(made)
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
@@ -156,13 +156,6 @@ class Preparing:
         """Keep the hash of a request that may be sent; False where thinking in it may not."""
         found = self._hashes[made.model] = self._binding.check(made, self._parts.session.records)
         return bool(found)
-
-    def _without_thinking(self, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
-        """The request as it is behind a break."""
-        fresh = RungViewer(self._room, self._parts.config.prune)
-        records = [*self._parts.session.records, _BROKEN]
-        seen = fresh.build(records, model=model.id, prompt_follows=prompt_follows)
-        return self._built(seen, model, prompt_follows=prompt_follows)
 
     def _built(self, seen: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
         made = request.build(

@@ -20,7 +20,7 @@ from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
 from tui.errors import ProviderError
 from tui.estimate import json_weight
-from tui.provider.base import Request
+from tui.provider.base import ModelInfo, Request
 from tui.session.records import Finding, Record
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
@@ -75,8 +75,16 @@ class Repairing:
         """The request to send now. Where what stood before thinking changed, that is left out."""
         made, holds = self.preparing.ask()
         if not holds:
-            self.recorder.append(BREAK, reason="changed", by="program")
+            self._leave_out_thinking()
             made, _ = self.preparing.ask()
+        return made
+
+    def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
+        """The same for another model (`tui.provider.failover.Adapt`)."""
+        made, holds = self.preparing.adapt(asked, model)
+        if not holds:
+            self._leave_out_thinking()
+            made, _ = self.preparing.adapt(asked, model)
         return made
 
     def without_thinking(self, error: ProviderError, sent: Request) -> bool:
@@ -88,3 +96,6 @@ class Repairing:
             BREAK, reason="refused", by="server", message=error.message, request_id=error.request_id
         )
         return True
+
+    def _leave_out_thinking(self) -> None:
+        self.recorder.append(BREAK, reason="changed", by="program")

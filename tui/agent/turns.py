@@ -25,6 +25,7 @@ from tui.agent.repairing import Repairing
 from tui.agent.settings import Settings
 from tui.agent.steering import NO_IMAGES, Steering
 from tui.agent.switches import Switches
+from tui.context.binding import BREAK
 from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.images import images as pictures
 from tui.images.images import Image
@@ -237,6 +238,8 @@ class Turns:
         if self.pruning is not None:
             await self.pruning.before_request()
         made = self.repairing.request()
+        if self.parts.session.records[-1].type == BREAK:
+            self._debug("[DEBUG] Thinking: what there is so far is left out from here on")
         if self.pruning is not None and self.settings.verbose:
             self.pruning.sent(made)
         return made

@@ -112,7 +112,7 @@ async def uncompact(desk: Desk, _: str) -> None:
 
 
 async def prune(desk: Desk, _: str) -> None:
-    """Leave out at once what pruning has put off until it pays."""
+    """Leave out at once the old results that are still sent."""
     from tui.context.overlay import Overlay  # noqa: PLC0415
 
     agent = _free(desk)

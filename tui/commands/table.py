@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("uncompact", "send the full conversation again", "context.uncompact"),
     Command("context", "what the model sees, item by item; mask and pin", "context.context"),
-    Command("prune", "leave out old tool results that are due, now", "context.prune"),
+    Command("prune", "leave out old tool results now", "context.prune"),
     Command("pin", "keep the chosen tool result in the context, or let it go", "context.pin"),
     Command(
         "memory",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tui.context.rules.blocks import THINKING
 from tui.messages import Block, blocks_of
@@ -35,47 +35,63 @@ def has_thinking(content: Iterable[Block]) -> bool:
 
 
 class Binding:
-    """Checks the requests of one agent. What was hashed once is not hashed again."""
+    """Checks the requests of one agent. What stands where it stood is not hashed again."""
 
     def __init__(self) -> None:
-        self._digests: dict[int, tuple[Mapping[str, Any], bytes]] = {}
+        self._seen: list[_Part] = []
 
     def check(self, request: Request, records: Sequence[Record]) -> str:
         """The hash of a request; "" where thinking in it stands behind what it was not made for.
 
         Cache marks make no difference. Of each message the first thinking counts.
         """
-        known, self._digests = self._digests, {}
-        hashed = sha256()
-        for part in (request.tools, request.system):
-            for value in part:
-                hashed.update(self._digest(value, known))
-            hashed.update(b"|")
+        known: dict[int, bytes] | None = None  # what stood behind the first change
         bound: dict[str, set[str]] | None = None
-        holds = True
-        for message in request.messages:
-            content = message["content"]
-            if holds and message["role"] == "assistant" and (key := next(_signatures(content), "")):
+        place, after = 0, b""
+        for role, values in _parts(request):
+            before = after
+            for value in values:
+                old = self._seen[place] if known is None and place < len(self._seen) else None
+                if old is None or old.value is not value:
+                    digest = known.get(id(value)) if known else None
+                    digest = digest or _digest(role, value)
+                    if old is None or old.digest != digest:
+                        if known is None:
+                            known = {id(part.value): part.digest for part in self._seen[place:]}
+                            del self._seen[place:]
+                        old = _Part(value, digest, sha256(after + digest).digest())
+                        self._seen.append(old)
+                    self._seen[place] = old._replace(value=value)
+                place, after = place + 1, old.after
+            if known is not None and role == "assistant" and (key := next(_signatures(values), "")):
                 bound = _bound(records) if bound is None else bound
-                holds = hashed.hexdigest() in bound.get(key, ())
-            hashed.update(message["role"].encode())
-            for block in content:
-                hashed.update(self._digest(block, known))
-        return hashed.hexdigest() if holds else ""
-
-    def _digest(
-        self, value: Mapping[str, Any], known: Mapping[int, tuple[Mapping[str, Any], bytes]]
-    ) -> bytes:
-        found = known.get(id(value))
-        if found is None or found[0] is not value:
-            bare = {name: part for name, part in value.items() if name != "cache_control"}
-            text = json.dumps(bare, sort_keys=True, default=str)
-            found = (value, sha256(text.encode()).digest())
-        self._digests[id(value)] = found
-        return found[1]
+                if before.hex() not in bound.get(key, ()):
+                    self._seen.clear()
+                    return ""
+        return after.hex()
 
 
-def _signatures(content: Iterable[Block]) -> Iterator[str]:
+class _Part(NamedTuple):
+    """A part of a request, and the hash of all up to its end."""
+
+    value: Mapping[str, Any]
+    digest: bytes
+    after: bytes
+
+
+def _parts(request: Request) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    yield "tools", request.tools
+    yield "system", request.system
+    for message in request.messages:
+        yield message["role"], message["content"]
+
+
+def _digest(role: str, value: Mapping[str, Any]) -> bytes:
+    bare = {name: part for name, part in value.items() if name != "cache_control"}
+    return sha256(json.dumps([role, bare], sort_keys=True, default=str).encode()).digest()
+
+
+def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """What thinking is known by, in its order."""
     for block in content:
         if str(block.get("type")) in THINKING:

@@ -101,7 +101,7 @@ async def uncompact(talk: Talk, _: str) -> None:
 
 
 async def prune(talk: Talk, _: str) -> None:
-    """Leave out at once what pruning has put off until it pays."""
+    """Leave out at once the old results that are still sent."""
     agent = free(talk)
     if agent is None:
         return

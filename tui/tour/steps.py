@@ -172,7 +172,7 @@ STEPS: Final[tuple[Step, ...]] = (
          Hint(CONTEXT, "`u` undoes that.", "", lambda seen: "masked" in seen.views,
               "In its place the model will see one line."),
          Hint(CONTEXT, "`End`, then `↑` to a result, and `m` masks it.", "",
-              news="Old results are pruned by themselves: see the state of each item.")),
+              news="Old results can be pruned, too: see the state of each item.")),
         lambda seen: seen.back and "masked" in seen.views,
         "What the model sees is a view, and you decide what is in it.",
     ),
