@@ -5,7 +5,7 @@ tokens the model makes of a unit of weight is its ratio, smoothed over the usage
 and kept in the cache folder, one small file for each model. Whoever wants a figure for a request
 takes the last reported usage and adds what came since, weight times ratio (`tui.context.ledger`).
 
-No tokeniser is asked: a 50 KB result takes a fifth of a millisecond and nothing has to be loaded.
+No tokeniser is asked: a 50 KB result takes a tenth of a millisecond and nothing has to be loaded.
 """
 
 from __future__ import annotations

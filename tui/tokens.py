@@ -76,7 +76,7 @@ class Tokenizer:
     def prefix_within(self, text: str, tokens: int, *, strict: bool = False) -> str:
         """The longest prefix of a text that counts at most `tokens`; no character is split.
 
-        Without an encoding it is `tokens * 4` bytes long (K8). `strict` is as for `count`.
+        Without an encoding it is `tokens * 4` bytes long. `strict` is as for `count`.
         """
         if tokens <= 0:
             return ""

@@ -105,9 +105,10 @@ async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_onl
 
 
 async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_model_got(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.txt").write_text("alpha\n")
+    monkeypatch.setattr(tokens, "default", tokens.Tokenizer())  # the count waits for the ranks
+    (tmp_path / "a.txt").write_text("0123456789abcdef\n" * 40)
     (tmp_path / "b.txt").write_text("beta\n")
     provider = ScriptedProvider(
         [call("read_file", "1", path="a.txt")], [call("read_file", "2", path="b.txt")], say("done")

@@ -158,7 +158,7 @@ class Results:
 
 
 def _debug_block(name: str, result: str) -> str:
-    """K39's literal block: the text that the model received, and its tokens (K41)."""
+    """The block for a result: the text that the model received, and its tokens."""
     size = tokens.count(result)
     return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
 

@@ -40,7 +40,7 @@ __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
 _TURNS = 6
 """So many turns make the forecast."""
-_UNEVEN = THINKING | {"image"}
+_UNLIKE_TEXT = THINKING | {"image"}
 """Blocks that cost what no ratio of text says."""
 
 
@@ -57,7 +57,7 @@ class Ledger:
     _measured: int = 0  # tokens
     _estimated: float = 0.0  # tokens that came since, or all where nothing was measured
     _since: float = 0.0  # the weight of the same
-    _even: bool = True  # nothing but text came since, and nothing went
+    _comparable: bool = True  # nothing but text came since, and nothing went
     _thought: bool = False  # in the turn, which a model may forget when it is over
     _prompt: list[Block] | None = None  # unanswered
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
@@ -79,7 +79,8 @@ class Ledger:
         change = self._weight() - before
         self._estimated += change * share
         self._since += change
-        self._even = self._even and not (self._measured and self._fixed.keys() - now.keys())
+        if self._measured and self._fixed.keys() - now.keys():
+            self._comparable = False
         self._fixed = now
 
     def resume(self, records: Sequence[Record]) -> None:
@@ -195,19 +196,19 @@ class Ledger:
         content = content_of(record)
         if record.type == "user":
             if content and content == self._prompt:
-                return  # sent again after a failure: it stands in the request once (B58)
+                return  # sent again after a failure: it stands in the request once
             self._begin_turn(content)
         entry = known or entry_of(record, content)
         entry.weight = entry.own
-        uneven = any(str(block.get("type")) in _UNEVEN for block in content)
+        unlike = any(str(block.get("type")) in _UNLIKE_TEXT for block in content)
         usage = usage_by(record, self.model)
         if usage is None:
             self._since += entry.weight
             self._estimated += entry.weight * self.ratio
-            self._even = self._even and not uneven
+            self._comparable = self._comparable and not unlike
         else:
             self._take_measure(usage, learn=learn)
-            self._thought = self._thought or uneven
+            self._thought = self._thought or unlike
             if usage.output_tokens:
                 entry.weight = usage.output_tokens / self.ratio
         self._weights[entry.kind] += entry.weight
@@ -220,16 +221,16 @@ class Ledger:
 
     def _take_measure(self, usage: Usage, *, learn: bool) -> None:
         self._drift = self._total() / usage.prompt_tokens - 1
-        if learn and self._even:
+        if learn and self._comparable:
             reported = usage.prompt_tokens - self._measured
             self.ratio = estimate.smoothed(self.ratio, self._since, reported)
         self._measured, self._estimated, self._since = usage.total, 0.0, 0.0
-        self._even, self._stale = True, False
+        self._comparable, self._stale = True, False
 
     def _begin_turn(self, content: list[Block]) -> None:
         if self._prompt is None:  # not one of several prompts in a row
             self._marks.append(self._total())
-            self._even = self._even and not self._thought
+            self._comparable = self._comparable and not self._thought
             self._thought = False
         self._prompt = content
 
@@ -242,7 +243,7 @@ class Ledger:
             return
         self._since += change
         self._estimated += change * share
-        self._even = self._even and not self._measured
+        self._comparable = self._comparable and not self._measured
         for index in range(len(self._marks)):  # what was taken away did not make turns smaller
             self._marks[index] += change * share
 
@@ -264,7 +265,7 @@ class Ledger:
         """Estimate all of it anew: what was measured holds no more."""
         self._measured, self._since = 0, self._weight()
         self._estimated = self._since * self.ratio
-        self._even, self._stale, self._drift = True, False, None
+        self._comparable, self._stale, self._drift = True, False, None
         self._marks.clear()
 
     def _weight(self) -> float:
