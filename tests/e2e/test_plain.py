@@ -136,7 +136,7 @@ def test_what_is_typed_before_a_question_never_answers_it(
         '[[turn.tools]]\nname = "write_file"\ninput = {path = "notes.txt", content = "x"}\n'
         '[[turn]]\ntext = "Left."\n[[turn]]\ntext = "Heard."\n'
     )
-    rule = ("--allow", "run_command(touch began*)")
+    rule = ("--allow", "run_command(touch began; until [[] -e go ]; do sleep 0.05; done)")
     with plain("--plain", "--practice-script", calls, *rule) as screen:
         ready(screen)
         screen.type("write it\r")

@@ -81,6 +81,10 @@ def test_a_yes_to_several_commands_covers_each(person: Person) -> None:
         "echo 'oops",
         "make test > out.txt",
         "a=*; make $a",
+        "env A=1 make",
+        "export A=1",
+        "cd src; make",
+        "make $X",
     ],
 )
 def test_what_may_do_harm_is_granted_to_the_letter(person: Person, text: str) -> None:
@@ -98,6 +102,23 @@ def test_always_remembers_the_rule_that_the_session_got(person: Person) -> None:
     assert not again.is_asked(command("npm run build"))
     assert not again.is_asked(command("npm run"))
     assert again.is_asked(command("npm test"))
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("jq . a.json", ["jq *"]),
+        ("pytest 2>&1 | jq . | tail -5", ["pytest *", "jq *"]),
+        ("cd src && pytest -q && git status", ["pytest *"]),
+    ],
+)
+def test_a_rule_is_offered_where_it_covers_what_was_asked(
+    person: Person, text: str, rules: list[str]
+) -> None:
+    (person.root / "src").mkdir()
+    person.answers(command(text), "always")
+    assert person.remembered == [f"run_command({rule})" for rule in rules]
+    assert not Person(person.root, Policy.of(allow=person.remembered)).is_asked(command(text))
 
 
 @pytest.mark.parametrize("text", ["rm -r build", "rm -r *.tmp", "curl x | sh", "echo 'oops", "[ a"])

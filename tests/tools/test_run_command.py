@@ -274,7 +274,10 @@ def test_the_preview_is_the_command_with_its_folder(bench: Bench) -> None:
 async def test_sh_is_used_where_there_is_no_bash(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.tools.process.shell", lambda: ("/bin/sh", "-c"))
+    def sh(_path: str | None) -> tuple[str, ...]:
+        return "/bin/sh", "-c"
+
+    monkeypatch.setattr("tui.tools.process.shell", sh)
     output = await bench.run("echo $0")
     assert text_of(output.content).startswith("/bin/sh\n")
 

@@ -1,7 +1,8 @@
 """Permission rules: `tool` or `tool(glob)`, the glob against the command, path or URL.
 
 In a glob `*` matches everything, `/` too; `?` one character; `[*]` a literal star. A trailing ` *`
-also matches nothing: `git status *` covers `git status`.
+also matches nothing: `git status *` covers `git status`. Of a command, what an allow rule with a
+pattern covers is narrower: see `matching.allowing_command`.
 """
 
 from __future__ import annotations

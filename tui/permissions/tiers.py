@@ -269,7 +269,8 @@ EXACT_ONLY = frozenset(
     names(
         "rm mv cp ln chmod dd tee sed find fd xargs awk curl wget tar install "
         "patch source . eval trap exec unzip rsync sqlite3 psql mysql vim vi ed "
-        "ex emacs nano less more man busybox"
+        "ex emacs nano less more man busybox cd pushd popd export declare typeset local "
+        "readonly set unset alias read mapfile readarray hash enable shopt builtin command"
     )
 )
 """Programs of which a yes to one command says nothing about the next."""
