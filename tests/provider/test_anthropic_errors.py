@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tui.provider.practice.rejections import REJECTIONS
 
 from tests.provider.conversation import MODEL, a_request, ask, provider_for
 from tests.provider.statuses import STATUSES
@@ -20,7 +21,6 @@ from tui.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
 from tui.provider.anthropic.rules import RULES
-from tui.provider.practice.rejections import REJECTIONS
 
 _AT = Attempt("https://host", MODEL, FakeClock().now())
 
