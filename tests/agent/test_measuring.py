@@ -124,6 +124,7 @@ async def test_the_meter_follows_the_reported_usage_and_the_next_session_begins_
         assert now.drift < 0
         await agent.close()
         kept = estimate.load_ratio(cache, "test-model")
+        assert kept is not None
         assert kept == agent.ledger.ratio > ratios[-1]
         ratios.append(kept)
     assert 1.3 < ratios[-1] < 1.5

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tui.provider.practice.rejections import REJECTIONS
 
 from tests.provider.conversation import MODEL, a_request, ask, provider_for
 from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
+from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
