@@ -31,9 +31,9 @@ from tui.configuration.settings_words import WORDS
 from tui.errors import ErrorClass
 from tui.paths import Folders
 from tui.provider.practice.script import read_script
-from tui.toolkit import themes
 from tui.tools.registry import builtin_tools
-from tui.widgets.keys import HELP, Key
+from tui.ui.toolkit import themes
+from tui.ui.widgets.keys import HELP, Key
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

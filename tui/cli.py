@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.command_line.arguments import Options
-    from tui.early import EarlyPrompt
     from tui.errors import HoldfastError
+    from tui.ui.start.first_frame import EarlyPrompt
 
 EXIT_FAILED, EXIT_USAGE, EXIT_CREDENTIALS, EXIT_SESSION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -116,13 +116,14 @@ def exit_code(error: HoldfastError) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
-    from tui import early, plainly  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
+    from tui import plainly  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
+    from tui.ui.start import first_frame  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
 
-    first = early.open_prompt(words)
+    first = first_frame.open_prompt(words)
     try:
         if not words and not plainly.why(words):
             # Plain `holdfast`: the parser would only delay the first real frame.
-            from tui.startup import open_screen  # noqa: PLC0415
+            from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(None, first)
         from tui.command_line.arguments import parse  # noqa: PLC0415
@@ -172,7 +173,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_tasks(options)
         case "run":
-            from tui.tasks.app import open_run  # noqa: PLC0415
+            from tui.ui.tasks.app import open_run  # noqa: PLC0415
 
             return open_run(options)
         case "chat" if options.headless:
@@ -184,6 +185,6 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return open_plain(options)
         case "chat":
-            from tui.startup import open_screen  # noqa: PLC0415
+            from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)

@@ -257,7 +257,7 @@ class Wiring:
 
     def _remember_look(self, name: str) -> None:
         """For the first frame of the next run."""
-        from tui.toolkit import themes  # noqa: PLC0415 - a run without the screen does without
+        from tui.ui.toolkit import themes  # noqa: PLC0415 - a run without the screen does without
 
         with suppress(ConfigError):  # which the app says
             theme = themes.load(name, self.launch.folders.config / "themes").theme

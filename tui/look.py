@@ -29,7 +29,7 @@ COLOURS = (
     "warning",
     "error",
 )
-"""The roles of a theme: what `tui.toolkit.themes` reads from its file."""
+"""The roles of a theme: what `tui.ui.toolkit.themes` reads from its file."""
 
 
 def file() -> str:

@@ -34,9 +34,9 @@ def _measured(folder: str, size: int) -> dict[str, float]:
 
 
 async def _look(path: Path) -> dict[str, float]:
-    from tests.widgets.stage import Stage  # noqa: PLC0415
-    from tui.widgets.copy_file import CopyFile, Counts  # noqa: PLC0415
-    from tui.widgets.copy_pane import CopyPane  # noqa: PLC0415
+    from tests.ui.widgets.stage import Stage  # noqa: PLC0415
+    from tui.ui.widgets.file_viewer.line_file import CopyFile, Counts  # noqa: PLC0415
+    from tui.ui.widgets.file_viewer.pane import CopyPane  # noqa: PLC0415
 
     pane = CopyPane()
     app = Stage(pane)

@@ -16,8 +16,8 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log, Markdown
 
-from tui.widgets.conversation import AssistantItem, Conversation, Item, ToolItem, UserItem
-from tui.widgets.output_view import OutputView
+from tui.ui.widgets.conversation import AssistantItem, Conversation, Item, ToolItem, UserItem
+from tui.ui.widgets.output_view import OutputView
 
 SIZE = (140, 50)
 LONG, SHORT = 50_000, 100

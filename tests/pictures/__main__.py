@@ -23,14 +23,14 @@ os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 from textual.pilot import Pilot
 
 from tests.pictures import scenes
-from tui.app import HoldfastApp
 from tui.batch_command.plan import plan
 from tui.command_line.arguments import parse
 from tui.fullscreen import Wiring
 from tui.paths import folders
-from tui.tasks.app import TasksApp
 from tui.tour import scene as touring
 from tui.tour.screen import TourApp, TourWiring
+from tui.ui.app import HoldfastApp
+from tui.ui.tasks.app import TasksApp
 
 FOLDER = Path(__file__).parents[2] / ".github"
 

@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 from textual.pilot import Pilot
 
-from tui.app import HoldfastApp
-from tui.screens.sessions import SessionsScreen
-from tui.screens.settings import SettingsScreen
-from tui.tasks.app import TasksApp
 from tui.tour.screen import TourApp
-from tui.widgets.approval import ApprovalModal
-from tui.widgets.conversation.view import Conversation
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.sessions import SessionsScreen
+from tui.ui.screens.settings import SettingsScreen
+from tui.ui.tasks.app import TasksApp
+from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.conversation.view import Conversation
 
 Settled: TypeAlias = Callable[[Pilot[None], Callable[[], bool]], Awaitable[None]]
 Drive: TypeAlias = Callable[[Any, Pilot[None], Settled], Awaitable[None]]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.commands import find
 from tui.drill.tour import Strikes
 from tui.messages import Usage
 from tui.session.records import Record
@@ -18,6 +17,7 @@ from tui.tour import seen as places
 from tui.tour.seen import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
 from tui.tour.steps import END, STEPS, Hint, Step
 from tui.tour.tour import Tour
+from tui.ui.commands import find
 
 FEATURES = {
     "ask": (),
@@ -35,13 +35,13 @@ FEATURES = {
 """What protects a person's work, with the keys and commands that show it."""
 
 SCREENS = {
-    "ApprovalModal": "tui.widgets.approval",
-    "WaysModal": "tui.widgets.ways",
-    "PickScreen": "tui.screens.picker",
-    "ContextScreen": "tui.screens.context",
-    "SessionsScreen": "tui.screens.sessions",
-    "RepairScreen": "tui.screens.repair",
-    "VerboseScreen": "tui.screens.verbose",
+    "ApprovalModal": "tui.ui.widgets.approval",
+    "WaysModal": "tui.ui.widgets.choice_dialog",
+    "PickScreen": "tui.ui.screens.picker",
+    "ContextScreen": "tui.ui.screens.context",
+    "SessionsScreen": "tui.ui.screens.sessions",
+    "RepairScreen": "tui.ui.screens.repair",
+    "VerboseScreen": "tui.ui.screens.debug_log",
 }
 PLACES = (CHAT, BUSY, OUTPUT, WHOLE, *SCREENS, "HelpScreen")
 CUT = {"bytes_total": 500_000, "bytes_shown": 2048}

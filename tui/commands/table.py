@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.desk.desk import Desk
+    from tui.ui.session_flow.command_context import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Command:
         if not self.place:
             return None
         module, _, function = self.place.rpartition(".")
-        return getattr(import_module(f"tui.commands.{module}"), function)
+        return getattr(import_module(f"tui.ui.commands.{module}"), function)
 
     @property
     def needs_argument(self) -> bool:

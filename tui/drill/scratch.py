@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from tui import look
 from tui.errors import UsageError
 from tui.paths import folders
-from tui.toolkit.themes import DEFAULT_DARK
+from tui.ui.toolkit.themes import DEFAULT_DARK
 
 if TYPE_CHECKING:
-    from tui.app import HoldfastApp
     from tui.command_line.arguments import Options
+    from tui.ui.app import HoldfastApp
 
 
 def need_terminal(what: str, *, hint: str) -> None:

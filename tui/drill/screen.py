@@ -8,19 +8,19 @@ from pathlib import Path
 
 from textual import on
 
-from tui import app
 from tui.agent import events
-from tui.app import HoldfastApp
-from tui.bridge import TurnEnded
 from tui.clock import Clock
 from tui.command_line.arguments import Options
 from tui.drill.tour import INTRO, Stage, Tour
 from tui.fullscreen import Wiring
-from tui.handover import HandOver
 from tui.live.services import SessionChoice
 from tui.messages import text_block
 from tui.provider.base import Provider
 from tui.session.session import Session
+from tui.ui import app
+from tui.ui.app import HoldfastApp
+from tui.ui.start.terminal_takeover import HandOver
+from tui.ui.turn_controller import TurnEnded
 
 MARK = "DRILL"
 

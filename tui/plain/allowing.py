@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.commands.permissions import widened
 from tui.errors import UsageError
 from tui.figures import plural
 from tui.paths import shorten
@@ -12,6 +11,7 @@ from tui.permissions.base import Mode
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, opened
 from tui.screens.decided import decisions, rule_lines
+from tui.ui.commands.permissions import widened
 
 _DECISIONS: Final = 20
 

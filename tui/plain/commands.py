@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from tui.commands.editing import INIT
 from tui.plain import allowing, looking
 from tui.plain import context_commands as context
 from tui.plain import session_commands as sessions
@@ -14,6 +13,7 @@ from tui.plain.models import model
 from tui.plain.servers import mcp
 from tui.plain.talk import Talk
 from tui.plain.ways import retry
+from tui.ui.commands.editing import INIT
 
 
 async def _init(talk: Talk, _: str) -> None:

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from tui.commands import find, split, unknown
 from tui.commands.table import ELSEWHERE
 from tui.errors import HoldfastError
 from tui.plain import ways
 from tui.plain.commands import command as carry_out
 from tui.plain.talk import Talk
+from tui.ui.commands import find, split, unknown
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from tui.commands.changes import diff_text
 from tui.context.changes import changes
-from tui.desk.reports import UNPRICED, usage_rows
 from tui.errors import UsageError
 from tui.figures import plural
 from tui.paths import shorten
@@ -15,6 +13,8 @@ from tui.plain.lines import meter, todo_lines
 from tui.plain.spoken import changed, diff, said, sentence, shown
 from tui.plain.talk import Talk, opened
 from tui.screens.decided import MODE_NAMES
+from tui.ui.commands.diff import diff_text
+from tui.ui.session_flow.status_reports import UNPRICED, usage_rows
 
 
 async def status(talk: Talk, _: str) -> None:
@@ -109,7 +109,7 @@ async def doctor(talk: Talk, _: str) -> None:
 
 async def config(talk: Talk, _: str) -> None:
     """Where the settings stand, and whether they are sound."""
-    from tui.commands.settings import config_problem  # noqa: PLC0415 - on demand
+    from tui.ui.commands.settings import config_problem  # noqa: PLC0415 - on demand
 
     file = talk.services.folders.config_file
     problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None

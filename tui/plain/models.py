@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tui.desk.choosing import rows
 from tui.plain.spoken import counted, numbered
 from tui.plain.talk import Talk, opened
 from tui.screens.choices import ModelRow
+from tui.ui.session_flow.model_switch import rows
 
 
 async def model(talk: Talk, name: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from tui.commands.rewinding import Point, outcome_lines, points, restored
-from tui.commands.sessions import FORMATS, written
 from tui.context.changes import Restored
 from tui.errors import UsageError
 from tui.figures import plural
@@ -18,6 +16,8 @@ from tui.plain.opening import change, pick
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, free
 from tui.screens.damage import beyond_interruption
+from tui.ui.commands.rewind import Point, outcome_lines, points, restored
+from tui.ui.commands.sessions import FORMATS, written
 
 _POINTS = 30
 

@@ -1,1 +1,0 @@
-"""Screens: they route; each has its style sheet beside it."""

@@ -23,7 +23,7 @@ from tui.messages import Message
 from tui.session.lines import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import Finding, Record
-from tui.widgets.figures import plural
+from tui.ui.widgets.figures import plural
 
 SHOWN_BYTES = 64 * 1024
 """So much of a line is shown."""

@@ -11,7 +11,6 @@ from textual.binding import Binding
 from textual.screen import Screen, SystemModalScreen
 
 from tui.agent.events import Event
-from tui.bridge import TurnEnded
 from tui.clock import Clock
 from tui.command_line.arguments import Options
 from tui.drill.screen import ScratchApp
@@ -19,13 +18,14 @@ from tui.drill.tour import Stage
 from tui.fullscreen import Wiring
 from tui.live.services import Opening
 from tui.provider.base import Provider
-from tui.screens.output_side import OutputSide
 from tui.tour import scene
 from tui.tour.panel import TourPanel
 from tui.tour.seen import BUSY, CHAT, OUTPUT, WHOLE
 from tui.tour.tour import Said, Tour
-from tui.widgets.event_log import EventLog
-from tui.widgets.prompt import Prompt
+from tui.ui.screens.output_side import OutputSide
+from tui.ui.turn_controller import TurnEnded
+from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.prompt import Prompt
 
 MARK = "TOUR"
 

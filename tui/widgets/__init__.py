@@ -1,1 +1,0 @@
-"""Widgets: reactive in, messages out; they render and decide nothing."""

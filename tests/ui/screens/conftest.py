@@ -1,0 +1,21 @@
+"""The tests of the screens wait until nothing is left to do, not for a while.
+
+They are drawn in all colours, whatever terminal they are run in.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import stylesheets
+from tests.support.idle import wait_until_idle
+from tests.ui.screens.pictures import looks, take
+
+__all__ = ["looks", "take"]
+
+
+@pytest.fixture(autouse=True)
+def wait_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    wait_until_idle(monkeypatch)
+    stylesheets.share(monkeypatch)

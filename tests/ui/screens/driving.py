@@ -1,0 +1,78 @@
+"""The app on a scripted agent, driven by keys; waits for facts, never for time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.clock import PATIENCE_S
+from tests.support.fake_agent import MODEL, Step, World
+from tui.agent import events
+from tui.live.services import Opening
+from tui.messages import Usage
+from tui.ui.app import HoldfastApp
+from tui.ui.widgets.conversation.items import Item
+
+WIDE, NARROW = (120, 40), (80, 24)
+
+
+def app_of(world: World, **options: Any) -> HoldfastApp:
+    """The app in a world; `options` are those of `Opening`."""
+    return HoldfastApp(
+        lambda: Opening(services=world.services(), **options), clock=world.clock, version="1.2.3"
+    )
+
+
+def session_open(app: HoldfastApp) -> bool:
+    return app.ready and app.bridge.agent is not None
+
+
+@asynccontextmanager
+async def running(
+    world: World, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
+    """The app, ready: a session is open, or another screen covers the chat."""
+    app = app_of(world, **options)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: session_open(app) or len(app.screen_stack) > 1)
+        yield app, pilot
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
+    """Let the app work until something holds. Fails when it never does."""
+    deadline = monotonic() + PATIENCE_S
+    while monotonic() < deadline:
+        if done():
+            await pilot.pause()
+            return
+        await pilot.pause()
+        await asyncio.sleep(0.001)
+    pytest.fail("it never came to that")
+
+
+async def say(pilot: Pilot[None], text: str) -> None:
+    """Type a text into the prompt and send it."""
+    pilot.app.query_one("#prompt").focus()
+    names = {" ": "space", "/": "slash", "!": "exclamation_mark"}
+    await pilot.press(*(names.get(character, character) for character in text), "enter")
+
+
+def turn(*steps: Step, text: str = "go") -> list[Step]:
+    """A script that begins as every turn does."""
+    return [events.UserMessage(text), events.RequestSent(1, 100, MODEL, 1), *steps]
+
+
+def answer(text: str) -> list[Step]:
+    """An answer, streamed in one piece."""
+    return [events.TextDelta(text), events.AssistantMessage(text, "end_turn", Usage(1000, 50))]
+
+
+def items(app: HoldfastApp, kind: type[Item]) -> list[Any]:
+    """The items of one kind that the conversation holds, in order."""
+    return [item for item in app.chat.conversation.items if isinstance(item, kind)]

@@ -1,0 +1,121 @@
+"""What is going on, over the prompt: the seconds are never what has no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.fake_agent import Hold, Step, World
+from tests.ui.screens.driving import items, running, say, turn, until
+from tui.agent import events
+from tui.messages import Usage
+from tui.ui.widgets.conversation.items import ToolItem
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+async def test_a_long_phase_gives_way_to_the_seconds_and_the_mode(size: tuple[int, int]) -> None:
+    world = World()
+    world.scripts.append(turn(Hold()))
+    async with running(world, size) as (app, pilot):
+        await say(pilot, "go")
+        rule = app.chat.prompt_rule
+        await until(pilot, lambda: "waiting for" in rule.title.plain)
+        world.clock.elapsed += 4
+        await until(pilot, lambda: " 4 s" in rule.render().plain)
+        world.clock.elapsed += 8
+        await until(pilot, lambda: " 12 s" in rule.render().plain)
+        assert "waiting for" in rule.render().plain
+        assert "asks before changes" in rule.render().plain
+        assert ("nothing heard for 12 s" in rule.render().plain) == (size[0] > 60)
+
+
+def began(id_: str, name: str) -> Step:
+    return events.ToolStarted(id_, name, {})
+
+
+def ended(id_: str, name: str) -> Step:
+    return events.ToolFinished(id_, name, False, 0.1, None)
+
+
+async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
+    world = World()
+    holds = [Hold() for _ in range(5)]
+    world.scripts.append(
+        turn(
+            *(began("1", "grep_search"), began("2", "run_command"), began("3", "find_files")),
+            holds[0],
+            ended("1", "grep_search"),
+            holds[1],
+            events.PermissionAsked("3", "find_files", "why"),
+            holds[2],
+            events.PermissionAnswered("3", "find_files", "no", "person"),
+            holds[3],
+            *(ended("2", "run_command"), ended("3", "find_files")),
+            holds[4],
+        )
+    )
+    phases = [
+        "running grep_search and 2 more",
+        "running run_command and 1 more",
+        "waiting for your answer",
+        "running run_command",
+        "working",
+    ]
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        for hold, phase in zip(holds, phases, strict=True):
+            # the seconds stand behind it, after two blanks
+            await until(pilot, lambda: f" {phase}  " in app.chat.prompt_rule.title.plain)  # noqa: B023 - awaited at once
+            hold.release()
+
+
+async def test_a_call_that_is_written_waits_its_turn() -> None:
+    world = World()
+    first, second, end = Hold(), Hold(), Hold()
+    world.scripts.append(
+        turn(
+            events.ToolInputDelta("1", "edit_file", "{"),
+            events.ToolInputDelta("2", "edit_file", "{"),
+            first,
+            events.AssistantMessage("", "tool_use", Usage()),
+            began("1", "edit_file"),
+            events.PermissionAsked("1", "edit_file", "why"),
+            second,
+            events.TurnFinished("interrupted"),
+            end,
+        )
+    )
+    async with running(world) as (app, pilot):
+
+        def states() -> list[str]:
+            return [item.state for item in items(app, ToolItem)]
+
+        await say(pilot, "go")
+        await until(pilot, lambda: states() == ["writing", "writing"])
+        first.release()
+        await until(pilot, lambda: states() == ["waiting", "written"])
+        second.release()
+        await until(pilot, lambda: states() == ["interrupted", "interrupted"])
+        end.release()
+
+
+async def test_K43_what_is_asked_is_said_as_it_holds() -> None:
+    world = World()
+    for on in (True, False):
+        world.scripts.append([events.DirectivesChanged(False, False, on)])
+    async with running(world) as (app, pilot):
+
+        def label() -> str:
+            return app.chat.prompt_rule.right.plain
+
+        assert label() == "asks before changes"
+        await say(pilot, "/elevated on")
+        await until(pilot, lambda: label() == "asks nothing")
+        await pilot.press("shift+tab")
+        assert label() == "asks nothing"
+        await pilot.press("shift+tab")
+        assert label() == "plan: read only"  # which no elevation lifts
+        await pilot.press("shift+tab")
+        assert label() == "asks nothing"
+        await until(pilot, lambda: not app.bridge.busy)
+        await say(pilot, "/elevated off")
+        await until(pilot, lambda: label() == "asks before changes")

@@ -1,0 +1,199 @@
+"""The question before a write or a command, answered by every key and never by accident."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import Ask, Step, World
+from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
+from tui.agent import events
+from tui.permissions.base import Answer, Call, Decision
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.help import HelpScreen, HelpTable
+from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.conversation.items import (
+    ToolItem,
+)
+
+WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
+ASKED = Decision("ask", "it changes a file", "default", "standard")
+
+
+@asynccontextmanager
+async def asked(*script: Step) -> AsyncGenerator[tuple[World, HoldfastApp, Pilot[None]]]:
+    """A turn that has come to its first question."""
+    world = World()
+    world.scripts.append(turn(*script))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        yield world, app, pilot
+
+
+async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> None:
+    world = World()
+    world.scripts.append(
+        turn(
+            events.DirectivesChanged(think=False, verbose=False, elevated=True),
+            events.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
+            events.PermissionAnswered("t1", "run_command", "allow", "elevated"),
+            events.ToolFinished("t1", "run_command", False, 1.0, None, "built", "ok"),
+        )
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert app.chat.header.state.elevated
+        (item,) = items(app, ToolItem)
+        assert (item.summary, item.elevated) == ("built", True)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("1", Answer("once")),
+        ("2", Answer("session")),
+        ("3", Answer("always")),
+        ("escape", Answer("no")),
+    ],
+)
+async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        await pilot.press(key)
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.answers == [expected]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["right", "enter"], Answer("once")),
+        (["tab", "right", "space"], Answer("session")),
+        (["right", "right", "right", "left", "enter"], Answer("session")),
+    ],
+)
+async def test_an_answer_is_reached_by_the_arrows(keys: list[str], expected: Answer) -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        world.clock.elapsed += 1
+        await pilot.press("enter")
+        assert isinstance(app.screen, ApprovalModal)
+        await pilot.press(*keys)
+        await until(pilot, lambda: world.agent.answers == [expected])
+
+
+async def test_f1_explains_the_answers_and_gives_none() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        shown = str(app.screen.query_one(HelpTable).render())
+        assert shown.startswith("When the agent asks")
+        await pilot.press("1", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        assert world.agent.answers == []
+
+
+async def test_a_question_under_the_help_goes_with_its_turn() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (_, app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert app.bridge.cancel()
+        await until(pilot, lambda: not app.bridge.busy)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_a_no_with_its_reason() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        await pilot.press("4", "n", "o", "t", "space", "1", "enter")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.answers == [Answer("no", "not 1")]
+
+
+async def test_escape_leaves_the_reason_before_it_refuses() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        await pilot.press("4", "x", "escape", "1")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.answers == [Answer("once")]
+
+
+async def test_a_key_meant_for_the_prompt_never_approves() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        for key in ("1", "2", "escape"):
+            world.clock.elapsed += 0.4
+            await pilot.press(key)
+        assert isinstance(app.screen, ApprovalModal)
+        assert app.chat.prompt.text == "12"
+        world.clock.elapsed += 0.5
+        await pilot.press("2")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.answers == [Answer("session")]
+
+
+async def test_an_approval_is_answered_by_the_mouse() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        await pilot.click("#always")
+        assert world.agent.answers == []
+        world.clock.elapsed += 0.6
+        await pilot.click("#always")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert world.agent.answers == [Answer("always")]
+
+
+@pytest.mark.parametrize("kind", ["command", "diff", "text"])
+async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any) -> None:
+    text = f"--- a\n+++ a\n+{'x' * 200} TAIL\n"
+    if kind != "diff":
+        text = f"echo {'word ' * 60}; rm -rf TAIL"
+    world = World()
+    call = Call("t1", "run_command", "run", text, text, (), kind, text)
+    long = Call("t2", "run_command", "run", text, text, (), kind, text * 40)
+    world.scripts.append(turn(Ask(call, ASKED), Ask(long, ASKED)))
+    async with running(world, NARROW) as (app, pilot):
+        await say(pilot, "go")
+        for asked in (call, long):
+            await until(pilot, lambda asked=asked: getattr(app.screen, "call", None) is asked)
+            preview = app.screen.query_one("#preview")
+            assert preview.children[0].region.right <= app.screen.region.right
+            assert app.screen.query_one("#refuse").region in app.screen.region
+            if asked is call:
+                shown = "".join(
+                    strip.text
+                    for strip in preview.children[0].render_lines(preview.children[0].size.region)
+                )
+                assert "TAIL" in shown
+            else:
+                assert preview.max_scroll_y > 0
+                await pilot.press("end")
+                await until(pilot, lambda p=preview: p.scroll_y == p.max_scroll_y)
+            world.clock.elapsed += 0.6
+            await pilot.press("1")
+        await until(pilot, lambda: not app.bridge.busy)
+
+
+async def test_an_escape_sequence_in_a_question_is_spelt_out() -> None:
+    world = World()
+    evil = "ls\x1b[2K\rrm -rf ~"
+    world.scripts.append(
+        turn(Ask(Call("t1", "run_command", "run", evil, evil, (), "command", evil), ASKED))
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        assert "ls\\x1b[2K\\x0drm -rf ~" in str(app.screen.query_one("#preview Static").render())
+
+
+async def test_stopping_the_turn_takes_the_question_away() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert app.screen is app.chat
+        assert world.agent.answers == []

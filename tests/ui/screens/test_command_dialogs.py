@@ -1,0 +1,248 @@
+"""The commands that open something: compaction, colours, permissions, changes, settings."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from tests.support.fake_agent import FakeSession, World, record
+from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
+from tui.agent.compaction import Preview
+from tui.config import Permissions
+from tui.context.ledger_items import Item
+from tui.live.services import SessionChoice
+from tui.paths import folders
+from tui.session.records import Record
+from tui.ui.screens.diff import DiffScreen
+from tui.ui.screens.permissions import PermissionsScreen
+from tui.ui.screens.picker import PickScreen
+from tui.ui.widgets.choice_dialog import WaysModal
+from tui.ui.widgets.conversation.items import NoticeItem
+
+SIZES = pytest.mark.parametrize("size", [WIDE, NARROW])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def resumed(world: World, *records: Record) -> SessionChoice:
+    """A session that holds some records."""
+    path = world.workspace / "old.jsonl"
+    world.old[path] = FakeSession(path=path, records=records, title="old")
+    return SessionChoice(path)
+
+
+@SIZES
+async def test_compact_says_what_would_happen_before_it_does(
+    world: World, size: tuple[int, int]
+) -> None:
+    async with running(world, size) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "/compact the tests")
+        assert "nothing to compact" in app.chat.notice.text
+        long = [Item(f"r{n}", "result", f"output {n}", 1000 * n, "full") for n in range(1, 10)]
+        world.agent.planned = Preview(
+            kept=(Item("k", "user", "what was asked", 200, "full"),),
+            summarised=tuple(long),
+            pinned=(Item("p", "result", "the plan", 700, "full", pinned=True),),
+            tokens_before=45_900,
+            tokens_kept=900,
+        )
+        await say(pilot, "/compact the tests")
+        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        modal = app.screen
+        assert isinstance(modal, WaysModal)
+        told = "\n".join(modal.details)
+        assert "summarised: 9 items, 45.0k tokens" in told
+        assert "pinned: 1 item, 700 tokens" in told
+        assert "the plan" in told
+        assert "and 3 more" in told
+        assert "attends to: the tests" in modal.text
+        await pilot.press("b")
+        assert world.agent.compacted == []
+        await say(pilot, "/compact")
+        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await pilot.press("c")
+        await until(pilot, lambda: world.agent.compacted == [""] and not app.bridge.busy)
+        assert not app.chat.busy
+
+
+async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> None:
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "/uncompact")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        assert "No compaction" in items(app, NoticeItem)[-1].text
+        await say(pilot, "/memory")
+        assert "no MEMORY.md" in app.chat.notice.text
+        await say(pilot, "/memory save")
+        assert "nothing new" in app.chat.notice.text
+        world.agent.memory_pending = True
+        await say(pilot, "/memory save")
+        await until(pilot, lambda: items(app, NoticeItem)[-1].text == "Saved to memory.")
+        await say(pilot, "/prune")
+        await until(pilot, lambda: "waiting to be pruned" in app.chat.notice.text)
+
+
+@SIZES
+async def test_the_theme_is_seen_while_choosing_and_kept_by_enter(
+    world: World, size: tuple[int, int]
+) -> None:
+    async with running(world, size) as (app, pilot):
+        before = app.theme
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
+        await pilot.press("home")
+        await until(pilot, lambda: app.theme != before)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.theme == before)
+        assert world.themes_saved == []
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: len(world.themes_saved) == 1)
+        assert app.theme == world.themes_saved[0] != before
+
+
+async def test_a_broken_theme_of_one_s_own_is_told_and_not_kept(world: World) -> None:
+    own = folders().config / "themes"
+    own.mkdir(parents=True)
+    (own / "aaa.toml").write_text("this is = = no toml")
+    async with running(world) as (app, pilot):
+        before = app.theme
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: "aaa" in app.chat.notice.text)
+        assert app.theme == before
+        assert world.themes_saved == []
+
+
+@SIZES
+async def test_permissions_shows_the_rules_and_every_decision(
+    world: World, size: tuple[int, int]
+) -> None:
+    world.permissions = Permissions(deny=("run_command(git push*)",))
+    choice = resumed(
+        world,
+        record("user", 0, content=[], text="go"),
+        record("permission", 1, tool="run_command", subject="ls", answer="allow", by="safe",
+               reason="It only looks."),
+        record("permission", 2, tool="run_command", subject="git push", answer="deny",
+               by="run_command(git push*)", reason="The rule denies it."),
+    )  # fmt: skip
+    async with running(world, size, choice=choice) as (app, pilot):
+        await say(pilot, "/permissions")
+        await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
+        text = "\n".join(str(static.render()) for static in app.screen.query(Static))
+        assert "run_command(git push*)" in text
+        assert "2 decisions" in text
+        assert "The rule denies it." in text
+        await pilot.press("up")
+        await until(
+            pilot,
+            lambda: "It only looks." in str(app.screen.query_one("#whole", Static).render()),
+        )
+        await pilot.press("escape")
+        assert app.screen is app.chat
+
+
+def writing(path: Path, text: str) -> list[Record]:
+    """A turn in which a file was written that was not there before."""
+    call = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {"path": str(path)}}
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    details = {"path": str(path), "before": None, "before_sha256": None, "after_sha256": digest}
+    said = [{"type": "text", "text": "Written."}]
+    return [
+        record("user", 0, content=[{"type": "text", "text": "go"}], text="go"),
+        record("assistant", 1, content=[call], model="m"),
+        record("tool_result", 2, call_id="t1", name="write_file", content=said, details=details),
+        record("assistant", 3, content=said, model="m"),
+    ]
+
+
+@SIZES
+async def test_diff_shows_what_the_session_changed(world: World, size: tuple[int, int]) -> None:
+    path = world.workspace / "new.py"
+    path.write_text("print(1)\n")
+    choice = resumed(world, *writing(path, "print(1)\n"))
+    async with running(world, size, choice=choice) as (app, pilot):
+        await say(pilot, "/diff")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
+        screen = app.screen
+        assert isinstance(screen, DiffScreen)
+        assert "+print(1)" in screen.text
+        assert "new.py" in screen.text
+        await pilot.press("y")
+        assert app.clipboard == screen.text
+        await pilot.press("escape")
+        path.unlink()
+        await say(pilot, "/diff")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
+        assert isinstance(app.screen, DiffScreen)
+        assert "is as it was before the session" in app.screen.text
+
+
+async def test_diff_of_a_session_that_changed_nothing(world: World) -> None:
+    async with running(world) as (app, pilot):
+        await say(pilot, "/diff")
+        await until(pilot, lambda: "changed no file" in app.chat.notice.text)
+
+
+async def test_plan_goes_in_and_out_of_plan_mode(world: World) -> None:
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "/plan")
+        assert world.agent.mode == "plan"
+        await say(pilot, "/plan")
+        assert world.agent.mode == "ask"
+
+
+async def test_add_dir_widens_where_the_tools_work(world: World, tmp_path: Path) -> None:
+    other = tmp_path.parent / "other"
+    other.mkdir(exist_ok=True)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, f"/add-dir {other}")
+        assert world.agent.folders[-1] == other
+        await say(pilot, f"/add-dir {other}")
+        assert "inside already" in app.chat.notice.text
+        await say(pilot, "/add-dir /no/such/place")
+        assert "is no folder" in app.chat.notice.text
+
+
+async def test_export_writes_the_session_into_the_workspace(world: World) -> None:
+    choice = resumed(world, record("user", 0, content=[{"type": "text", "text": "hello there"}]))
+    async with running(world, choice=choice) as (app, pilot):
+        await say(pilot, "/export html")
+        await until(pilot, lambda: "Written" in app.chat.notice.text)
+        (file,) = world.workspace.glob("session-*.html")
+        assert "hello there" in file.read_text()
+        await say(pilot, "/export")
+        await until(pilot, lambda: bool(list(world.workspace.glob("session-*.md"))))
+        await say(pilot, "/export pdf")
+        assert "no format" in app.chat.notice.text
+
+
+async def test_init_asks_the_model_for_agents_md(world: World) -> None:
+    async with running(world) as (_, pilot):
+        await say(pilot, "/init")
+        await until(pilot, lambda: len(world.agent.sent) == 1)
+        assert "AGENTS.md" in world.agent.sent[0]
+
+
+async def test_repair_and_todos_say_when_there_is_nothing(world: World) -> None:
+    choice = resumed(world, record("user", 0, content=[{"type": "text", "text": "hi"}], text="hi"))
+    async with running(world, choice=choice) as (app, pilot):
+        await say(pilot, "/repair")
+        assert "Nothing in this session needs repair" in app.chat.notice.text
+        await say(pilot, "/todos")
+        assert "no list" in app.chat.notice.text
+        app.chat.todos.todos = ({"text": "fix it", "status": "in_progress"},)
+        await say(pilot, "/todos")
+        assert items(app, NoticeItem)[-1].detail == "▸ fix it"

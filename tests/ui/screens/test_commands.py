@@ -1,0 +1,137 @@
+"""What is typed with a slash or an exclamation mark."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.fake_agent import MODEL, World
+from tests.ui.screens.driving import answer, items, running, say, turn, until
+from tui.agent import events
+from tui.commands.table import ELSEWHERE
+from tui.paths import folders
+from tui.ui.commands import COMMANDS, find
+from tui.ui.screens.help import HelpScreen, HelpTable
+from tui.ui.widgets.conversation.items import (
+    NoticeItem,
+)
+from tui.ui.widgets.keys import HELP
+
+
+async def test_an_unknown_command_keeps_what_was_typed() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/modle x")
+        assert app.chat.prompt.text == "/modle x"
+        assert "There is no /modle. Did you mean /model?" in app.chat.notice.text
+        assert world.agent.sent == []
+        await pilot.press("y")
+        assert app.chat.notice.text == ""
+
+
+@pytest.mark.parametrize(("name", "of"), sorted(ELSEWHERE.items()))
+def test_a_name_of_other_agents_stands_for_one_command(name: str, of: str) -> None:
+    assert find(name) is None
+    command = find(of)
+    assert command is not None
+    assert command.name == of
+
+
+async def test_a_name_of_other_agents_does_what_it_does_here() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/models claude-opus-5-5")
+        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        assert app.chat.prompt.text == ""
+        await say(pilot, "/yolo off")
+        await until(pilot, lambda: world.agent.sent == ["/elevated off"])
+
+
+async def test_a_command_of_ones_own_goes_before_a_name_of_other_agents() -> None:
+    world = World()
+    own = folders().config / "commands" / "models.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("Compare our models.")
+    async with running(world) as (_, pilot):
+        await say(pilot, "/models")
+        await until(pilot, lambda: world.agent.sent == ["/models"])
+
+
+@pytest.mark.parametrize("text", ["/usr/bin/x is broken", " /modle x", "//"])
+async def test_what_is_no_command_is_sent(text: str) -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await say(pilot, text)
+        await until(pilot, lambda: world.agent.sent == [text])
+
+
+@pytest.mark.parametrize("text", ["/think", "/think /verbose look at it", "/elevated off"])
+async def test_directives_go_to_the_agent_as_typed(text: str) -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await say(pilot, text)
+        await until(pilot, lambda: world.agent.sent == [text])
+
+
+async def test_model_switches_by_name() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/model claude-opus-5-5")
+        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        assert app.chat.header.state.model == "claude-opus-5-5"
+        assert f"/model {MODEL} goes back" in app.chat.notice.text
+
+
+async def test_theme_switches_and_is_kept() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/theme daylight")
+        await until(pilot, lambda: app.theme == "daylight")
+        assert world.themes_saved == ["daylight"]
+        await say(pilot, "/theme mauve")
+        await until(pilot, lambda: "no such theme" in app.chat.notice.text)
+        assert app.theme == "daylight"
+
+
+async def test_copy_takes_the_last_answer() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("**the** answer")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "/copy")
+        assert "no answer" in app.chat.notice.text
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        await say(pilot, "/copy")
+        assert app.clipboard == "**the** answer"
+
+
+@pytest.mark.parametrize("text", ["/status", "/usage"])
+async def test_reports_stand_in_the_conversation(text: str) -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, text)
+        report = items(app, NoticeItem)[-1]
+        assert len(report.detail.splitlines()) >= 5
+        assert not report.folded
+
+
+async def test_help_is_made_from_the_tables() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        text = str(app.screen.query_one(HelpTable).render())
+        for command in COMMANDS:
+            assert f"/{command.name}" in text
+        for _, table in HELP:
+            assert all(key.shown in text for key in table)
+        await pilot.press("escape")
+        assert app.screen is app.chat
+
+
+async def test_the_start_card_names_the_files_in_the_prompt() -> None:
+    world = World()
+    whole = {"name": "AGENTS.md", "origin": "project", "raw": 3210, "kept": 3210}
+    cut = {"name": "MEMORY.md", "origin": "memory", "raw": 31_000, "kept": 20_000}
+    world.first = [events.ContextFiles((whole, cut))]
+    async with running(world) as (app, _):
+        (card,) = [item for item in items(app, NoticeItem) if "In the prompt" in item.text]
+        assert "MEMORY.md  31,000 → 20,000 chars, cut" in card.detail
+        assert not card.folded

@@ -1,0 +1,219 @@
+"""The context inspector: what it shows, what its keys do, and that all of it can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from tests.context.sessions import answer, prompt
+from tests.support.fake_agent import FakeSession, World
+from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
+from tests.ui.screens.inspected import Inspected, worked
+from tui.agent.events import ContextChanged, Event
+from tui.context.overlay import overlays_of, pins_of
+from tui.live.services import SessionChoice
+from tui.ui.screens.context import ContextScreen
+from tui.ui.screens.context.bulk_menu import BulkMenu
+from tui.ui.screens.context.item import ContextItemScreen
+from tui.ui.widgets.conversation.items import ToolItem
+from tui.ui.widgets.file_viewer.pane import CopyPane
+
+RESULT = 4
+"""The row of the first result: behind the layer, the tool, the prompt and the answer."""
+
+
+@asynccontextmanager
+async def inspecting(
+    agent: Inspected, size: tuple[int, int] = WIDE
+) -> AsyncGenerator[tuple[ContextScreen, Pilot[None], list[Event]]]:
+    app, told = app_of(World()), list[Event]()
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: session_open(app))
+        screen = ContextScreen(agent, told.append)
+        await app.push_screen(screen)
+        await until(pilot, lambda: app.screen is screen)
+        yield screen, pilot, told
+
+
+def text_of(screen: Any, selector: str) -> str:
+    return str(screen.query_one(selector, Static).visual)
+
+
+async def go_to(screen: ContextScreen, row: int) -> None:
+    screen.rows.move_to(row)
+
+
+async def test_m_masks_and_unmasks_and_u_undoes() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, told):
+        await go_to(screen, RESULT)
+        await pilot.press("m")
+        await until(pilot, lambda: agent.state_of(2) == "masked")
+        assert isinstance(told[0], ContextChanged)
+        await until(pilot, lambda: "1 item masked: saves ~" in screen.notice.text)
+        assert screen.chosen is not None
+        assert screen.chosen.item.state == "masked"
+        await pilot.press("u")
+        await until(pilot, lambda: agent.state_of(2) == "full")
+        await pilot.press("m", "m")
+        await until(pilot, lambda: len(agent.session.records) == 36)
+        assert agent.state_of(2) == "full"
+
+
+async def test_p_pins_and_u_lets_go() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, _):
+        await go_to(screen, RESULT)
+        await pilot.press("p")
+        await until(pilot, lambda: len(pins_of(agent.session.records)) == 1)
+        await until(pilot, lambda: screen.chosen is not None and screen.chosen.item.pinned)
+        await pilot.press("u")
+        await until(pilot, lambda: not pins_of(agent.session.records))
+        await pilot.press("u")
+        await until(pilot, lambda: "Nothing was changed here" in screen.notice.text)
+
+
+async def test_what_every_request_carries_cannot_be_masked() -> None:
+    agent = worked()
+    before = len(agent.session.records)
+    async with inspecting(agent) as (screen, pilot, _):
+        await pilot.press("m", "p")
+        await until(pilot, lambda: "neither masked nor pinned" in screen.notice.text)
+        assert len(agent.session.records) == before
+
+
+async def test_sorting_and_filtering() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, _):
+        await pilot.press("t")
+        sizes = [row.item.tokens for row in screen.shown]
+        assert sizes == sorted(sizes, reverse=True)
+        await pilot.press("a")
+        assert screen.shown[0].age == 7
+        await pilot.press("k")
+        assert screen.shown[0].item.kind == "system"
+        await pilot.press("k", "slash", *"pytest")
+        await until(pilot, lambda: len(screen.shown) == 4)
+        await pilot.press(*"zzz")
+        await until(pilot, lambda: not screen.shown)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(screen.shown) == 34)
+        assert screen.query_one("#filter", Input).value == ""
+
+
+async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
+    copy = tmp_path / "big.txt"
+    copy.write_text("first line\n" + "x\n" * 1000 + "error: at the end\n")
+    agent = worked(str(copy))
+    async with inspecting(agent) as (screen, pilot, _):
+        await go_to(screen, len(screen.shown) - 2)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        opened = pilot.app.screen
+        whole, sent = (opened.query_one(name, CopyPane).view for name in ("#whole", "#sent"))
+        await until(pilot, lambda: "error: at the end" in whole.text())
+        assert sent.text() == "Output too large (468.8 KB)."
+        assert "469 KB → 3.0 KB" in text_of(opened, "#receipt")
+        assert str(copy) in text_of(opened, "#receipt")
+        await pilot.press("m")
+        await until(pilot, lambda: agent.state_of(34) == "masked")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        masked = pilot.app.screen.query_one("#sent", CopyPane).view.text()
+        assert masked.startswith("[Masked by the person: run_command result")
+
+
+async def test_a_full_copy_that_is_gone_is_said_to_be() -> None:
+    agent = worked("/nowhere/big.txt")
+    async with inspecting(agent) as (screen, pilot, _):
+        await go_to(screen, len(screen.shown) - 2)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        whole = pilot.app.screen.query_one("#whole", CopyPane).view
+        await until(pilot, lambda: "Output too large" in whole.text())
+
+
+async def test_b_shows_the_effect_before_it_masks() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, _):
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
+        menu = pilot.app.screen
+        assert isinstance(menu, BulkMenu)
+        assert [len(plan.targets) for plan in menu.plans()[:1]] == [1]
+        await pilot.press("left", "left", "left")
+        plan = menu.plans()[0]
+        assert plan.reason == "older than 2 turns"
+        assert not overlays_of(agent.session.records)
+        before = agent.ledger.tokens
+        await pilot.press("enter")
+        await until(pilot, lambda: len(overlays_of(agent.session.records)) == len(plan.targets))
+        assert abs(before - agent.ledger.tokens - plan.saves) <= len(plan.targets)
+        await until(pilot, lambda: "items masked" in screen.notice.text)
+        await pilot.press("u")
+        await until(pilot, lambda: not overlays_of(agent.session.records))
+        assert agent.ledger.tokens == before
+
+
+async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, _):
+        await pilot.press("tab")
+        view = screen.query_one("#request", CopyPane).view
+        await until(pilot, lambda: "// system · block 1 of 1 · ◆ cache breakpoint" in view.text())
+        assert '"text": "You are a test.\\n' in view.text()
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.rows.has_focus)
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is not screen)
+
+
+async def test_m_and_p_in_the_conversation_mark_the_tool_call() -> None:
+    world = World()
+    path = Path("/data/old.jsonl")
+    records = worked().session.records
+    world.old[path] = FakeSession(path=path, records=records)
+    app = app_of(world, choice=SessionChoice(path))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: session_open(app))
+        app.chat.conversation.focus()
+        await pilot.press("up", "m")
+        await until(pilot, lambda: "no tool call" in app.chat.notice.text)
+        await pilot.press("up", "m", "p")
+        item = items(app, ToolItem)[-1]
+        await until(pilot, lambda: item.masked and item.pinned)
+        await pilot.press("m", "p")
+        await until(pilot, lambda: not item.masked and not item.pinned)
+
+
+async def test_f2_and_the_command_open_the_context() -> None:
+    app = app_of(World())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, ContextScreen))
+        await pilot.press("f2")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_an_empty_session_says_what_will_stand_here() -> None:
+    async with inspecting(Inspected()) as (screen, pilot, _):
+        await pilot.pause()
+        assert "Nothing has been said yet" in text_of(screen, "#empty")
+        assert screen.query_one("#empty").display
+
+
+async def test_5000_items_stay_fluent() -> None:
+    told = [each for n in range(2500) for each in (prompt(f"p{n}"), answer(f"a{n}"))]
+    async with inspecting(Inspected(*told)) as (screen, pilot, _):
+        for key in ("t", "end", "pageup", "a", "home"):
+            started = process_time()
+            await pilot.press(key)
+            assert process_time() - started < 1.0
+        assert len(screen.shown) == 5002

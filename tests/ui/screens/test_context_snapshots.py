@@ -1,0 +1,82 @@
+"""Pictures of the context inspector."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import World
+from tests.ui.screens.driving import session_open, until
+from tests.ui.screens.inspected import Inspected, worked
+from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here
+from tui.ui.screens.context.bulk_menu import BulkMenu
+from tui.ui.screens.context.item import ContextItemScreen
+from tui.ui.screens.context.screen import ContextScreen
+from tui.ui.widgets.file_viewer.pane import CopyPane
+
+RESULT = 4
+"""The row of the first result: behind the layer, the tool, the prompt and the answer."""
+
+
+def inspected(
+    agent: Callable[[], Inspected],
+    then: Callable[[ContextScreen, Pilot[None]], Awaitable[None]] | None = None,
+) -> Callable[[Stage], Shot]:
+    async def drive(pilot: Pilot[None]) -> None:
+        app = here(pilot.app)
+        await until(pilot, lambda: session_open(app))
+        screen = ContextScreen(agent(), lambda _: None)
+        await app.push_screen(screen)
+        await until(pilot, lambda: app.screen is screen)
+        if then:
+            await then(screen, pilot)
+        await pilot.pause()
+
+    return lambda stage: (stage.app(World()), drive)
+
+
+async def changed(screen: ContextScreen, pilot: Pilot[None]) -> None:
+    screen.rows.move_to(RESULT)
+    await pilot.press("m", "p")
+    await until(pilot, lambda: "pinned" in screen.notice.text)
+
+
+async def filtered(_: ContextScreen, pilot: Pilot[None]) -> None:
+    await pilot.press("slash", *"pytest")
+
+
+async def item(screen: ContextScreen, pilot: Pilot[None]) -> None:
+    screen.rows.move_to(len(screen.shown) - 2)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+    whole = pilot.app.screen.query_one("#whole", CopyPane).view
+    await until(pilot, lambda: "Output too large" in whole.text())
+
+
+async def bulk(_: ContextScreen, pilot: Pilot[None]) -> None:
+    await pilot.press("b")
+    await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
+    await pilot.press("left", "left")
+
+
+async def request(screen: ContextScreen, pilot: Pilot[None]) -> None:
+    await pilot.press("tab")
+    view = screen.query_one("#request", CopyPane).view
+    await until(pilot, lambda: "// system" in view.text() and not view.following)
+    await until(pilot, lambda: view.scroll_offset.y == 0)
+
+
+PICTURES: Pictures = {
+    "items": Picture(ContextScreen, inspected(worked, changed)),
+    "filtered": Picture(ContextScreen, inspected(worked, filtered), state=True),
+    "request": Picture(ContextScreen, inspected(worked, request), state=True),
+    "nothing yet": Picture(ContextScreen, inspected(Inspected), state=True),
+    "item": Picture(ContextItemScreen, inspected(lambda: worked("/nowhere/big.txt"), item)),
+    "bulk": Picture(BulkMenu, inspected(worked, bulk)),
+}
+
+
+@each_of(PICTURES)
+def test_picture(take: Take, picture: Picture) -> None:
+    take(picture)

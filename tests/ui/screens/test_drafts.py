@@ -1,0 +1,150 @@
+"""What is typed, queued and streamed is kept, and comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_agent import FakeSession, Hold, World, record
+from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
+from tui.agent import events
+from tui.live.services import SessionChoice
+from tui.session.drafts import LeftBehind
+from tui.ui.turn import draft_saver
+from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
+
+OLD = Path("/data/sessions/proj/old.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft_saver, "TYPED_FOR_S", 0.001)
+
+
+async def test_what_is_typed_is_kept() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+
+
+async def test_what_was_sent_is_typed_no_more() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("done")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "hi")
+        await until(pilot, lambda: not app.chat.busy and bool(items(app, AssistantItem)))
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("", (), "")])
+
+
+async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        await say(pilot, "then")
+        kept = world.agent.session.drafts
+        await until(pilot, lambda: kept[-1:] == [("", ("then",), "Half of")])
+        hold.release()
+        await until(pilot, lambda: not app.chat.busy)
+
+
+async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
+    world = World()
+    left = LeftBehind("and a third", ("a second",), "It begins with")
+    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], left_behind=left)
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "a second\nand a third")
+        (partial,) = items(app, AssistantItem)
+        assert partial.text == "It begins with"
+        assert "does not know" in items(app, NoticeItem)[-1].text
+
+
+async def test_commands_that_wait_are_kept() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        await say(pilot, "!echo one")
+        await say(pilot, "!!echo two")
+        session = world.agent.session
+        waiting = ("!echo one", "!!echo two")
+        await until(pilot, lambda: session.drafted_commands == waiting)
+        assert session.drafts[-1] == ("", (), "Half of")  # not among the prompts
+        await app.bridge.close()
+        assert session.drafted_commands == waiting
+        assert not items(app, ToolItem)  # leaving runs none of them
+
+
+async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(left_behind=LeftBehind(commands=("!echo one", "!echo two")))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "!echo one")
+        assert items(app, NoticeItem)[-1].detail == "!echo two"
+        assert not items(app, ToolItem)
+
+
+async def test_a_command_that_waited_is_told_where_a_prompt_did_too() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(left_behind=LeftBehind("a text", commands=("!echo one",)))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "a text")
+        assert items(app, NoticeItem)[-1].detail == "!echo one"
+        assert not items(app, ToolItem)
+
+
+async def test_what_the_agent_takes_of_its_queue_hides_no_command_that_waits() -> None:
+    world, taken, hold = World(), Hold(), Hold()
+    world.scripts.append(turn(taken, events.QueueChanged(()), hold, *answer("done")))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "go")
+        await until(pilot, lambda: app.bridge.busy)
+        await say(pilot, "and this")
+        await say(pilot, "!echo one")
+        assert app.chat.queued.texts == ("!echo one", "and this")
+        taken.release()
+        await until(pilot, lambda: app.chat.queued.texts == ("!echo one",))
+        hold.release()
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
+        assert app.chat.queued.texts == ()
+
+
+async def test_a_session_that_is_only_read_gets_no_drafts() -> None:
+    world = World()
+    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], read_only=True)
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        await until(pilot, lambda: app.chat.prompt.text == "hi")
+        app.bridge.drafting.leave()
+        assert world.agent.session.drafts == []
+
+
+async def test_what_is_typed_goes_along_to_another_session() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("h", "i")
+        first = world.agent.session
+        app.open_session(SessionChoice())
+        await until(pilot, lambda: len(world.agents) == 2 and session_open(app))
+        assert first.drafts[-1] == ("", (), "")
+        assert app.chat.prompt.text == "hi"
+        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+
+
+async def test_a_long_text_comes_back_as_one_word() -> None:
+    world, long = World(), "x" * 5000
+    world.old[OLD] = FakeSession(left_behind=LeftBehind(long))
+    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.value == long)
+        assert len(app.chat.prompt.text) < 60

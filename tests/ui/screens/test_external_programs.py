@@ -1,0 +1,96 @@
+"""The person's pager and editor: what is set is used, else what there is; trouble is told."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from textual.app import App
+
+from tui.ui.screens import external_programs
+from tui.ui.screens.external_programs import command_of, look, look_at_text
+
+
+def program(folder: Path, name: str, body: str = "") -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_what_is_set_comes_first_then_what_there_is(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path)}
+    assert command_of("pager", environment) == []
+    for name in ("vi", "more"):
+        program(tmp_path, name)
+    assert command_of("pager", environment) == ["more"]
+    assert command_of("editor", environment) == ["vi"]
+    program(tmp_path, "less")
+    assert command_of("pager", environment) == ["less", "-R"]
+    mine = program(tmp_path, "mine")
+    assert command_of("pager", environment | {"PAGER": f"{mine} -x 'a b'"}) == [
+        *(str(mine), "-x", "a b"),
+    ]
+    assert command_of("editor", environment | {"EDITOR": "mine", "VISUAL": ""}) == ["mine"]
+    for unusable in ("nowhere", "'open", "  "):
+        assert command_of("pager", environment | {"PAGER": unusable}) == ["less", "-R"]
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> App[None]:
+    @contextmanager
+    def suspend(_: App[None]) -> Generator[None]:
+        yield
+
+    monkeypatch.setattr(App, "suspend", suspend)
+    return App()
+
+
+async def test_it_gets_the_file_and_an_editor_cannot_write_to_it(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = tmp_path / "copy.txt", tmp_path / "seen"
+    file.write_text("kept")
+    file.chmod(0o600)
+    mine = program(tmp_path, "mine", f'ls -l "$1" | cut -c1-10 > {seen}; cat "$1" >> {seen}')
+    monkeypatch.setenv("VISUAL", str(mine))
+    before = signal.getsignal(signal.SIGINT)
+    assert await look(app, file, "editor") == ""
+    assert seen.read_text() == "-r--------\nkept"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert signal.getsignal(signal.SIGINT) is before
+    assert await look_at_text(app, b"no file", "editor") == ""
+    assert seen.read_text() == "-rw-------\nno file"
+
+
+async def test_trouble_is_told(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "copy.txt"
+    file.write_text("kept")
+    monkeypatch.setenv("PAGER", str(program(tmp_path, "broken", "exit 3")))
+    assert "ended at once, with exit code 3" in await look(app, file, "pager")
+    not_runnable = tmp_path / "odd"
+    not_runnable.write_bytes(b"\x7fELF nothing")
+    not_runnable.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(not_runnable))
+    assert "cannot be started" in await look(app, file, "pager")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setenv("PAGER", "")
+    assert "There is no pager: $PAGER is not set" in await look(app, file, "pager")
+    missing = tmp_path / "gone.txt"
+    monkeypatch.setenv("PAGER", str(program(tmp_path, "fine")))
+    assert "cannot be opened" in await look(app, missing, "pager")
+
+
+async def test_how_one_left_a_pager_is_no_trouble(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_programs, "AT_ONCE_S", 0.0)
+    file = tmp_path / "copy.txt"
+    file.write_text("kept")
+    monkeypatch.setenv("PAGER", str(program(tmp_path, "odd", "exit 1")))
+    assert await look(app, file, "pager") == ""

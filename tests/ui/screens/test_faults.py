@@ -1,0 +1,151 @@
+"""The matrix on the full screen: every fault, wherever it strikes, through the real app and agent.
+
+No second is slept. `tests.support.faults` has the cells and what must be true of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Yes, make_agent
+from tests.support.fake_agent import World
+from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
+from tests.ui.screens.driving import items, say, until
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.clock import SystemClock
+from tui.config import Retry
+from tui.live.services import Opening, SessionChoice
+from tui.messages import blocks_of, text_block, text_of, tool_calls
+from tui.paths import folders
+from tui.permissions.base import Approver
+from tui.provider.practice.provider import PracticeModel
+from tui.provider.retry import RetryControl, Retrying
+from tui.session.session import Session
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.recovery import RecoveryScreen
+from tui.ui.widgets.conversation.items import AssistantItem, ToolItem, UserItem
+
+LONG = "We talked about the garden, and about what is to be planted where. " * 40
+
+
+def earlier(session: Session) -> None:
+    """So much of a conversation that there is something to make smaller."""
+    for number in range(6):
+        session.append("user", content=[text_block(f"{number}: {LONG}")], text=f"{number}: {LONG}")
+        session.append("assistant", content=[text_block(LONG)], model="practice", usage={})
+
+
+class Played:
+    """An app whose agent meets one cell's fault. `seen` is what the agent told of the turn."""
+
+    def __init__(self, cell: Cell, root: Path) -> None:
+        self.world = World(root)
+        self.session = Session.create(root, folders=folders(), clock=SystemClock())
+        self.seen: list[Event] = []
+        earlier(self.session)
+        self._model = PracticeModel(self.world.clock, script=script_of(cell))
+        services = replace(self.world.services(), make_agent=self._make_agent)
+        self.app = HoldfastApp(lambda: Opening(services=services), clock=self.world.clock)
+
+    async def _make_agent(self, _: SessionChoice, __: Approver) -> Agent:
+        clock, control = self.world.clock, RetryControl()
+        provider = Retrying(WithSummaries(self._model), retry=Retry(), clock=clock, control=control)
+        root = self.world.workspace
+        agent = make_agent(
+            root, provider, session=self.session, approver=Yes(), clock=clock, control=control
+        )
+        send = agent.send
+
+        async def told(text: str, **along: Any) -> AsyncIterator[Event]:
+            async for event in send(text, **along):
+                self.seen.append(event)
+                yield event
+
+        agent.send = told  # pyright: ignore[reportAttributeAccessIssue] - listens, changes nothing
+        return agent
+
+
+def striking() -> list[Any]:
+    """Every cell; each fault is met once in any run, at a place that goes round the faults."""
+    cells = cases()
+    places = list(dict.fromkeys(cell.place for cell in cells))
+    faults = list(dict.fromkeys(cell.name for cell in cells))
+    met = {(name, places[number % len(places)]) for number, name in enumerate(faults)}
+    return [
+        pytest.param(
+            cell,
+            id=str(cell),
+            marks=() if (cell.name, cell.place) in met else pytest.mark.slow,
+        )
+        for cell in cells
+    ]
+
+
+@pytest.mark.parametrize("cell", striking())
+async def test_R18_every_fault_ends_well_or_with_its_class_on_the_screen(
+    cell: Cell, tmp_path: Path
+) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    played = Played(cell, root)
+    app = played.app
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+        before = len(app.chat.conversation.items)
+        app.chat.prompt.put(PROMPT)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.chat.status.state.turns == 7 and not app.bridge.busy)
+
+        records = played.session.records[12:]
+        answers = [blocks_of(r.data["content"]) for r in records if r.type == "assistant"]
+        shown = app.chat.conversation.items[before:]
+        assert [i.text for i in shown if isinstance(i, UserItem)] == [PROMPT]
+        assert [i.text for i in shown if isinstance(i, AssistantItem)] == [
+            text for text in map(text_of, answers) if text
+        ]
+        calls = [call["id"] for answer in answers for call in tool_calls(answer)]
+        assert [i.id for i in shown if isinstance(i, ToolItem)] == calls
+        assert not app.chat.retry.display
+        assert not app.chat.busy
+        assert app.chat.prompt.text == ""  # it stands in the record, and goes from there
+        if cell.ends == "done":
+            assert app.screen is app.chat
+        else:
+            await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
+            assert isinstance(app.screen, RecoveryScreen)
+            assert app.screen.trouble.ways
+            await pilot.press("x")  # the fake clock stands still: what is typed is the prompt's
+            assert app.chat.prompt.text == "x"
+            played.world.clock.elapsed += 1
+            await pilot.press("escape")
+            await until(pilot, lambda: app.screen is app.chat)
+            assert app.chat.prompt.text == "x"
+    assert played.session.path is not None
+    check_cell(cell, played.session.path, root, played.seen)
+
+
+async def test_a_turn_that_failed_goes_on_from_where_it_stopped(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    cell = next(c for c in cases() if c.name == "auth" and c.place == "after a tool")
+    played = Played(cell, root)
+    app = played.app
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+        await say(pilot, "x")
+        await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
+        played.world.clock.elapsed += 1
+        await pilot.press("2")  # try again
+        await until(pilot, lambda: not app.bridge.busy and len(played.seen) > 0)
+        await until(pilot, lambda: app.screen is app.chat and not app.bridge.busy)
+        texts = [item.text for item in items(app, AssistantItem)]
+        assert texts[-1] == "The note is written."
+        assert (root / "ran.txt").read_text().splitlines() == ["ran"]
+        assert [e.outcome for e in played.seen if isinstance(e, events.TurnFinished)] == ["failed"]

@@ -1,0 +1,252 @@
+"""Before there is a session: no key, an unknown folder, the browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from textual import events as keys
+from textual.widgets import Input, OptionList, Static
+
+from tests.support.fake_agent import World
+from tests.ui.screens.driving import running, until
+from tui.configuration.servers import LocalServer
+from tui.errors import CredentialsError, StorageError
+from tui.live.services import SessionChoice
+from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.sessions import SessionsScreen
+from tui.ui.screens.welcome import WelcomeScreen
+from tui.ui.widgets.confirmation import Confirmation
+
+OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
+
+
+def keyless(*, times: int = 1) -> World:
+    world = World()
+    world.refusals.extend(CredentialsError("There is no API key yet.") for _ in range(times))
+    return world
+
+
+async def test_a_pasted_key_is_kept_and_the_session_opens() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        assert "There is no API key yet." in str(app.screen.query_one("#name", Static).render())
+        app.screen.post_message(keys.Paste("  sk-ant-secret \n"))
+        await until(pilot, lambda: app.screen.query_one("#key", Input).value == "sk-ant-secret")
+        assert app.screen.query_one("#key", Input).password
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [KeySetup("sk-ant-secret")]
+        assert app.screen is app.chat
+        assert app.chat.notice.text.endswith("Kept in the keyring.")
+
+
+async def test_what_is_typed_before_a_field_was_entered_gets_there() -> None:
+    async with running(keyless()) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        for key in "sk-ant":
+            app.post_message(keys.Key({"-": "minus"}.get(key, key), key))
+        await until(pilot, lambda: app.screen.query_one("#key", Input).value == "sk-ant")
+        assert app.screen.query_one("#key", Input).has_focus
+
+
+async def test_a_letter_where_no_field_is_wanted_means_nothing() -> None:
+    async with running(keyless()) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("down", "down", "x")
+        assert app.screen.query_one("#choices").has_focus
+        assert not any(field.value for field in app.screen.query(Input))
+
+
+async def test_a_key_never_shows_in_a_repr() -> None:
+    assert "sk-ant" not in repr(KeySetup("sk-ant-secret"))
+    assert "sk-ant" not in repr(ServerSetup("http://x", "m", "sk-ant-secret"))
+
+
+async def test_an_empty_key_is_asked_for_again() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("enter", "enter")
+        assert "Paste a key first." in str(app.screen.query_one("#problem", Static).render())
+        assert world.set_up_with == []
+
+
+async def test_the_practice_model_needs_one_choice() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("end", "up", "enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [PracticeSetup()]
+
+
+async def test_another_server_is_checked_before_it_is_taken() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("down", "enter", *"gateway", "enter")
+        problem = app.screen.query_one("#problem", Static)
+        assert "http://" in str(problem.render())
+        app.screen.query_one("#base-url", Input).value = "https://gateway.example/"
+        await pilot.press("enter")
+        assert "Name the model" in str(problem.render())
+        await pilot.press("m", "1", "enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [ServerSetup("https://gateway.example", "m1")]
+
+
+async def test_a_server_of_this_machine_is_offered_by_name() -> None:
+    world = keyless()
+    world.servers = (OLLAMA,)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        choices = app.screen.query_one(OptionList)
+        await until(pilot, lambda: choices.option_count == 5)
+        assert "Ollama" in str(choices.get_option_at_index(1).prompt)
+        await pilot.press("down", "enter")
+        assert app.screen.query_one("#model", Input).has_focus
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [ServerSetup(OLLAMA.base_url, "llama3.2")]
+
+
+async def test_what_could_not_be_kept_is_said_and_asked_again() -> None:
+    world = keyless()
+    world.set_up_refusals.append(StorageError("The file could not be written."))
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("enter", "k", "enter")
+        await until(pilot, lambda: len(world.set_up_with) == 1)
+        await until(
+            pilot,
+            lambda: (
+                isinstance(app.screen, WelcomeScreen)
+                and "could not be written" in str(app.screen.query_one("#problem").render())
+            ),
+        )
+
+
+async def test_escape_leaves_the_welcome_screen_and_the_program() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("enter", "escape", "escape")
+        await pilot.pause()
+        await until(pilot, lambda: not isinstance(app.screen, WelcomeScreen))
+    assert world.agents == []
+    assert app.return_code == 0
+
+
+async def test_30_a_folder_that_brings_files_is_asked_about_once() -> None:
+    world = World()
+    world.untrusted = (".holdfast/config.toml",)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        assert world.agents == []
+        world.clock.elapsed += 1
+        await pilot.press("y")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.trust == [True]
+
+
+async def test_what_is_being_typed_when_a_question_comes_is_the_prompts() -> None:
+    world = World()
+    world.untrusted = (".holdfast/config.toml",)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await pilot.press("y", "e", "s", "enter")  # the fake clock stands still
+        assert isinstance(app.screen, Confirmation)
+        assert app.chat.prompt.text == "yes"
+        world.clock.elapsed += 1
+        await pilot.press("escape")
+        await until(pilot, lambda: bool(world.agents))
+        assert (world.trust, app.chat.prompt.text) == ([False], "yes")
+
+
+async def test_30_enter_and_escape_do_not_trust() -> None:
+    for key in ("enter", "escape", "n"):
+        world = World()
+        world.untrusted = (".holdfast/boot.md",)
+        async with running(world) as (app, pilot):
+            await until(pilot, lambda app=app: isinstance(app.screen, Confirmation))
+            world.clock.elapsed += 1
+            await pilot.press(key)
+            await until(pilot, lambda world=world: bool(world.agents))
+            assert world.trust == [False]
+
+
+def browser(app: HoldfastApp) -> SessionsScreen:
+    assert isinstance(app.screen, SessionsScreen)
+    return app.screen
+
+
+async def test_the_browser_comes_first_when_it_was_asked_for() -> None:
+    world = World()
+    world.add_row("the one", hours=1)
+    async with running(world, choice=None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+        await until(pilot, lambda: bool(browser(app).shown))
+        await pilot.press("enter")
+        await until(pilot, lambda: world.chosen == [SessionChoice(world.rows[0].path)])
+
+
+async def test_leaving_the_browser_begins_a_new_session() -> None:
+    world = World()
+    async with running(world, choice=None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: world.chosen == [SessionChoice()])
+
+
+async def test_the_browser_filters_as_one_types() -> None:
+    world = World()
+    for n, title in enumerate(("fix the test", "read the manual", "fix the typo")):
+        world.add_row(title, hours=n + 1)
+    async with running(world) as (app, pilot):
+        await pilot.press("f3")
+        await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+        screen = browser(app)
+        await until(pilot, lambda: len(screen.shown) == 3)
+        await pilot.press("f", "i", "x", "space", "t", "y")
+        await until(pilot, lambda: len(screen.shown) == 1)
+        await pilot.press("z")
+        await until(pilot, lambda: len(screen.shown) == 0)
+        assert "No session matches" in str(app.screen.query_one("#empty").render())
+        await pilot.press("escape")
+        await until(pilot, lambda: len(screen.shown) == 3)
+        await pilot.press("down", "down", "up", "enter")
+        await until(pilot, lambda: world.chosen[-1] == SessionChoice(world.rows[1].path))
+
+
+async def test_a_theme_that_does_not_exist_is_said_and_replaced() -> None:
+    async with running(World(), theme="mauve") as (app, _):
+        assert app.theme == "midnight"
+        assert "no such theme" in app.chat.notice.text
+
+
+async def test_a_theme_with_a_wrong_colour_is_used_and_said(own_folders: Path) -> None:
+    folder = own_folders / "config" / "themes"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text('[colors]\nprimary = "#abcdef"\naccent = "?"\n')
+    async with running(World(), theme="mine") as (app, _):
+        assert app.theme == "mine"
+        assert "colors.accent" in app.chat.notice.text
+
+
+async def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colours(svg: str) -> set[str]:
+        styles = svg.split("</style>", maxsplit=1)[0]
+        found = set(re.findall(r"-r\d+ \{ fill: #(\w{6})", styles))
+        return found - {"c5c8c6"}  # the picture's own, of its line ends
+
+    async with running(World()) as (app, _):
+        assert any(len({c[:2], c[2:4], c[4:]}) > 1 for c in colours(app.export_screenshot()))
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(World()) as (app, _):
+        left = colours(app.export_screenshot())
+        assert all(len({c[:2], c[2:4], c[4:]}) == 1 for c in left)  # reverse, and the picture's
+        assert len(left) <= 2

@@ -1,0 +1,144 @@
+"""Leaving a session: what is new is saved to the memory first, and nobody has to wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import FakeAgent, World
+from tests.ui.screens.driving import app_of, items, running, say, until
+from tui.agent import events
+from tui.agent.events import Event
+from tui.ui.app import HoldfastApp
+from tui.ui.session_flow import save_on_exit
+from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
+
+
+class Slow:
+    """Makes an agent's flush last until it is cancelled."""
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self.began, self.cancelled = asyncio.Event(), asyncio.Event()
+        agent.memory_pending = True
+        agent.flush_memory = self.flush  # type: ignore[method-assign]
+        agent.cancel = self.cancelled.set  # type: ignore[method-assign]
+
+    async def flush(self) -> AsyncIterator[Event]:
+        self.began.set()
+        yield events.Notice("📝 Saving context...")
+        await self.cancelled.wait()
+
+
+def gone(app: HoldfastApp) -> bool:
+    return app._exit  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_quitting_saves_what_is_new_and_then_leaves() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        world.agent.memory_pending = True
+        await say(pilot, "/quit")
+        await until(pilot, lambda: gone(app))
+        assert [item.text for item in items(app, NoticeItem)] == ["Saved to memory."]
+        assert world.agent.closed
+
+
+async def test_with_nothing_new_it_leaves_at_once() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "/quit")
+        await until(pilot, lambda: gone(app))
+        assert items(app, NoticeItem) == []
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c", "ctrl+d"])
+async def test_a_key_skips_the_saving(key: str) -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        slow = Slow(world.agent)
+        await pilot.press("ctrl+d")
+        await until(pilot, slow.began.is_set)
+        assert not gone(app)
+        await pilot.press(key)
+        await until(pilot, lambda: gone(app))
+        assert slow.cancelled.is_set()
+        assert world.agent.closed
+
+
+async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        slow = Slow(world.agent)
+        began, wait = slow.flush, asyncio.Event()
+
+        async def flush() -> AsyncIterator[Event]:
+            yield events.Notice("📝 Saving context...")
+            await wait.wait()
+            yield events.RetryScheduled(1, 3, 60.0, "no connection", None, "network")
+            async for event in began():
+                yield event
+
+        world.agent.flush_memory = flush  # type: ignore[method-assign]
+        await pilot.press("ctrl+d")
+        said = "saving memory before leaving, esc leaves now"
+        await until(pilot, lambda: said in app.chat.prompt_rule.title.plain)
+        wait.set()
+        await until(pilot, lambda: gone(app))
+        assert slow.cancelled.is_set()
+        assert not items(app, AttemptItem)
+
+
+async def test_a_model_that_does_not_answer_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(save_on_exit, "LIMIT_S", 0.01)
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        slow = Slow(world.agent)
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: gone(app))
+        assert slow.cancelled.is_set()
+
+
+async def test_a_signal_waits_for_nothing() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        world.agent.memory_pending = True
+        app._leave()  # pyright: ignore[reportPrivateUsage] - as SIGTERM does
+        await until(pilot, lambda: gone(app))
+        assert items(app, NoticeItem) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_that_came_before_the_screen_stood_is_not_lost(number: int) -> None:
+    app = app_of(World())
+    app._signalled(number, None)  # pyright: ignore[reportPrivateUsage] - as a handler is called
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: gone(app))
+    assert app.return_code == 128 + number
+
+
+async def test_a_new_session_begins_once_the_old_one_is_saved() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        first = world.agent
+        slow = Slow(first)
+        await say(pilot, "/new")
+        await until(pilot, slow.began.is_set)
+        assert len(world.agents) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: len(world.agents) == 2 and app.bridge.agent is world.agents[1])
+        assert first.closed
+        await _one_more(world, pilot)
+
+
+async def _one_more(world: World, pilot: Pilot[None]) -> None:
+    """With nothing new in it, the next one begins at once."""
+    await say(pilot, "/new")
+    await until(pilot, lambda: len(world.agents) == 3)

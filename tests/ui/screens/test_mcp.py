@@ -1,0 +1,124 @@
+"""/mcp: how the servers stand; tools on and off, restart, the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from tests.support.fake_agent import World
+from tests.ui.screens.driving import running, say, until
+from tui.config import McpServer
+from tui.messages import ToolOutput
+from tui.tools.mcp import Server
+from tui.tools.mcp.tool import McpTool
+from tui.ui.screens.mcp import McpScreen
+
+
+class Restarts(Server):
+    restarts = 0
+
+    async def restart(self) -> None:
+        self.restarts += 1
+        self.state, self.detail = "ready", "time 2.0"
+
+
+class Listed:
+    """A tool as a server lists it."""
+
+    title = None
+    input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012 - read only
+
+    def __init__(self, name: str, description: str) -> None:
+        self.name, self.description = name, description
+
+
+async def nobody(*_: object) -> ToolOutput:
+    raise AssertionError("it is not called")
+
+
+def tool(server: str, name: str, description: str) -> McpTool:
+    listed: Any = Listed(name, description)
+    return McpTool(server, listed, nobody)
+
+
+def servers(folder: Path) -> tuple[Restarts, ...]:
+    command = McpServer(command=("uvx", "mcp-server-time"))
+    time = Restarts("time", command, folder, folder / "mcp-time.log", state="ready")
+    time.detail = "mcp-time 1.26.0"
+    time.tools = (
+        tool("time", "convert_time", "Convert time between timezones."),
+        tool("time", "get_current_time", "Get the current time in a timezone."),
+    )
+    docs = Restarts("docs", McpServer(url="http://127.0.0.1:3911/mcp"), folder, folder / "none.log")
+    docs.state, docs.detail = "failed", "All connection attempts failed"
+    return docs, time
+
+
+def about(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one("#about", Static).content)
+
+
+async def opened(pilot: Pilot[None]) -> McpScreen:
+    await say(pilot, "/mcp")
+    await until(pilot, lambda: isinstance(pilot.app.screen, McpScreen))
+    screen = pilot.app.screen
+    assert isinstance(screen, McpScreen)
+    return screen
+
+
+async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
+    docs, time = servers(tmp_path)
+    async with running(World(mcp=(docs, time))) as (_, pilot):
+        screen = await opened(pilot)
+        assert "All connection attempts failed" in about(pilot)
+        await pilot.press("down", "enter", "down")
+        assert "mcp__time__convert_time: offered to the model" in about(pilot)
+        await pilot.press("space")
+        assert time.switched_off == {"convert_time"}
+        assert "kept from the model" in about(pilot)
+        time.detail = "another"
+        screen.look()
+        assert "mcp__time__convert_time" in about(pilot)  # the cursor stays on its row
+        await pilot.press("space", "up", "enter")
+        assert time.switched_off == set()
+        assert docs.switched_off == set()
+        await pilot.press("escape")
+        assert not isinstance(pilot.app.screen, McpScreen)
+
+
+async def test_a_server_is_restarted(tmp_path: Path):
+    docs, time = servers(tmp_path)
+    async with running(World(mcp=(docs, time))) as (_, pilot):
+        await opened(pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: docs.restarts == 1)
+        assert "time 2.0" in about(pilot)
+        assert time.restarts == 0
+
+
+async def test_the_log_is_shown_and_is_never_markup_or_control(tmp_path: Path):
+    docs, time = servers(tmp_path)
+    time.log_file.write_text("x" * 100_000 + "\n[bold]ready\x1b[2J\n")
+    async with running(World(mcp=(docs, time))) as (_, pilot):
+        screen = await opened(pilot)
+        await pilot.press("o")
+        await until(pilot, lambda: screen.has_class("-log"))
+        text = screen.query_one("#log-text", Static)
+        assert str(text.content) == "The server has written nothing."
+        await pilot.press("escape", "down", "o")
+        await until(pilot, lambda: "[bold]ready" in str(text.content))
+        assert "\x1b" not in str(text.content)
+        assert len(str(text.content)) < 70_000
+        await pilot.press("escape")
+        assert screen.rows.has_focus
+
+
+async def test_without_servers_it_says_how_to_name_one():
+    async with running(World()) as (_, pilot):
+        screen = await opened(pilot)
+        assert screen.query_one("#none").display
+        await pilot.press("space", "r", "o", "enter", "escape")
+        assert not isinstance(pilot.app.screen, McpScreen)

@@ -1,0 +1,202 @@
+"""The output pane: what was cut, in full; diffs; and what running calls show of time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import MODEL, Hold, World
+from tests.ui.screens.driving import items, running, say, turn, until
+from tui.agent import events
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.output_side import OutputSide
+from tui.ui.widgets.conversation.items import ToolItem
+
+DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def receipt(path: Path) -> dict[str, Any]:
+    return {"stages": ["spill"], "bytes_total": 482_300, "bytes_shown": 3100, "path": str(path)}
+
+
+def badge(app: HoldfastApp) -> str:
+    return str(app.chat.query_one("#output-badge").render())
+
+
+def script(path: Path, diff: str = "") -> list[Any]:
+    done = events.ToolFinished("t", "run_command", False, 2, receipt(path), "done", "the cut", diff)
+    return turn(events.ToolStarted("t", "run_command", {"command": "x"}, "x"), done)
+
+
+async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("".join(f"line {n}\n" for n in range(30_000)))
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert app.chat.output.text == "the cut"
+        assert badge(app) == "✂ 471 KB → 3.0 KB · full copy kept"
+        app.bridge.presenter.open_output(items(app, ToolItem)[0])
+        await until(pilot, lambda: "this is the full copy" in badge(app))
+        side = app.chat.side
+        await until(pilot, lambda: bool(side.copy.view.file.size))
+        assert side.copy.view.text() == copy.read_text().rstrip("\n")
+        assert side.copy.display
+        assert not side.output.display
+
+
+async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> None:
+    world = World()
+    world.scripts.append(script(tmp_path / "gone.txt"))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        app.bridge.presenter.open_output(items(app, ToolItem)[0])
+        await until(pilot, lambda: "the full copy is gone" in badge(app))
+        assert app.chat.output.text == "the cut"
+
+
+async def opened(world: World, path: Path, pilot: Pilot[None], app: HoldfastApp) -> OutputSide:
+    """The pane with a cut output, focused."""
+    await say(pilot, "go")
+    await until(pilot, lambda: app.chat.status.state.turns == 1)
+    app.chat.output.focus()
+    await pilot.pause()
+    return app.chat.side
+
+
+def keys(app: HoldfastApp) -> str:
+    return str(app.chat.query_one("#output-keys").render())
+
+
+async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("".join(f"line {n}\n" for n in range(3000)))
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        assert keys(app).startswith("o open   p pin   m mask   y copy")
+        await pilot.press("o")
+        await until(pilot, lambda: side.whole and side.copy.view.file.size > 0)
+        assert side.size.width == app.size.width
+        assert "this is the full copy" in badge(app)
+        assert side.copy.view.has_focus
+        await pilot.press("G")
+        assert side.copy.view.rows()[-1] == (len("".join(f"line {n}\n" for n in range(2999))), 0)
+        await pilot.press("escape")
+        await until(pilot, lambda: side.size.width < app.size.width)
+        assert side.whole
+
+
+async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("".join(f"line {n}\n" for n in range(3000)))
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("slash")
+        await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
+        await pilot.press(*"299", "enter")
+        await until(pilot, lambda: "1 of 13" in side.copy.said)  # 299, 1299, 2299, 2990 …
+        await pilot.press("n")
+        await until(pilot, lambda: "2 of 13" in side.copy.said)
+        await pilot.press("N", "N")
+        await until(pilot, lambda: "13 of 13 · from the end" in side.copy.said)
+        await pilot.press("escape")
+        await until(pilot, lambda: not side.copy.has_class("-search"))
+        assert side.display
+
+
+async def test_slash_searches_what_was_not_cut_too() -> None:
+    world = World()
+    done = events.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
+    world.scripts.append(turn(events.ToolStarted("t", "run_command", {}, "x"), done))
+    async with running(world) as (app, pilot):
+        side = await opened(world, Path(), pilot, app)
+        await pilot.press("slash", *"two", "enter")
+        await until(pilot, lambda: "1 of 1" in side.copy.said)
+
+
+async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    copy.write_text("\x1b[31mred\x1b[0m\n")
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("y")
+        assert app.clipboard == "the cut"
+        await pilot.press("o")
+        await until(pilot, lambda: side.whole and side.copy.view.file.size > 0)
+        await pilot.press("y")
+        assert app.clipboard == "red"
+        assert "Copied 3 characters." in keys(app)
+
+
+async def test_a_pipe_in_the_place_of_the_copy_is_not_read(tmp_path: Path) -> None:
+    world, copy = World(), tmp_path / "full.txt"
+    os.mkfifo(copy)
+    world.scripts.append(script(copy))
+    async with running(world) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("o")
+        await until(pilot, lambda: "is not a regular file" in badge(app))
+        assert not side.whole
+        assert side.output.text == "the cut"
+
+
+async def test_an_edit_shows_its_diff_and_no_badge() -> None:
+    world = World()
+    done = events.ToolFinished("t", "edit_file", False, 2, None, "+1 −1", "ok", DIFF)
+    world.scripts.append(turn(events.ToolStarted("t", "edit_file", {}, "a.py"), done))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert app.chat.output.text == DIFF.rstrip("\n")
+        assert not app.chat.query_one("#output-badge").display
+
+
+async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
+    world, wait, run = World(), Hold(), Hold()
+    world.scripts.append(
+        turn(
+            wait,
+            events.TextDelta("I"),
+            events.ToolStarted("t", "run_command", {"command": "x"}, "x"),
+            run,
+            events.ToolFinished("t", "run_command", False, 7.04, None, "done", ""),
+        )
+    )
+    async with running(world) as (app, pilot):
+        title = app.chat.prompt_rule
+        await say(pilot, "go")
+        await until(pilot, lambda: f"waiting for {MODEL}" in title.title.plain)
+        world.clock.elapsed += 4
+        await until(pilot, lambda: " 4 s" in title.title.plain)
+        assert "nothing heard" not in title.title.plain
+        world.clock.elapsed += 2
+        await until(pilot, lambda: "nothing heard for 6 s" in title.title.plain)
+        wait.release()
+        await until(pilot, lambda: bool(items(app, ToolItem)))
+        (item,) = items(app, ToolItem)
+        world.clock.elapsed += 7.9
+        await until(pilot, lambda: item.seconds == 7)
+        assert "nothing heard" not in title.title.plain
+        run.release()
+        await until(pilot, lambda: item.state == "ok")
+        assert item.seconds == 7.04
+
+
+async def test_ctrl_o_opens_every_call_and_closes_them_again() -> None:
+    async with running(World()) as (app, pilot):
+        cards = [ToolItem(str(n), "read_file", state="ok", preview="x") for n in range(3)]
+        for card in cards[:2]:
+            app.chat.add(card)
+        await pilot.press("ctrl+o")
+        app.chat.add(cards[2])
+        assert not any(card.folded for card in cards)
+        await pilot.press("ctrl+o")
+        assert all(card.folded for card in cards)

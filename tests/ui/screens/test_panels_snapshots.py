@@ -1,0 +1,210 @@
+"""Pictures of what a command or a key lays over the chat to be looked at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import MODEL, FakeSession, Hold, World, record
+from tests.ui.screens.driving import turn, until
+from tests.ui.screens.pictures import (
+    Picture,
+    Pictures,
+    Shot,
+    Stage,
+    Take,
+    command,
+    each_of,
+    press,
+    prompt,
+)
+from tests.ui.screens.test_mcp import servers
+from tests.ui.screens.test_recovery import ROWS
+from tui import doctor
+from tui.agent import events
+from tui.config import Permissions
+from tui.doctor import Check, Subject
+from tui.live.services import SessionChoice
+from tui.permissions.base import Call
+from tui.session.records import Record
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.debug_log import VerboseScreen
+from tui.ui.screens.diff import DiffScreen
+from tui.ui.screens.doctor import DoctorScreen
+from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.mcp import McpScreen
+from tui.ui.screens.models import ModelsScreen
+from tui.ui.screens.permissions import PermissionsScreen
+from tui.ui.screens.picker import PickScreen
+
+CHECKS = [
+    Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),
+    Check("terminal", "ok", "xterm-256color, 120 × 40"),
+    Check("colours", "warn", "16", "If the terminal has more: export COLORTERM=truecolor"),
+    Check("configuration", "ok", "~/.config/holdfast/config.toml"),
+    Check("key", "fail", "none", "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one."),
+    Check("storage", "ok", "~/.local/share/holdfast can be written"),
+    Check("sessions", "ok", "37 sessions (2 interrupted)"),
+]
+
+
+def helped(*keys: str) -> Callable[[Stage], Shot]:
+    return lambda stage: (stage.app(World()), press("f1", *keys))
+
+
+def examined(stage: Stage) -> Shot:
+    def examine(_: Subject) -> list[Check]:
+        return CHECKS
+
+    def done(app: HoldfastApp) -> bool:
+        return isinstance(app.screen, DoctorScreen) and app.screen.found
+
+    stage.monkeypatch.setattr(doctor, "examine", examine)
+    return stage.app(World()), prompt("/doctor", done)
+
+
+def happened(*keys: str) -> Callable[[Stage], Shot]:
+    """The events of a turn that waits to be sent again."""
+
+    def make(stage: Stage) -> Shot:
+        world = World()
+        retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
+        run = Call("t1", "run_command", "run", "pytest -q", "pytest -q", (), "command", "pytest -q")
+        world.scripts.append(
+            turn(
+                events.ThinkingDelta("The test opens a file and never closes it."),
+                events.ToolStarted(run.id, run.tool, {"command": run.subject}, run.subject),
+                events.PermissionAnswered(run.id, run.tool, "allow", "safe"),
+                events.ToolFinished(run.id, run.tool, True, 12.3, None, "exit code 1", "1 failed"),
+                events.RequestSent(3, 12_345, MODEL, 1),
+                retry,
+                Hold(),
+            )
+        )
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await prompt("go", lambda app: app.chat.retry.display)(pilot)
+            await pilot.press("f12", *keys)
+            await pilot.pause()
+
+        return stage.app(world), drive
+
+    return make
+
+
+def served(*keys: str, any_: bool = True) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        folder = stage.folder
+        stage.monkeypatch.setenv("HOME", str(folder))
+        docs, time = servers(folder)
+        time.log_file.write_text("Starting.\nListening on stdio.\n")
+        time.switched_off.add("convert_time")
+        world = World(mcp=(docs, time) if any_ else ())
+        drive = command("/mcp", McpScreen, *keys)
+        if "o" not in keys:
+            return stage.app(world), drive
+
+        async def with_log(pilot: Pilot[None]) -> None:
+            await drive(pilot)
+            await until(pilot, lambda: pilot.app.screen.has_class("-log"))
+
+        return stage.app(world), with_log
+
+    return make
+
+
+def models(*keys: str) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = World()
+        world.models = ROWS
+        return stage.app(world), command("/model", ModelsScreen, *keys)
+
+    return make
+
+
+def colours(stage: Stage) -> Shot:
+    return stage.app(World()), command("/theme", PickScreen)
+
+
+def decided(*, any_: bool = True) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = World()
+        world.permissions = Permissions(
+            allow=("read_file", "run_command(git status*)"), deny=("run_command(git push*)",)
+        )
+        rows = (
+            ("run_command", "git status", "allow", "safe", "It only looks."),
+            ("edit_file", "src/store.py", "once", "person", "It writes a file."),
+            ("run_command", "rm -rf build", "no", "person", "`rm -r` removes files for good."),
+            ("run_command", "pip install -e .", "allow", "elevated", "It installs packages."),
+            ("run_command", "git push origin main --force-with-lease", "deny",
+             "run_command(git push*)", "The rule run_command(git push*) denies it."),
+        )  # fmt: skip
+        names = ("tool", "subject", "answer", "by", "reason")
+        told = [record("user", 0, content=[], text="go")]
+        if any_:
+            told += [
+                record("permission", n, **dict(zip(names, row, strict=True)))
+                for n, row in enumerate(rows, 1)
+            ]
+        world.add_row("clean up", hours=1)
+        path = world.rows[0].path
+        world.old[path] = FakeSession(records=told, title="clean up")
+        drive = command("/permissions", PermissionsScreen)
+        return stage.app(world, choice=SessionChoice(path)), drive
+
+    return make
+
+
+def written(path: Path, text: str) -> list[Record]:
+    """A turn in which a file was written that was not there before."""
+    call = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {"path": path.name}}
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    details = {"path": str(path), "before": None, "before_sha256": None, "after_sha256": digest}
+    said = [{"type": "text", "text": "Written."}]
+    return [
+        record("user", 0, content=[{"type": "text", "text": "go"}], text="go"),
+        record("assistant", 1, content=[call], model="m"),
+        record("tool_result", 2, call_id="t1", name="write_file", content=said, details=details),
+        record("assistant", 3, content=said, model="m"),
+    ]
+
+
+def changes(stage: Stage) -> Shot:
+    root = stage.workspace()
+    folder = root / "src"
+    folder.mkdir()
+    path, text = folder / "store.py", "class Store:\n    def append(self, record):\n        ...\n"
+    path.write_text(text)
+    world = World(root)
+    world.add_row("write the store", hours=1)
+    session = world.rows[0].path
+    world.old[session] = FakeSession(records=written(path, text), title="write the store")
+    return stage.app(world, choice=SessionChoice(session)), command("/diff", DiffScreen)
+
+
+PICTURES: Pictures = {
+    "help": Picture(HelpScreen, helped()),
+    "end of the help": Picture(HelpScreen, helped("end"), state=True, fresh=True),
+    "doctor": Picture(DoctorScreen, examined),
+    "events": Picture(VerboseScreen, happened()),
+    "event": Picture(VerboseScreen, happened("end", "enter"), state=True),
+    "filtered events": Picture(VerboseScreen, happened("slash", *"tool"), state=True),
+    "servers": Picture(McpScreen, served("down", "enter", "down")),
+    "log of a server": Picture(McpScreen, served("down", "o"), state=True),
+    "no servers": Picture(McpScreen, served(any_=False), state=True),
+    "models": Picture(ModelsScreen, models()),
+    "another model": Picture(ModelsScreen, models(*"llama3"), state=True),
+    "colours": Picture(PickScreen, colours),
+    "permissions": Picture(PermissionsScreen, decided()),
+    "no decision yet": Picture(PermissionsScreen, decided(any_=False), state=True),
+    "changes": Picture(DiffScreen, changes),
+}
+
+
+@each_of(PICTURES)
+def test_picture(take: Take, picture: Picture) -> None:
+    take(picture)

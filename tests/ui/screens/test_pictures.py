@@ -1,0 +1,67 @@
+"""Every screen has its pictures, and on a small terminal nothing to choose is lost."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+from textual.widget import Widget
+
+import tui.ui.screens
+import tui.ui.widgets
+from tests.ui.screens.pictures import Picture, Stage, at_home
+from tests.ui.screens.test_context_snapshots import PICTURES as CONTEXT
+from tests.ui.screens.test_panels_snapshots import PICTURES as PANELS
+from tests.ui.screens.test_prompt_snapshots import PICTURES as PROMPT
+from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
+from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
+from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
+from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
+from tui.ui.widgets.choice import Choice
+from tui.ui.widgets.dialog import Dialog
+
+TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
+ELSEWHERE = {"SettingsScreen"}
+"""It has its pictures in a file of its own."""
+SMALL = (60, 20)
+
+
+def screens() -> Iterator[type[Screen[Any]]]:
+    """Every screen of the program."""
+    for package in (tui.ui.screens, tui.ui.widgets):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for found in vars(importlib.import_module(module.name)).values():
+                ours = isinstance(found, type) and found.__module__ == module.name
+                if ours and issubclass(found, Screen) and found is not Dialog:
+                    yield found
+
+
+def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
+    shown = {p.screen for topic in TOPICS for p in topic.values() if not p.state}
+    missing = {screen.__name__ for screen in screens()} - {screen.__name__ for screen in shown}
+    assert missing <= ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    "picture", [*QUESTIONS.values(), *SESSIONS.values()], ids=[*QUESTIONS, *SESSIONS]
+)
+async def test_every_answer_is_in_sight_on_a_small_terminal(
+    picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(monkeypatch)
+    app, drive = picture.make(Stage(tmp_path, monkeypatch, "midnight"))
+    async with app.run_test(size=SMALL) as pilot:
+        await drive(pilot)
+        shown = [choice for choice in app.screen.query(Choice) if displayed(choice)]
+        for choice in [*shown, *([app.focused] if app.focused else [])]:
+            place = app.screen.find_widget(choice)
+            assert place.visible_region == place.region
+
+
+def displayed(widget: Widget) -> bool:
+    return all(isinstance(one, Widget) and one.display for one in widget.ancestors_with_self[:-1])

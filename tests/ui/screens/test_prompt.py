@@ -1,0 +1,186 @@
+"""The prompt: lines, history, pastes, and what Ctrl+C and Ctrl+D do."""
+
+from __future__ import annotations
+
+from textual import events as keys
+
+from tests.support.fake_agent import Hold, World
+from tests.ui.screens.driving import answer, running, say, session_open, turn, until
+from tui.agent import events
+from tui.ui.widgets.conversation.items import UserItem
+from tui.ui.widgets.prompt import Prompt
+
+
+async def test_shift_enter_and_ctrl_j_make_new_lines() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("a", "shift+enter", "b", "ctrl+j", "c")
+        assert app.chat.prompt.text == "a\nb\nc"
+        assert app.chat.prompt.size.height == 3
+
+
+async def test_the_prompt_grows_to_eight_rows() -> None:
+    async with running(World()) as (app, pilot):
+        for _ in range(12):
+            await pilot.press("x", "ctrl+j")
+        await pilot.pause()
+        assert app.chat.prompt.size.height == 8
+
+
+async def test_nothing_is_sent_from_an_empty_prompt() -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await pilot.press("space", "enter")
+        assert world.agent.sent == []
+
+
+async def test_up_and_down_recall_what_was_sent() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        for text in ("one", "two"):
+            await say(pilot, text)
+            await until(pilot, lambda: not app.bridge.busy)
+        await pilot.press("d")
+        shown: list[str] = []
+        for key in ("up", "up", "up", "down", "down"):
+            await pilot.press(key)
+            shown.append(app.chat.prompt.text)
+        assert shown == ["two", "one", "one", "two", "d"]
+
+
+async def test_history_is_kept_for_the_next_run_of_the_folder() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "remember me")
+        await until(pilot, lambda: not app.bridge.busy)
+    async with running(World()) as (app, pilot):
+        await pilot.press("up")
+        assert app.chat.prompt.text == "remember me"
+
+
+async def test_a_paste_of_a_megabyte_is_one_word_and_sent_whole() -> None:
+    world = World()
+    text = "line of text\n" * 80_000
+    async with running(world) as (app, pilot):
+        await pilot.press("a", "space")
+        app.chat.prompt.post_message(keys.Paste(text))
+        await pilot.pause()
+        assert app.chat.prompt.text.startswith("a [paste 1: 80,000 lines, ")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(world.agent.sent))
+        assert world.agent.sent == ["a " + text]
+
+
+async def test_a_short_paste_stays_as_it_is() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.prompt.post_message(keys.Paste("two\r\nlines"))
+        await pilot.pause()
+        assert app.chat.prompt.text == "two\nlines"
+
+
+async def test_ctrl_c_stops_then_clears_then_quits() -> None:
+    world = World()
+    world.scripts.append(turn(Hold()))
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: app.bridge.busy)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.bridge.busy)
+        await pilot.press("x", "ctrl+c")
+        assert app.chat.prompt.text == ""
+        await pilot.press("ctrl+c")
+        assert "again to quit" in app.chat.notice.text
+        world.clock.elapsed += 3
+        await pilot.press("ctrl+c")
+        assert app.is_running
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert world.agent.closed
+    assert app.return_code == 0
+
+
+async def test_what_ctrl_c_cleared_comes_back_with_up() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("l", "o", "s", "t", "ctrl+c", "up")
+        assert app.chat.prompt.text == "lost"
+
+
+async def test_ctrl_d_quits_only_when_the_prompt_is_empty() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await pilot.press("a", "b", "left", "ctrl+d")
+        assert app.chat.prompt.text == "a"
+        await pilot.press("backspace", "ctrl+d")
+        await until(pilot, lambda: world.agent.closed)
+
+
+async def test_a_selected_tool_call_shows_its_output_again() -> None:
+    world = World()
+    world.scripts.append(
+        turn(
+            *(
+                step
+                for n in ("1", "2")
+                for step in (
+                    events.ToolStarted(n, "read_file", {"path": n}, f"{n}.py"),
+                    events.ToolFinished(n, "read_file", False, 0.1, None, "", f"text of {n}"),
+                )
+            )
+        )
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert app.chat.output.text == "text of 2"
+        app.chat.conversation.focus()
+        await until(pilot, lambda: app.focused is app.chat.conversation)
+        await pilot.press("up", "up")
+        await until(pilot, lambda: app.chat.output.text == "text of 1")
+
+
+async def test_typing_reaches_the_prompt_from_anywhere() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.output.focus()
+        await pilot.pause()
+        await pilot.press("Z")
+        assert app.chat.prompt.text == "Z"
+        assert app.focused is app.chat.prompt
+
+
+async def test_keys_of_the_pane_stay_with_the_pane() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.side.show("x", "line\n" * 100)
+        app.chat.output.focus()
+        await pilot.pause()
+        await pilot.press("g")
+        assert app.chat.prompt.text == ""
+
+
+async def test_what_is_typed_before_the_session_stands_is_sent_then() -> None:
+    world = World()
+    async with running(world, prompt="first") as (_, pilot):
+        await until(pilot, lambda: world.agent.sent == ["first"])
+
+
+async def test_what_is_typed_in_one_go_elsewhere_reaches_the_prompt_whole() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        app.chat.add(UserItem("hello"))
+        app.chat.conversation.focus()
+        await pilot.pause()
+        for key, character in (("slash", "/"), ("p", "p"), ("i", "i"), ("n", "n")):
+            app.post_message(keys.Key(key, character))
+        await until(pilot, lambda: app.chat.prompt.text == "/pin")
+
+
+async def test_what_is_typed_while_a_prompt_is_taken_stays() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(hold, *answer("Yes.")))
+    async with running(world) as (app, pilot):
+        prompt = app.chat.prompt
+        prompt.focus()
+        prompt.insert("first")
+        prompt.post_message(Prompt.Submitted(prompt, prompt.value))
+        prompt.insert(" next")
+        await until(pilot, lambda: world.agent.sent == ["first"])
+        assert prompt.text == " next"
+        hold.release()

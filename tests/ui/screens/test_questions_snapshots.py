@@ -1,0 +1,203 @@
+"""Pictures of the questions: what is allowed, trusted, done, or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import Ask, FakeSession, World, record
+from tests.ui.screens.driving import say, turn, until
+from tests.ui.screens.pictures import (
+    Picture,
+    Pictures,
+    Shot,
+    Stage,
+    Take,
+    command,
+    each_of,
+    here,
+    opened,
+    press,
+    prompt,
+)
+from tests.ui.screens.test_recovery import refusing
+from tui.agent import events
+from tui.agent.compaction import Preview
+from tui.context.ledger_items import Item
+from tui.live.services import SessionChoice
+from tui.permissions.base import Call, Decision
+from tui.session.records import Record
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.recovery import RecoveryScreen
+from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.choice_dialog import WaysModal
+from tui.ui.widgets.confirmation import Confirmation
+
+DIFF = """\
+--- tests/test_store.py
++++ tests/test_store.py
+@@ -10,4 +10,5 @@ def test_append(tmp_path):
+     store = Store(tmp_path / "a.jsonl")
+-    store.append({"n": 1})
++    with store:
++        store.append({"n": 1})
+     assert store.read() == [{"n": 1}]
+"""
+EDITS = "edits of files in ~/proj"
+WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
+ASKED = Decision("ask", "It writes a file.", "default", "standard")
+COMMAND = "rm -rf build && pip install -e ."
+ONLY = "exactly this command"
+RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)
+RISKY = Decision("ask", "`rm -r` removes files for good.", "tiers", "high-risk")
+SCRIPT = "cat <<'END' > build.sh\n#!/bin/sh\n" + "make all || exit 1\n" * 60 + "END"
+LONG = Call("t4", "run_command", "run", SCRIPT, SCRIPT, (), "command", SCRIPT, ONLY)
+SHOWN = 'get_current_time of the MCP server time\n{\n  "timezone": "Europe/Lisbon"\n}'
+SERVED = "calls of mcp__time__get_current_time"
+MCP = Call("t5", "mcp__time__get_current_time", "run", "", None, (), "text", SHOWN, SERVED)
+UNKNOWN = Decision("ask", "What a tool of an MCP server does is not known here.", "default")
+PAGE = Call(
+    "t6", "fetch_url", "read", "https://docs.example.org/guide", None, (), "text",
+    "GET https://docs.example.org/guide", "pages of docs.example.org",
+)  # fmt: skip
+REACHES = Decision("ask", "It reaches a server on the network.", "default", "standard")
+ERROR = (
+    "messages.17: `tool_use` ids were found without `tool_result` blocks immediately after:"
+    " toolu_01. Each `tool_use` block must have a corresponding `tool_result` block."
+)
+
+
+def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = World()
+        started = events.ToolStarted(call.id, call.tool, {}, call.subject)
+        asked = events.PermissionAsked(call.id, call.tool, decision.reason)
+        world.scripts.append(turn(started, asked, Ask(call, decision), text="fix the flaky test"))
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await prompt("fix it", lambda app: isinstance(app.screen, ApprovalModal))(pilot)
+            world.clock.elapsed += 1  # keys that come too soon do not count
+            await pilot.press(*keys)
+
+        return stage.app(world), drive
+
+    return make
+
+
+def trust(stage: Stage) -> Shot:
+    world = World()
+    world.untrusted = (".holdfast/config.toml", ".holdfast/commands")
+    return stage.app(world), press()
+
+
+def elevated(stage: Stage) -> Shot:
+    world = World()
+    world.was_elevated = True
+    world.add_row("clean up", hours=1)
+    path = world.rows[0].path
+    world.old[path] = FakeSession(title="clean up")
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirmation))
+
+    return stage.app(world, choice=SessionChoice(path)), drive
+
+
+def compaction(stage: Stage) -> Shot:
+    world = World()
+    long = [Item(f"r{n}", "result", f"read_file src/m{n}.py", 1000 * n, "full") for n in range(9)]
+    planned = Preview(
+        kept=(Item("k", "user", "fix the flaky test", 200, "full"),),
+        summarised=tuple(long),
+        pinned=(Item("p", "result", "the plan", 700, "full", pinned=True),),
+        tokens_before=45_900,
+        tokens_kept=900,
+    )
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        world.agent.planned = planned
+        await command("/compact the tests", WaysModal)(pilot)
+
+    return stage.app(world), drive
+
+
+def past() -> list[Record]:
+    """Three prompts; the second changed a file."""
+    told: list[Record] = []
+    prompts = ("read the README", "fix the flaky test in test_store.py", "and now the changelog")
+    for number, text in enumerate(prompts):
+        said = [{"type": "text", "text": text}]
+        told.append(record("user", 10 * number, content=said, text=text))
+        if number == 1:
+            input_ = {"path": "/home/me/proj/store.py"}
+            call = {"type": "tool_use", "id": "t1", "name": "write_file", "input": input_}
+            details = {"path": input_["path"], "before": None, "before_sha256": None}
+            details["after_sha256"] = "0" * 64
+            told.append(record("assistant", 11, content=[call], model="m"))
+            told.append(
+                record("tool_result", 12, call_id="t1", name="write_file", content=said,
+                       details=details)
+            )  # fmt: skip
+    return told
+
+
+def rewinding(*keys: str) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = World()
+        world.add_row("fix the flaky test", hours=1)
+        path = world.rows[0].path
+        world.old[path] = FakeSession(title="fix the flaky test", records=past())
+        drive = command("/rewind", PickScreen, *keys)
+        return stage.app(world, choice=SessionChoice(path)), drive
+
+    return make
+
+
+def refused(error_class: str, told: str, status: int) -> Callable[[Stage], Shot]:
+    def make(stage: Stage) -> Shot:
+        world = refusing(error_class, rungs=1)
+        error = events.ErrorRaised(error_class, told, True, "The same request fails again.")
+        world.scripts.clear()
+        world.scripts.append(turn(error, events.TurnFinished("failed"), text="fix the flaky test"))
+        stood = record("error", 1, error_class=error_class, status=status, request_id="req_011CQ")
+
+        def failed(app: HoldfastApp) -> bool:
+            return isinstance(app.screen, RecoveryScreen)
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await opened(pilot)
+            world.agent.session.records = (stood,)
+            await say(pilot, "fix it")
+            await until(pilot, lambda: failed(here(pilot.app)))
+
+        return stage.app(world), drive
+
+    return make
+
+
+PICTURES: Pictures = {
+    "change": Picture(ApprovalModal, asks(WRITE, ASKED)),
+    "command": Picture(ApprovalModal, asks(RUN, RISKY)),
+    "long command": Picture(ApprovalModal, asks(LONG, RISKY), state=True),
+    "tool of a server": Picture(ApprovalModal, asks(MCP, UNKNOWN), state=True),
+    "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
+    "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
+    "trust": Picture(Confirmation, trust),
+    "elevated": Picture(Confirmation, elevated, state=True),
+    "compaction": Picture(WaysModal, compaction),
+    "rewind": Picture(PickScreen, rewinding("up")),
+    "rewind files": Picture(WaysModal, rewinding("up", "enter"), state=True),
+    "refused": Picture(RecoveryScreen, refused("invalid_request", ERROR, 400)),
+    "too long": Picture(
+        RecoveryScreen, refused("context_overflow", "prompt is too long", 400), state=True
+    ),
+    "no key": Picture(RecoveryScreen, refused("auth", "invalid x-api-key", 401), state=True),
+}
+
+
+@each_of(PICTURES)
+def test_picture(take: Take, picture: Picture) -> None:
+    take(picture)

@@ -1,0 +1,104 @@
+"""Pictures of what is shown when a request fails. `--snapshot-update` takes them anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import MODEL, Hold, World
+from tests.ui.screens.driving import WIDE, session_open, turn, until
+from tests.ui.screens.pictures import Compare, Drive, prompt
+from tests.ui.screens.test_drill import FakeWiring
+from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
+from tests.ui.screens.test_snapshots import SIZES, shoot, work
+from tui.agent import events
+from tui.command_line.flags import FAULTS
+from tui.drill import place
+from tui.drill.screen import DrillApp
+from tui.drill.tour import Tour
+from tui.ui.app import HoldfastApp
+
+OTHER = "claude-haiku-5-5"
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def waited(event: events.Event, *, focused: bool = False) -> tuple[World, Drive]:
+    world = World()
+    world.models = ROWS
+    world.scripts.append(turn(*work(), event, Hold(), text="fix the flaky test"))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("fix it", lambda app: app.chat.retry.display)(pilot)
+        app = pilot.app
+        assert isinstance(app, HoldfastApp)
+        if focused:
+            app.chat.retry.focus()
+
+    return world, drive
+
+
+@SIZES
+@pytest.mark.parametrize("focused", [False, True], ids=["typing", "focused"])
+def test_the_countdown(snap_compare: Compare, size: tuple[int, int], focused: bool) -> None:
+    world, drive = waited(RETRY, focused=focused)
+    shoot(snap_compare, world, drive, size)
+
+
+@SIZES
+def test_parked(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world, drive = waited(PARKED)
+    shoot(snap_compare, world, drive, size)
+
+
+@SIZES
+def test_a_recovery_step(snap_compare: Compare, size: tuple[int, int]) -> None:
+    step = events.RecoveryStep(
+        "compaction", "the conversation so far was summarised", 204_000, 41_000
+    )
+    world, drive = waited(step)
+    shoot(snap_compare, world, drive, size)
+
+
+@SIZES
+def test_another_model_goes_on(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    why, at = f"{MODEL}: overloaded", "2026-11-21T09:01:00.000Z"
+    switched = events.ModelSwitched(MODEL, OTHER, why, at, "overloaded", 529, "req_7")
+    world.scripts.append(turn(*work(), switched, Hold(), text="fix the flaky test"))
+    drive = prompt("fix it", lambda app: app.chat.header.state.model == OTHER)
+    shoot(snap_compare, world, drive, size)
+
+
+def test_the_countdown_in_other_colours(snap_compare: Compare) -> None:
+    world, drive = waited(RETRY, focused=True)
+    shoot(snap_compare, world, drive, WIDE, theme="daylight")
+
+
+@SIZES
+def test_a_drill(snap_compare: Compare, size: tuple[int, int]) -> None:
+    with place() as root:
+        wiring = FakeWiring(root, Tour(FAULTS))
+        wiring.launch = replace(
+            wiring.launch, workspace=replace(wiring.launch.workspace, root=Path("/tmp/drill"))
+        )
+        app = DrillApp(wiring, theme="midnight")
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await until(pilot, lambda: session_open(app))
+            await pilot.pause()
+
+        assert snap_compare(app, terminal_size=size, run_before=drive)

@@ -1,0 +1,43 @@
+"""Pictures of a session that an earlier run left open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.context.sessions import answer, prompt, records
+from tests.context.wild import call
+from tests.support.fake_agent import FakeSession, World
+from tests.ui.screens.driving import until
+from tests.ui.screens.pictures import Compare, press
+from tests.ui.screens.test_snapshots import SIZES, shoot
+from tui.live.services import SessionChoice
+
+PATH = Path("/data/sessions/proj/20261121T070000Z-00f3a2c1d0e9.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+
+
+@SIZES
+def test_what_an_earlier_run_left_open(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    write = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {"path": "a.py"}}
+    told = records(
+        prompt("write it"),
+        answer("I write.", write, call("t2")),
+        ("intent", {"call_id": "t1", "tool": "write_file", "effect": "write", "label": "a.py",
+                    "path": "/home/me/proj/a.py", "before_sha256": None}),
+    )  # fmt: skip
+    world.old[PATH] = FakeSession(path=PATH, records=told, title="write it")
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await press()(pilot)
+        await until(pilot, lambda: bool(pilot.app.screen.query("ResumeCard Choice")))
+        await pilot.pause(0.3)
+
+    shoot(snap_compare, world, drive, size, choice=SessionChoice(PATH))

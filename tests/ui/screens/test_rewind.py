@@ -1,0 +1,170 @@
+"""Rewind: the session branches inside its file, the prompt comes back, and so do the files."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.support.agents import Yes, make_agent
+from tests.support.fake_agent import World
+from tests.support.provider import ScriptedProvider, call
+from tests.support.provider import say as said
+from tests.ui.screens.driving import items, running, say, until
+from tui.agent.agent import Agent
+from tui.context.changes import Change
+from tui.live.services import AppServices, SessionChoice
+from tui.paths import folders
+from tui.permissions.base import Approver
+from tui.session.reader import read
+from tui.session.session import Session
+from tui.ui.app import HoldfastApp
+from tui.ui.commands.rewind import restored
+from tui.ui.screens.picker import PickScreen
+from tui.ui.widgets.choice_dialog import WaysModal
+from tui.ui.widgets.conversation.items import NoticeItem, UserItem
+
+
+class RealWorld(World):
+    """Real agents on a scripted model, with sessions on the disk."""
+
+    def __init__(self, workspace: Path, provider: ScriptedProvider) -> None:
+        super().__init__(workspace)
+        self.provider = provider
+        self.real: list[Agent] = []
+
+    def services(self) -> AppServices:
+        async def make(choice: SessionChoice, approver: Approver) -> Agent:
+            del approver
+            self.chosen.append(choice)
+            if choice.path is None:
+                session = Session.create(self.workspace, folders=folders(), clock=self.clock)
+            else:
+                session = await asyncio.to_thread(Session.open, choice.path, clock=self.clock)
+            agent = make_agent(
+                self.workspace, self.provider, session=session, clock=self.clock, approver=Yes()
+            )
+            self.real.append(agent)
+            return agent
+
+        return replace(super().services(), make_agent=make)
+
+
+@asynccontextmanager
+async def two_turns(tmp_path: Path) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None], RealWorld]]:
+    """The first prompt writes a.txt, the second changes it and writes b.txt."""
+    (tmp_path / "work").mkdir()
+    provider = ScriptedProvider(
+        [call("write_file", path="a.txt", content="one\n")],
+        said("Written."),
+        [
+            call("edit_file", path="a.txt", old_string="one", new_string="two"),
+            call("write_file", path="b.txt", content="new\n"),
+        ],
+        said("Changed."),
+        said("Again."),
+    )
+    world = RealWorld(tmp_path / "work", provider)
+    async with running(world, choice=SessionChoice()) as (app, pilot):
+        for text in ("write a", "change it"):
+            await say(pilot, text)
+            await until(pilot, lambda: not app.bridge.busy and app.chat.prompt.text == "")
+        yield app, pilot, world
+
+
+async def choose(app: HoldfastApp, pilot: Pilot[None], *keys: str) -> None:
+    await until(pilot, lambda: isinstance(app.screen, PickScreen))
+    await pilot.press(*keys, "enter")
+
+
+async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        root = world.workspace
+        assert (root / "a.txt").read_text() == "two\n"
+        path = world.real[-1].session.path
+        assert path
+        before = len(read(path).records)
+        await pilot.press("escape", "escape")
+        await choose(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await pilot.press("f")
+        await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "change it")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        assert (root / "a.txt").read_text() == "one\n"
+        assert not (root / "b.txt").exists()
+        assert [item.text for item in items(app, UserItem)] == ["write a"]
+        loaded = read(path)
+        assert not loaded.findings
+        assert len(loaded.records) > before, "nothing was taken out of the file"
+        assert world.real[-1].session.path == path
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.bridge.busy and app.chat.prompt.text == "")
+        texts = [r.data.get("text") for r in read(path).branch if r.type == "user"]
+        assert texts == ["write a", "change it"]
+        asked = world.provider.requests[-1].messages
+        assert "Changed." not in str(asked)
+
+
+async def test_only_the_conversation_goes_back_where_that_is_wanted(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        await say(pilot, "/rewind")
+        await choose(app, pilot, "up")
+        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await pilot.press("c")
+        await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "write a")
+        assert (world.workspace / "a.txt").read_text() == "two\n"
+        assert items(app, UserItem) == []
+
+
+async def test_a_file_that_somebody_changed_since_is_left_alone(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        (world.workspace / "a.txt").write_text("mine\n")
+        await say(pilot, "/undo")
+        await choose(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await pilot.press("f")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        assert (world.workspace / "a.txt").read_text() == "mine\n"
+        assert not (world.workspace / "b.txt").exists()
+        assert "changed since" in items(app, NoticeItem)[-1].detail
+
+
+async def test_escape_stays(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        await say(pilot, "/rewind")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
+        await pilot.press("escape")
+        assert app.screen is app.chat
+        assert len(world.real) == 1
+
+
+async def test_one_escape_alone_rewinds_nothing(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        await pilot.press("escape")
+        assert "Esc again" in app.chat.notice.text
+        world.clock.elapsed += 3
+        await pilot.press("escape")
+        assert app.screen is app.chat
+
+
+async def test_there_is_nothing_to_rewind_in_a_new_session(tmp_path: Path) -> None:
+    async with running(World(tmp_path)) as (app, pilot):
+        await say(pilot, "/rewind")
+        assert "no prompt to go back to" in app.chat.notice.text
+        await pilot.press("escape", "escape")
+        assert app.screen is app.chat
+
+
+async def test_files_outside_the_workspace_are_never_touched(tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere.txt"
+    outside.write_text("new")
+    (tmp_path / "work").mkdir()
+    digest = hashlib.sha256(b"new").hexdigest()
+    (done,) = restored([Change(outside, None, None, digest)], tmp_path / "work")
+    assert done.outcome == "failed"
+    assert outside.read_text() == "new"

@@ -1,0 +1,112 @@
+"""From one session to another."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from tests.support.fake_agent import FakeSession, World, record
+from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
+from tui.errors import SessionError
+from tui.live.services import Agent, Opening, SessionChoice
+from tui.paths import folders
+from tui.permissions.base import Approver
+from tui.session.session import Session
+from tui.ui.app import HoldfastApp
+from tui.ui.widgets.conversation.items import (
+    AssistantItem,
+    UserItem,
+)
+
+
+async def test_a_session_is_resumed_with_all_that_was_said() -> None:
+    world = World()
+    world.add_row("the old one", hours=2)
+    path = world.rows[0].path
+    old = [
+        record("user", 1, content=[{"type": "text", "text": "hello"}], text="hello"),
+        record("assistant", 2, content=[{"type": "text", "text": "Hi."}]),
+    ]
+    world.old[path] = FakeSession(path=path, records=old, title="the old one")
+    async with running(world) as (app, pilot):
+        await pilot.press("f3")
+        await until(pilot, lambda: app.screen is not app.chat)
+        await pilot.press("o", "l", "d", "enter")
+        await until(pilot, lambda: len(world.agents) == 2)
+        await until(pilot, lambda: app.chat.header.state.title == "the old one")
+        assert world.chosen[-1] == SessionChoice(path)
+        assert world.agents[0].closed
+        shown = [*items(app, UserItem), *items(app, AssistantItem)]
+        assert [item.text for item in shown] == ["hello", "Hi."]
+        assert app.chat.status.state.turns == 1
+
+
+async def test_new_begins_anew_and_closes_the_old_session() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("x")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        await say(pilot, "/new")
+        await until(pilot, lambda: len(world.agents) == 2)
+        await until(pilot, lambda: not app.chat.conversation.items)
+        assert world.agents[0].closed
+        assert app.chat.status.state.turns == 0
+
+
+async def test_a_session_that_cannot_be_opened_leaves_the_one_that_is() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        world.refusals.append(SessionError("It is open elsewhere.", hint="Close it there."))
+        await say(pilot, "/new")
+        await until(pilot, lambda: "open elsewhere" in app.chat.notice.text)
+        assert not world.agent.closed
+        await say(pilot, "still here")
+        await until(pilot, lambda: world.agent.sent == ["still here"])
+
+
+async def test_a_resumed_session_that_cannot_be_opened_falls_back_to_a_new_one() -> None:
+    world = World()
+    world.add_row("gone", hours=1)
+    world.refusals.append(SessionError("It cannot be read."))
+    async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
+        await until(pilot, lambda: len(world.agents) == 1)
+        assert "cannot be read" in app.chat.notice.text
+        assert [choice.path for choice in world.chosen] == [world.rows[0].path, None]
+
+
+async def test_what_was_sent_to_a_session_that_cannot_be_opened_comes_back() -> None:
+    world = World()
+    world.refusals.append(RuntimeError("a bug"))
+    app = app_of(world, prompt="precious words")
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "could not be opened" in app.chat.notice.text)
+        assert app.chat.prompt.text == "precious words"
+        assert app.chat.queued.texts == ()
+
+
+async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Path) -> None:
+    world = World()
+    session = Session.create(tmp_path, folders=folders(), clock=world.clock)
+    session.append("user", content=[{"type": "text", "text": "hello"}], text="hello")
+    await session.close()
+    assert session.path
+    held = asyncio.Event()
+    services = world.services()
+
+    async def make_agent(choice: SessionChoice, approver: Approver) -> Agent:
+        await held.wait()
+        return await services.make_agent(choice, approver)
+
+    opening = Opening(
+        services=replace(services, make_agent=make_agent), choice=SessionChoice(session.path)
+    )
+    app = HoldfastApp(lambda: opening, clock=world.clock)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.ready and bool(items(app, UserItem)))
+        assert app.bridge.agent is None
+        await say(pilot, "go on")
+        assert app.chat.queued.texts == ("go on",)
+        held.set()
+        await until(pilot, lambda: bool(world.agents) and world.agent.sent == ["go on"])

@@ -1,0 +1,249 @@
+"""F3: found, looked at, and changed, with real session files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from tests.support.fake_agent import World
+from tests.support.foreign import claude_code
+from tests.ui.screens.driving import NARROW, WIDE, running, until
+from tui.live.services import SessionChoice
+from tui.paths import folders
+from tui.screens.choices import SessionRow
+from tui.screens.shelf import Shelf
+from tui.session import catalog
+from tui.session.reader import read
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.sessions import SessionsScreen
+from tui.ui.screens.sessions.rows import row_parts
+from tui.ui.widgets.conversation.items import AssistantItem, UserItem
+from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.row_list import Part
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Three sessions in a workspace that can be written, and a home without other agents."""
+    for name in ("CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "OPENCLAW_STATE_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "work").mkdir()
+    made = World(tmp_path / "work")
+    made.add_row("fix the flaky test", hours=1)
+    made.add_row("write the manual", hours=5, messages=40)
+    made.add_row("broken one", hours=9, state="needs_repair")
+    return made
+
+
+async def browser(app: HoldfastApp, pilot: Pilot[None], count: int = 3) -> SessionsScreen:
+    await pilot.press("f3")
+    await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+    screen = app.screen
+    assert isinstance(screen, SessionsScreen)
+    await until(pilot, lambda: len(screen.shown) == count)
+    return screen
+
+
+def said(screen: SessionsScreen) -> list[str]:
+    view = screen.query_one("#preview", Conversation)
+    return [each.text for each in view.items if isinstance(each, UserItem | AssistantItem)]
+
+
+def empty(screen: SessionsScreen) -> str:
+    return str(screen.query_one("#empty", Static).render())
+
+
+async def test_typing_filters_and_the_preview_follows_the_cursor(world: World) -> None:
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        assert [row.title for row in screen.shown] == [
+            "fix the flaky test",
+            "write the manual",
+            "broken one",
+        ]
+        await until(pilot, lambda: bool(said(screen)))
+        assert said(screen)[0] == "fix the flaky test"
+        await pilot.press("down")
+        await until(pilot, lambda: said(screen)[:1] == ["write the manual"])
+        await pilot.press(*"repair")
+        await until(pilot, lambda: [row.title for row in screen.shown] == ["broken one"])
+        assert screen.shown[0].problems == ("B52",)
+        await pilot.press("escape")
+        assert len(screen.shown) == 3
+        assert app.screen is screen
+
+
+async def test_sorting_goes_round(world: World) -> None:
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        firsts: list[str] = []
+        for _ in range(5):
+            await pilot.press("ctrl+s")
+            firsts.append(screen.shown[0].title)
+        assert firsts == [
+            "broken one",
+            "write the manual",
+            "write the manual",
+            "broken one",
+            "fix the flaky test",
+        ]
+
+
+async def test_a_search_finds_what_was_said_and_opens_there(world: World) -> None:
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("ctrl+f", *"part", "space", *"17")
+        await until(pilot, lambda: bool(screen.places))
+        assert screen.places
+        assert [place.row.title for place in screen.places] == ["write the manual"]
+        wanted = read(world.rows[1].path).branch[17].id
+        assert screen.chosen
+        assert screen.chosen.message == wanted
+        await pilot.press("enter")
+        await until(pilot, lambda: len(world.chosen) == 2)
+        assert world.chosen[-1] == SessionChoice(world.rows[1].path, message=wanted)
+
+
+async def test_all_folders_are_a_tab_away(world: World, tmp_path: Path) -> None:
+    elsewhere = World(tmp_path / "elsewhere")
+    elsewhere.add_row("in another folder", hours=2)
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("tab")
+        await until(pilot, lambda: len(screen.shown) == 4)
+        assert {row.cwd for row in screen.shown} == {
+            str(world.workspace),
+            str(elsewhere.workspace),
+        }
+
+
+async def test_rename_fork_and_delete(world: World) -> None:
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        before = world.rows[0].path.read_bytes()
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: app.screen is not screen)
+        app.screen.query_one("#text", Input).value = "a better name"
+        await pilot.press("enter")
+        await until(pilot, lambda: [r.title for r in screen.shown][:1] == ["a better name"])
+        assert world.rows[0].path.read_bytes().startswith(before)
+
+        await pilot.press("ctrl+b")
+        await until(pilot, lambda: len(screen.shown) == 4)
+        assert [row.title for row in screen.shown].count("a better name") == 2
+
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: app.screen is not screen)
+        await pilot.press("enter")  # keep it: the focus is on no
+        await until(pilot, lambda: app.screen is screen)
+        assert len(catalog.files(folders())) == 4
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: app.screen is not screen)
+        await pilot.press("y")
+        await until(pilot, lambda: len(screen.shown) == 3)
+        assert len(list((folders().data / "trash").rglob("*.jsonl"))) == 1
+
+
+@pytest.mark.parametrize(("key", "suffix"), [("m", "md"), ("h", "html"), ("j", "jsonl")])
+async def test_export_says_where(world: World, key: str, suffix: str) -> None:
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("ctrl+e")
+        await until(pilot, lambda: app.screen is not screen)
+        await pilot.press(key)
+        path = world.workspace / f"session-{world.rows[0].id}.{suffix}"
+        await until(pilot, lambda: "Written to" in screen.notice.text)
+        assert "fix the flaky test" in path.read_text(encoding="utf-8")
+
+
+async def test_the_session_that_is_open_is_not_deleted_and_is_renamed_in_place(
+    world: World,
+) -> None:
+    world.old[world.rows[0].path] = world.session_of(0)
+    async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: "open here" in screen.notice.text)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: app.screen is not screen)
+        app.screen.query_one("#text", Input).value = "named by hand"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is screen)
+        await until(pilot, lambda: app.chat.header.state.title == "named by hand")
+        assert world.agent.session.records[-1].type == "title"
+
+
+async def test_another_agents_session_is_copied_and_its_file_stays(
+    world: World, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "home" / ".claude" / "projects" / "-w" / "one.jsonl"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(claude_code(4).bytes())
+    before = theirs.read_bytes()
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: len(screen.shown) == 1)
+        assert screen.shown[0].agent == "Claude Code"
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: "never deleted" in screen.notice.text)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(world.chosen) == 2)
+        made = world.chosen[-1].path
+        assert made is not None
+        assert folders().sessions in made.parents
+        header = json.loads(made.read_bytes().splitlines()[0])
+        assert header["origin"].startswith("claude_code:")
+        assert theirs.read_bytes() == before
+
+
+async def test_words_that_help_where_there_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with running(World(tmp_path)) as (app, pilot):
+        screen = await browser(app, pilot, 0)
+        await until(pilot, lambda: "No sessions in this folder yet" in empty(screen))
+        await pilot.press("tab")
+        await until(pilot, lambda: "No sessions yet" in empty(screen))
+        await pilot.press("tab")
+        await until(pilot, lambda: "Claude Code" in empty(screen))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW, (60, 20)])
+async def test_ten_thousand_sessions_are_listed_with_only_those_in_sight_drawn(
+    tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    world.add_row("number 0", hours=1, messages=2)
+    row = world.rows[0]
+    many = [
+        replace(row, id=str(n), path=row.path.with_name(f"{n}.jsonl"), title=f"number {n}")
+        for n in range(10_000)
+    ]
+
+    def ours(_: Shelf, **__: Any) -> list[SessionRow]:
+        return many
+
+    monkeypatch.setattr(Shelf, "ours", ours)
+    drawn: list[str] = []
+
+    def counting(row: SessionRow, *more: Any, **named: Any) -> Sequence[Part]:
+        drawn.append(row.title)
+        return row_parts(row, *more, **named)
+
+    monkeypatch.setattr("tui.ui.screens.sessions.listing.row_parts", counting)
+    async with running(world, size) as (app, pilot):
+        screen = await browser(app, pilot, 10_000)
+        await pilot.press(*"9876")
+        await until(pilot, lambda: len(screen.shown) == 1)
+        assert screen.shown[0].title == "number 9876"
+        assert len(drawn) < 1000

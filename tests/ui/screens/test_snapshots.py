@@ -1,0 +1,133 @@
+"""Pictures of the main states, at the two common sizes. `--snapshot-update` takes them anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.fake_agent import Hold, World
+from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
+from tests.ui.screens.pictures import Compare, Drive, opened, prompt
+from tui.agent import events
+from tui.messages import Usage
+
+SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
+
+METER = events.ContextMeasured(
+    82_100,
+    81_400,
+    700,
+    200_000,
+    {"system": 4000, "tools": 6000, "messages": 40_000, "results": 32_000},
+    "server",
+)
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+
+
+def work() -> list[Any]:
+    """The beginning of a turn in which everything happens."""
+    return [
+        events.ThinkingDelta("The test opens a file and never closes it."),
+        events.TextDelta("I'll run it first."),
+        events.AssistantMessage("I'll run it first.", "tool_use", Usage(81_400, 300)),
+        METER,
+        events.ToolStarted("t1", "run_command", {"command": "pytest -q"}, "pytest -q"),
+        events.ToolOutputChunk("t1", "....F\n1 failed, 4 passed in 0.31s\n"),
+        events.ToolFinished(
+            "t1", "run_command", True, 12.3, None, "exit code 1", "....F\n1 failed, 4 passed"
+        ),
+        events.TodosChanged(
+            (
+                {"text": "run the test", "status": "completed"},
+                {"text": "find what makes it flaky", "status": "in_progress"},
+                {"text": "fix it", "status": "pending"},
+            )
+        ),
+    ]
+
+
+def shoot(
+    compare: Compare, world: World, drive: Drive, size: tuple[int, int], **options: Any
+) -> None:
+    app = app_of(world, **options)
+    assert compare(app, terminal_size=size, run_before=drive)
+
+
+@SIZES
+def test_a_new_session(snap_compare: Compare, size: tuple[int, int]) -> None:
+    shoot(snap_compare, World(), opened, size)
+
+
+@SIZES
+def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
+    lights = events.DirectivesChanged(think=True, verbose=True, elevated=True)
+    queue = events.QueueChanged(("also update the changelog",))
+    world.scripts.append(
+        turn(*work(), lights, queue, retry, Hold(), text="fix the flaky test in test_store.py")
+    )
+    shoot(snap_compare, world, prompt("fix it", lambda app: app.chat.retry.display), size)
+
+
+@SIZES
+def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    text = "The file was never closed. It is now:\n\n- `Store` is used as a context manager\n"
+    done = events.TurnFinished("done", Usage(1, 1), 0.42)
+    world.scripts.append(turn(*work(), *answer(text), done, text="fix the flaky test"))
+    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, size)
+
+
+@pytest.mark.parametrize("theme", ["daylight", "contrast"])
+def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
+    world = World()
+    world.scripts.append(turn(*work(), *answer("It is fixed."), text="fix the flaky test"))
+    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, WIDE, theme=theme)
+
+
+@SIZES
+def test_a_failed_turn(snap_compare: Compare, size: tuple[int, int]) -> None:
+    world = World()
+    failed = events.ErrorRaised(
+        "network", "The server cannot be reached.", True, "Check the connection and send it again."
+    )
+    trouble = events.StorageChanged(False, "no space left on device")
+    world.scripts.append([failed, trouble, events.TurnFinished("failed")])
+    drive = prompt("fix the flaky test", lambda app: bool(app.chat.prompt.text))
+    shoot(snap_compare, world, drive, size)
+
+
+def test_an_unknown_command(snap_compare: Compare) -> None:
+    drive = prompt("/modle x", lambda app: bool(app.chat.notice.text))
+    shoot(snap_compare, World(), drive, NARROW)
+
+
+def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
+    world = World()
+    world.scripts.append(turn(*work()))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+
+    shoot(snap_compare, world, drive, NARROW)
+
+
+def test_a_cut_output(snap_compare: Compare) -> None:
+    world = World()
+    receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "/p/full.txt"}
+    started = events.ToolStarted("c", "run_command", {"command": "make"}, "make")
+    cut = events.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
+    world.scripts.append(turn(started, cut, *answer("Done.")))
+    drive = prompt("build", lambda app: app.chat.status.state.turns == 1)
+    shoot(snap_compare, world, drive, WIDE)

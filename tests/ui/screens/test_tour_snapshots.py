@@ -1,0 +1,113 @@
+"""Pictures of the tour. `--snapshot-update` takes them anew."""
+
+from __future__ import annotations
+
+import fcntl
+import platform
+import shutil
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.ui.screens.driving import until
+from tests.ui.screens.pictures import EVERY, Look, Looks
+from tests.ui.screens.test_tour import SMALL, FakeWiring, allow, at, on, send_laid, skip_to
+from tui.drill import scratch
+from tui.tour import scene
+from tui.tour.panel import TourPanel
+from tui.tour.screen import TourApp
+from tui.tour.seen import APPROVAL
+from tui.tour.steps import END
+from tui.ui.widgets.context_meter import MeterState
+
+Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]
+FOLDER = Path("/tmp/holdfast-tour-picture")
+
+FULL = MeterState(3400, 3300, 100, 32_000, {"system": 600, "tools": 2700, "messages": 100})
+"""What the prompts and the tools weigh is not what is looked at here."""
+
+
+@contextmanager
+def fixed(**_: object) -> Generator[str]:
+    """A folder of the same name each time, for one test at a time: the model is told its path,
+    and what that weighs is in the pictures."""
+    with FOLDER.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir()
+        try:
+            yield str(FOLDER)
+        finally:
+            shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "TemporaryDirectory", fixed)
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+
+
+def shoot(looks: Looks, wanted: Sequence[Look], way: Way) -> None:
+    """Open the tour and go a way in it, then compare."""
+    with scene.place() as root:
+        app = TourApp(FakeWiring(root), theme="midnight")
+
+        async def drive(pilot: Pilot[None]) -> None:
+            await until(pilot, lambda: bool(app.ready and app.chat.prompt.text))
+            await way(app, pilot)
+            await until(pilot, lambda: bool(app.screen.query(TourPanel)))
+            app.chat.measure(FULL)
+            await pilot.pause()
+
+        looks(app, drive, wanted)
+
+
+async def beginning(app: TourApp, pilot: Pilot[None]) -> None:
+    """The first step."""
+
+
+async def asked(app: TourApp, pilot: Pilot[None]) -> None:
+    """A command waits for a yes."""
+    await skip_to(app, pilot, "long output")
+    await send_laid(app, pilot, "run sh build.sh")
+    await until(pilot, on(app, APPROVAL))
+
+
+async def cut(app: TourApp, pilot: Pilot[None]) -> None:
+    """The output was cut."""
+    await asked(app, pilot)
+    await allow(app, pilot)
+    await until(pilot, lambda: app.tour.seen.cut is not None and at(app, "long output")())
+    await until(pilot, lambda: app.screen.query_one(TourPanel).said.happened.startswith("The mod"))
+
+
+async def over(app: TourApp, pilot: Pilot[None]) -> None:
+    """The end."""
+    while not app.tour.over:
+        await pilot.press("f9")
+    await until(pilot, lambda: app.screen.query_one(TourPanel).said.now == END.hints[0].say)
+
+
+def test_the_first_step(looks: Looks) -> None:
+    shoot(looks, EVERY, beginning)
+
+
+def test_a_command_is_asked_for(looks: Looks) -> None:
+    shoot(looks, EVERY, asked)
+
+
+def test_long_output(looks: Looks) -> None:
+    shoot(looks, EVERY, cut)
+
+
+def test_the_end(looks: Looks) -> None:
+    shoot(looks, EVERY, over)
+
+
+@pytest.mark.parametrize("way", [beginning, asked, over])
+def test_in_a_small_terminal(looks: Looks, way: Way) -> None:
+    shoot(looks, [("midnight", SMALL)], way)

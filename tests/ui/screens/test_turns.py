@@ -1,0 +1,300 @@
+"""A turn on the screen, from the prompt to its end, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_agent import MODEL, Burst, Hold, World
+from tests.support.idle import threads_held
+from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
+from tui.agent import events
+from tui.errors import HoldfastError, ProviderError
+from tui.live.services import Opening
+from tui.messages import Usage
+from tui.ui.turn.turn_worker import BURST
+from tui.ui.widgets.conversation.item_renderer import source
+from tui.ui.widgets.conversation.items import (
+    AssistantItem,
+    AttemptItem,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+
+
+async def test_a_prompt_becomes_a_conversation() -> None:
+    world = World()
+    world.scripts.append(turn(events.ThinkingDelta("Hm."), *answer("Hello there.")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "hi you")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert world.agent.sent == ["hi you"]
+        assert app.chat.prompt.text == ""
+        assert [item.text for item in items(app, UserItem)] == ["go"]
+        assert [item.text for item in items(app, AssistantItem)] == ["Hello there."]
+        (thinking,) = items(app, ThinkingItem)
+        assert (thinking.text, thinking.streaming, thinking.folded) == ("Hm.", False, True)
+        assert not app.chat.busy
+
+
+async def test_what_is_typed_meanwhile_is_queued_and_shown() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(turn(hold, *answer("done")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: app.bridge.busy)
+        await say(pilot, "and then")
+        assert world.agent.steered == ["and then"]
+        assert app.chat.queued.texts == ("and then",)
+        assert app.chat.queued.display
+        hold.release()
+        await until(pilot, lambda: world.agent.sent == ["work", "and then"])
+        await until(pilot, lambda: not app.bridge.busy)
+        assert not app.chat.queued.display
+
+
+async def test_escape_stops_and_gives_back_what_was_queued() -> None:
+    world = World()
+    world.scripts.append(turn(events.TextDelta("I am"), Hold()))
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        await say(pilot, "later")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert [item.streaming for item in items(app, AssistantItem)] == [False]
+        assert "Stopped" in items(app, NoticeItem)[-1].text
+        assert app.chat.prompt.text == "later"
+        assert not app.chat.busy
+
+
+async def test_what_is_sent_while_a_stopped_turn_closes_is_the_next_turn() -> None:
+    world = World()
+    world.scripts.extend([turn(events.TextDelta("I am"), Hold()), turn(*answer("Yes."))])
+    async with running(world) as (app, pilot):
+        await say(pilot, "work")
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
+        app.bridge.submit("queued before")
+        app.bridge.cancel()
+        app.bridge.submit("another way")
+        app.bridge.submit("quickly")
+        assert app.chat.queued.texts == ("queued before", "another way", "quickly")
+        await until(pilot, lambda: world.agent.sent == ["work", "another way", "quickly"])
+        await until(pilot, lambda: not app.bridge.busy)
+        assert app.chat.prompt.text == "queued before"
+        assert app.chat.queued.texts == ()
+
+
+async def test_what_is_sent_while_a_shell_command_runs_is_the_next_turn() -> None:
+    world = World(Path.cwd())
+    world.scripts.append(turn(*answer("Yes.")))
+    async with running(world) as (app, pilot):
+        app.bridge.run_shell("exec sleep 300")
+        await until(pilot, lambda: bool(items(app, ToolItem)))
+        app.bridge.submit("and now?")
+        assert app.chat.queued.texts == ("and now?",)
+        assert world.agent.sent == []
+        await pilot.press("escape")
+        await until(pilot, lambda: world.agent.sent == ["and now?"])
+        assert app.chat.queued.texts == ()
+
+
+async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.scripts.append(turn(*answer("Yes.")))
+    opens, app = threading.Event(), app_of(world)
+    load = app._load  # pyright: ignore[reportPrivateUsage] - held until all is sent
+
+    def later() -> Opening:
+        opens.wait(20)
+        return load()
+
+    app._load = later  # pyright: ignore[reportPrivateUsage]
+    async with app.run_test() as pilot:
+        with threads_held():
+            for text in ("!echo one", "!echo two", "and now?"):
+                app.chat.prompt.put(text)
+                await pilot.press("enter")
+        assert app.chat.queued.texts == ("!echo one", "!echo two", "and now?")
+        opens.set()
+        await until(pilot, lambda: session_open(app) and world.agent.sent == ["and now?"])
+        assert [(item.label, item.preview) for item in items(app, ToolItem)] == [
+            ("echo one", "one"),
+            ("echo two", "two"),
+        ]
+        assert app.chat.queued.texts == ()
+        assert app.chat.prompt.text == ""
+
+
+async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.refusals.append(HoldfastError("The folder is away."))
+    app = app_of(world)
+    async with app.run_test() as pilot:
+        app.chat.prompt.put("!echo one")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
+        app.bridge.run_shell("echo two")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert [item.preview for item in items(app, ToolItem)] == ["one", "two"]
+        assert app.chat.queued.texts == ()
+
+
+async def test_deltas_of_a_failed_attempt_are_taken_back() -> None:
+    world, hold = World(), Hold()
+    retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit")
+    world.scripts.append(
+        turn(
+            events.TextDelta("half an ans"),
+            events.ToolInputDelta("t9", "read_file", '{"pa'),
+            retry,
+            hold,
+            events.RequestSent(1, 100, MODEL, 2),
+            *answer("whole"),
+        )
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.retry.display)
+        assert app.chat.retry.remaining == 4
+        world.clock.elapsed += 1.5
+        app.chat.retry.tick()
+        assert app.chat.retry.remaining == 3
+        assert app.focused is app.chat.prompt
+        hold.release()
+        await until(pilot, lambda: not app.bridge.busy)
+        assert [item.text for item in items(app, AssistantItem)] == ["whole"]
+        assert items(app, ToolItem) == []
+        (failed,) = items(app, AttemptItem)
+        assert source(failed).startswith("attempt 1 failed: rate limited (429) · next after 4 s")
+        assert failed.text == "half an ans"
+        assert not app.chat.retry.display
+
+
+async def test_a_tool_call_from_writing_to_its_result() -> None:
+    world, hold = World(), Hold()
+    world.scripts.append(
+        turn(
+            events.ToolInputDelta("t1", "run_command", '{"command": "ls"}'),
+            events.AssistantMessage("", "tool_use", Usage(10, 5)),
+            events.ToolStarted("t1", "run_command", {"command": "ls"}, "ls"),
+            events.ToolOutputChunk("t1", "a.py\n"),
+            events.ToolOutputChunk("t1", "b.py\n"),
+            hold,
+            events.ToolFinished("t1", "run_command", False, 0.2, None, "2 files", "a.py\nb.py"),
+        )
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: "b.py" in app.chat.output.text)
+        (item,) = items(app, ToolItem)
+        assert (item.state, item.label) == ("running", "ls")
+        assert "run_command ls" in app.chat.side.rule.title.plain
+        hold.release()
+        await until(pilot, lambda: not app.bridge.busy)
+        assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)
+        assert app.chat.output.text == "a.py\nb.py"
+
+
+async def test_calls_that_the_turn_left_open_are_shown_as_interrupted() -> None:
+    world = World()
+    started = events.ToolStarted("t1", "run_command", {"command": "sleep 9"}, "sleep 9")
+    world.scripts.append(turn(started, Hold()))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, ToolItem)))
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert items(app, ToolItem)[0].state == "interrupted"
+
+
+async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> None:
+    world = World()
+    world.scripts.append(
+        [
+            events.ErrorRaised("unknown", "The disk is full.", True, "Free some space."),
+            events.TurnFinished("failed"),
+        ]
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "precious words")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert app.chat.prompt.text == "precious words"
+        notice = items(app, NoticeItem)[-1]
+        assert (notice.text, notice.hint) == ("The disk is full.", "Free some space.")
+        assert notice.kind == "error"
+
+
+async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
+    world = World()
+    told = events.ErrorRaised("auth", "invalid x-api-key", True, "The same request fails again.")
+    world.scripts.append([told, events.TurnFinished("failed")])
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        shown = source(items(app, NoticeItem)[-1])
+        assert shown == "invalid x-api-key. The same request fails again."
+
+
+async def test_a_turn_that_failed_later_does_not() -> None:
+    world = World()
+    world.scripts.append(turn(events.TurnFinished("failed")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert app.chat.prompt.text == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ProviderError("network", "No connection.", hint="Try again."),
+            "No connection. Try again.",
+        ),
+        (RuntimeError("a bug"), "Something went wrong (RuntimeError)."),
+    ],
+)
+async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception, said: str) -> None:
+    world = World()
+    world.scripts.append([error])
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: not app.bridge.busy)
+        assert said in source(items(app, NoticeItem)[-1])
+        assert app.chat.prompt.text == "go"
+        assert not app.chat.busy
+        await pilot.press("enter")
+        await until(pilot, lambda: world.agent.sent == ["go", "go"])
+
+
+async def test_figures_of_the_turn_reach_the_status_line() -> None:
+    world = World()
+    for cost in (0.25, 0.5, None):
+        world.scripts.append(turn(events.TurnFinished("done", Usage(10, 5), cost)))
+    async with running(world) as (app, pilot):
+        for n, cost in enumerate((0.25, 0.75, None), start=1):
+            await say(pilot, "go")
+            await until(pilot, lambda n=n: app.chat.status.state.turns == n)
+            assert app.chat.status.state.cost_usd == cost
+
+
+async def test_a_burst_of_ten_thousand_events_leaves_room_for_the_keys() -> None:
+    world = World()
+    world.scripts.append(turn(Burst(10_000)))
+    async with running(world) as (app, _):
+        rounds = 0
+        app.bridge.submit("go")
+        while app.chat.status.state.turns == 0:
+            rounds += 1
+            await asyncio.sleep(0)
+        (item,) = items(app, AssistantItem)
+        assert item.text == "".join(f"{number} " for number in range(10_000))
+        assert rounds > 10_000 / BURST

@@ -1,0 +1,246 @@
+"""Markdown as lines: what is drawn, and that streaming draws the same as drawing at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+
+from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.markdown import Document, Line, render
+from tui.ui.widgets.markdown.parse import parse
+from tui.ui.widgets.markdown.styles import RULES
+from tui.widgets.plain import clean
+
+STYLES = {name: Style(color=f"color({index + 16})") for index, name in enumerate(RULES)}
+
+
+def shown(text: str, width: int = 60) -> str:
+    return "\n".join(line.text.rstrip() for line in render(text, STYLES, width))
+
+
+def streamed(text: str, cuts: list[int], *, draw: bool, cap: int, width: int = 40) -> list[Line]:
+    document = Document(STYLES, width, cap=cap)
+    settled: list[Line] = []
+    for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        document.feed(text[start:end])
+        if draw:
+            document.draw()
+            assert document.lines[: len(settled)] == settled, "settled lines must stay"
+            settled = document.lines[: document.settled]
+    document.finish()
+    return document.lines
+
+
+PIECES = st.sampled_from(
+    [
+        "# Title", "## *x* `y`", "text", " ", "  ", "    ", "\t", "\n", "\n\n", "\n\n\n", "\r\n",
+        "\r", "- ", "* ", "+ ", "1. ", "2) ", "9. ", "- [ ] ", "- [x] ", "-", "1.", "   ", "> ",
+        ">", ">> ", "```", "```py\n", "~~~\n", "`````\n", "\n```\n", "`", "``",
+        "def f():\n    return 1\n", "**", "*", "_", "~~", "[a](http://x.org)", "[a][b]", "[b]",
+        "[b]: http://y.org 'T'\n", "[", "]", "(", "![i](u)", "<http://z.org>", "<b>", "<div>\n",
+        "</div>\n", "<!-- c", "-->", "&amp;", "| a | b |\n|---|:-:|\n", "| 1 | 2 |\n", "|", "|--",
+        "a | b\n", "---\n", "---", "===\n", "***\n", "\\", "\\\n", "漢字", "e\u0301", "🎉",
+        "👨‍👩‍👧", "\x1b[31m", "\x00", "\u202e", "\ud800", "x" * 50, "word " * 12, "'''\n",
+        '"""\n', "# comment\n", "class A:\n",
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(
+    st.lists(PIECES, max_size=30).map("".join),
+    st.text(alphabet="ab -*#>`|:\n\t[]()1.~=\\<", max_size=120),
+)
+
+
+@st.composite
+def cut_texts(draw: st.DrawFn) -> tuple[str, list[int]]:
+    text = draw(TEXTS)
+    cuts = draw(st.lists(st.integers(0, len(text)), max_size=20))
+    return text, sorted(cuts)
+
+
+@settings(max_examples=400, deadline=None)
+@given(cut_texts(), st.booleans(), st.sampled_from([60, 200, 8_000]))
+def test_streamed_in_any_pieces_is_the_same_as_at_once(
+    case: tuple[str, list[int]], draw: bool, cap: int
+) -> None:
+    text, cuts = case
+    assert streamed(text, cuts, draw=draw, cap=cap) == render(text, STYLES, 40, cap=cap)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS)
+def test_letter_by_letter_is_the_same_as_at_once(text: str) -> None:
+    cuts = list(range(1, len(text)))
+    assert streamed(text, cuts, draw=True, cap=8_000) == render(text, STYLES, 40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+@example("# Title<!-- c\t-->")
+def test_no_line_is_wider_than_asked_and_none_holds_control_characters(text: str) -> None:
+    for line in render(text, STYLES, 30):
+        assert line.cells == cell_len(line.text)
+        assert line.cells <= 31
+        assert line.text == clean(line.text)
+        assert "\n" not in line.text
+        assert "\t" not in line.text
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_the_blocks_are_those_of_the_whole_text(text: str) -> None:
+    """Cutting the text at blocks must not change what the blocks are."""
+    text = clean(text.replace("\r", "\n"))
+    whole = parse(text + "\n", {})
+    rows = (text + "\n").split("\n")
+    ends = [unit.start for unit in whole[1:]] + [len(rows)]
+    for unit, end in zip(whole, ends[: len(whole)], strict=True):
+        alone = parse("\n".join(rows[unit.start : end]) + "\n", {})
+        assert [part.kind for part in alone] == [unit.kind]
+        assert [t.type for t in alone[0].tokens] == [t.type for t in unit.tokens]
+
+
+def test_what_a_document_looks_like() -> None:
+    text = (
+        "# Title\n\nA **bold** word and `code`.\n\nSteps:\n1. one\n2. two\n   - inner\n\n"
+        "     more\n10. three\n\n- [ ] open\n- [x] done\n\n> quoted\n> text\n\n"
+        "```py\ndef f():\n\treturn 1\n```\n\n---\nlast  \nline"
+    )
+    assert shown(text, 30).split("\n") == [
+        "Title", "",
+        "A bold word and code.", "",
+        "Steps:", "1. one", "2. two", "   ◦ inner", "", "     more", "3. three", "",
+        "☐ open", "☑ done", "",
+        "▎ quoted text", "",
+        " py", " def f():", "     return 1", "",
+        "─" * 30, "",
+        "last", "line",
+    ]  # fmt: skip
+
+
+def test_a_table_is_boxed_and_fitted() -> None:
+    table = "| Name | Size |\n|:--|--:|\n| `a` | 12 |\n| long words here | 3 |\n"
+    assert shown(table, 22).split("\n") == [
+        "┌─────────────┬──────┐",
+        "│ Name        │ Size │",
+        "├─────────────┼──────┤",
+        "│ a           │   12 │",
+        "├─────────────┼──────┤",
+        "│ long words  │    3 │",
+        "│ here        │      │",
+        "└─────────────┴──────┘",
+    ]
+
+
+def test_a_table_without_room_becomes_fields() -> None:
+    table = "| " + " | ".join(f"column{n}" for n in range(6)) + " |\n" + "|---" * 6 + "|\n"
+    table += "| " + " | ".join(f"value {n}" for n in range(6)) + " |\n"
+    assert shown(table, 24).split("\n")[:2] == ["· column0: value 0", "· column1: value 1"]
+
+
+def test_words_of_a_table_stay_whole_or_it_becomes_fields() -> None:
+    table = "| a | b |\n|---|---|\n| sequential dependency | checkpoints of a store |\n"
+    boxed = shown(table, 30)
+    assert boxed.startswith("┌")
+    assert all(word in boxed for word in ("sequential", "dependency", "checkpoints"))
+    assert shown(table, 26).split("\n")[0] == "· a: sequential dependency"
+
+
+def test_a_long_line_of_code_goes_on_behind_a_mark_and_is_copied_as_it_is() -> None:
+    code = "    total = compute(first_value, second_value, third_value)"
+    lines = render(f"```\n{code}\n```", STYLES, 40)
+    assert [line.text.rstrip() for line in lines] == [
+        "     total = compute(first_value,",
+        "     ↪ second_value, third_value)",
+    ]
+    assert copied(lines, (0, 0), (len(lines), 1 << 30)) == code
+
+
+def test_wide_characters_in_a_table_keep_the_box_straight() -> None:
+    lines = render("| 漢字 | b |\n|---|---|\n| 🎉 | x |\n| a | y |\n", STYLES, 40)
+    assert {line.cells for line in lines} == {12}
+
+
+@pytest.mark.parametrize(
+    ("href", "opened"),
+    [
+        ("http://a.org/x", "http://a.org/x"),
+        ("https://a.org", "https://a.org"),
+        ("mailto:a@b.org", None),
+        ("ssh://host", None),
+        ("relative", None),
+    ],
+)
+def test_only_web_links_can_be_opened(href: str, opened: str | None) -> None:
+    (line,) = render(f"[text]({href})", STYLES, 40)
+    (segment,) = line.segments
+    assert segment.text == "text"
+    assert segment.style is not None
+    assert segment.style.link == opened
+
+
+def test_markup_of_the_screen_library_and_html_are_text() -> None:
+    assert shown("[red]x[/red] [@click=app.quit]y[/]\n\n<b>z</b>") == (
+        "[red]x[/red] [@click=app.quit]y[/]\n\n<b>z</b>"
+    )
+
+
+def test_a_link_defined_at_the_end_reaches_back() -> None:
+    line = render("see [the docs][d]\n\nother\n\n[d]: https://a.org", STYLES, 40)[0]
+    assert line.text == "see the docs"
+    assert line.segments[-1].style is not None
+    assert line.segments[-1].style.link == "https://a.org"
+
+
+def test_code_is_coloured_by_its_language_and_tabs_are_kept_for_copying() -> None:
+    top, code, comment = render("```python\n\tif x:\n# c\n```", STYLES, 40)
+    assert top.text == " python"
+    assert [s.style for s in code.segments if s.text == "if"] == [STYLES["keyword"]]
+    assert comment.segments[-1].style == STYLES["comment"]
+    assert code.source == "\tif x:"
+
+
+def test_an_unknown_language_is_plain() -> None:
+    assert shown("```no-such-language\nx = 1\n```") == " no-such-language\n x = 1"
+    assert shown("```\nx = 1\n```\n\nthen") == " x = 1\n\nthen"
+
+
+def test_what_is_half_written_is_not_shown_as_characters() -> None:
+    document = Document(STYLES, 40)
+    seen: list[str] = []
+    for letter in "A **bold** `co`\n- i\n\n| a | b |\n|---|---|\n":
+        document.feed(letter)
+        document.draw()
+        seen.append("\n".join(line.text.rstrip() for line in document.lines))
+    assert not any("*" in text or "`" in text or "|" in text for text in seen)
+    assert not any("\n-" in text for text in seen)
+
+
+def test_a_long_fence_settles_while_it_streams() -> None:
+    document = Document(STYLES, 60)
+    document.feed("```python\n")
+    for number in range(1_000):
+        document.feed(f"\ndef f{number}():\n    return {number}\n")
+    document.draw()
+    assert len(document.lines) - document.settled < 200
+
+
+def test_a_long_list_settles_item_by_item() -> None:
+    document = Document(STYLES, 60)
+    document.feed("".join(f"{n}. item\n" for n in range(1, 500)))
+    document.draw()
+    assert len(document.lines) - document.settled == 1
+    assert document.lines[-1].text == "499. item"
+
+
+def test_an_unbroken_paragraph_and_a_long_table_are_capped() -> None:
+    for text, head in (("word\n" * 9_000, ""), ("| a |\n|---|\n" + "| x |\n" * 9_000, "│ a │")):
+        document = Document(STYLES, 60)
+        document.feed(text)
+        document.draw()
+        assert document.settled > 0
+        tail = document.lines[document.settled :]
+        assert sum(line.cells for line in tail) < 30_000
+        assert any(line.text == head for line in tail) == bool(head)

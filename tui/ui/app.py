@@ -1,0 +1,334 @@
+"""The full screen: themes, global keys, what is typed. It routes; others do the work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from textual import events, on, work
+from textual.app import SystemCommand
+from textual.screen import Screen
+
+import tui
+from tui.clock import Clock, SystemClock
+from tui.errors import HoldfastError
+from tui.paths import folders
+from tui.smooth import smooth
+from tui.ui.screens.chat import ChatScreen
+from tui.ui.screens.labels import MODES
+from tui.ui.start.first_frame import Typed
+from tui.ui.toolkit import themes
+from tui.ui.toolkit.base_app import ThemedApp, TooSmall
+from tui.ui.toolkit.double_press import Twice
+from tui.ui.widgets.keys import APP_KEYS, bindings
+from tui.ui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from tui.live.services import Opening, SessionChoice
+    from tui.ui.screens.output_side import OutputSide
+    from tui.ui.session_flow.command_context import Desk
+    from tui.ui.session_flow.open_session import Way
+    from tui.ui.session_flow.resume_options import Resuming
+    from tui.ui.start.terminal_takeover import HandOver
+    from tui.ui.turn_controller import Bridge, TurnEnded
+    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.widgets.retry_banner import RetryBanner
+
+log = logging.getLogger(__name__)
+
+QUIT_WITHIN_S = 2.0
+REWIND_WITHIN_S = 2.0
+
+
+class HoldfastApp(ThemedApp):
+    """The program on the full screen.
+
+    Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
+    works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
+    is `failure` afterwards. `theme` is a guess until then; `first` is what it follows.
+
+    `bridge` and `desk` exist from then on, when `ready` is true.
+    """
+
+    TITLE = "holdfast"
+    CSS_PATH = ["app.tcss", "screens/chat.tcss"]  # noqa: RUF012 - the default screen loads none
+    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
+
+    bridge: Bridge
+    desk: Desk
+    _way: Way
+    _resuming: Resuming
+
+    def __init__(
+        self,
+        load: Callable[[], Opening],
+        *,
+        theme: str = themes.DEFAULT_DARK,
+        clock: Clock | None = None,
+        version: str = tui.__version__,
+        first: HandOver | None = None,
+    ) -> None:
+        super().__init__(driver_class=first.driver if first else None)
+        self.failure: Exception | None = None
+        self.ready = False
+        self._load = load
+        self._first = first
+        self._waiting: list[str] = []
+        self._clock = clock or SystemClock()
+        self._quit = Twice(self._clock, QUIT_WITHIN_S)
+        self._rewind = Twice(self._clock, REWIND_WITHIN_S)
+        self.chat = ChatScreen(
+            self._clock, version=version, layout_file=folders().data / "screen.json"
+        )
+        early = first.first if first else None
+        self.guess_theme(theme, early.look if early else None)
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self.chat
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
+        from tui.ui.commands import COMMANDS  # noqa: PLC0415 - as all of tui.ui.commands: see `ready`
+
+        if self.ready:
+            for own in self.desk.own.found.values():
+                run = partial(self.action_command, own.name)
+                yield SystemCommand(f"/{own.name}", own.description, run)
+
+        for command in COMMANDS:
+            run = partial(self.action_command, command.name)
+            yield SystemCommand(f"/{command.name}", command.help, run)
+
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self.resumed)  # pyright: ignore[reportUnknownMemberType]
+        typed = self._first.typed() if self._first else Typed()
+        if typed.draft:
+            self.chat.prompt.put(typed.draft)
+        for pasted in typed.pasted:
+            self.chat.prompt.look_at(pasted)
+        for text in typed.sent:
+            self._wait(text)
+        self.call_after_refresh(self.begin)
+
+    async def on_unmount(self) -> None:
+        if self.ready:
+            await self.bridge.close()
+
+    @work(group="session")
+    async def begin(self) -> None:
+        """What comes after the first frame: the rest of the program, then the first session.
+
+        Questions come before it: whether the folder is trusted, and which session is wanted.
+        """
+        self.heed_signals(self._leave)
+        if self._first:
+            self._first.listen(self._leave)
+        try:
+            opening = await asyncio.to_thread(self._prepare)
+        except Exception as error:  # noqa: BLE001 - for whoever runs the app
+            self.failure = error
+            self.exit()
+            return
+        await self._furnish(opening)
+        await self._way.first(opening)
+        if opening.verbose:
+            await self.action_debug_view()
+
+    @work(group="session")
+    async def open_session(self, choice: SessionChoice) -> None:
+        """Leave the session that is shown for another one."""
+        await self._way.other(choice)
+
+    async def action_command(self, name: str) -> None:
+        """Run a command by its name, from a key, a click or the palette."""
+        await self._do(f"/{name}")
+
+    async def action_help(self) -> None:
+        """F1: what works here, on top of whatever is shown; again takes it away."""
+        from tui.ui.screens.help import HelpScreen  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, (HelpScreen, TooSmall)) for screen in self.screen_stack):
+            await self._do("/help")
+
+    async def action_mark(self, what: Literal["mask", "pin"]) -> None:
+        """Mask or pin the tool call under the cursor, or undo that."""
+        if self.ready:
+            from tui.ui.session_flow.mask_pin import mark  # noqa: PLC0415 - not for the first frame
+
+            await mark(self.bridge, what)
+
+    async def on_output_side_marked(self, event: OutputSide.Marked) -> None:
+        from tui.ui.session_flow.mask_pin import mark  # noqa: PLC0415 - not for the first frame
+
+        await mark(self.bridge, event.what, shown=True)
+
+    @work(group="editor", exclusive=True)
+    async def action_edit_prompt(self) -> None:
+        """Ctrl+G: what is typed, in the person's own editor."""
+        if self.ready:
+            from tui.ui.commands.editing import edit_prompt  # noqa: PLC0415 - on demand
+
+            await edit_prompt(self.desk)
+
+    async def action_debug_view(self) -> None:
+        """F12: every event, on top of whatever is shown; again takes it away."""
+        if not self.ready:
+            return
+        from tui.ui.screens.debug_log import VerboseScreen  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, VerboseScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, VerboseScreen) for screen in self.screen_stack):
+            await self.push_screen(VerboseScreen(self.bridge.log))
+
+    def action_next_mode(self) -> None:
+        agent, order = self.bridge.agent if self.ready else None, tuple(MODES)
+        if agent is not None:
+            agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
+            self.chat.show_mode(agent.mode)
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C: stop, else clear, and again quit."""
+        if self.ready and self.bridge.cancel():
+            return
+        if self.chat.prompt.text:
+            self.chat.prompt.accept()
+            return
+        if self._quit.asked():
+            await self.action_quit()
+        self._say_for(QUIT_WITHIN_S, "Press Ctrl+C again to quit.")
+
+    async def action_quit(self) -> None:
+        """Save what is worth keeping, close the session, then leave."""
+        if not (self.ready and self.desk.leaving.save_first(self._go)):
+            await self._go()
+
+    async def _go(self, code: int = 0) -> None:
+        """Close the session, then leave with this exit code."""
+        try:
+            if self.ready:
+                await self.bridge.close()
+            else:
+                # Whatever begins would build on a screen that goes.
+                self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
+        except HoldfastError:
+            log.exception("the session could not be closed")
+        self.exit(return_code=code)
+
+    async def pass_on(self, event: events.Key | events.Paste) -> None:
+        if isinstance(event, events.Key) and self.screen is self.chat:
+            self.chat.claim(event)
+        await super().pass_on(event)
+
+    @on(Prompt.Submitted)
+    async def _submitted(self, event: Prompt.Submitted) -> None:
+        if await self._do(event.text):
+            event.prompt.accept(event.text)
+        self._edited()
+
+    @on(Prompt.Edited)
+    def _edited(self) -> None:
+        """Whoever types has thought better of a second Ctrl+C or Esc."""
+        self._quit.forget()
+        self._rewind.forget()
+        if self.ready:
+            self.bridge.drafting.touch()
+
+    @on(Prompt.QuitAsked)
+    async def _quit_asked(self) -> None:
+        await self.action_quit()
+
+    @on(ChatScreen.StopAsked)
+    async def _stop_asked(self) -> None:
+        """Esc: stop; where nothing runs, a second one rewinds."""
+        if not self.ready or self.bridge.cancel():
+            self._rewind.forget()
+            return
+        agent = self.bridge.agent
+        if agent is None or not agent.session.records:
+            return
+        if self._rewind.asked():
+            self._rewind.forget()
+            await self._do("/rewind")
+        else:
+            self._say_for(REWIND_WITHIN_S, "Esc again goes back to an earlier prompt.")
+
+    def _say_for(self, seconds: float, text: str) -> None:
+        """Say what holds for so long only."""
+        notice = self.chat.notice
+        notice.say(text)
+        said = notice.content
+        self.set_timer(seconds, lambda: notice.clear() if notice.content is said else None)
+
+    def on_turn_ended(self, event: TurnEnded) -> None:
+        from tui.ui.session_flow import error_dialog  # noqa: PLC0415 - not for the first frame
+
+        error_dialog.turn_ended(self.desk, event)
+
+    async def on_retry_banner_asked(self, event: RetryBanner.Asked) -> None:
+        await self._do("/retry" if event.wish == "now" else "/retry other")
+
+    def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
+        self.bridge.presenter.open_output(event.item)
+
+    @work(group="recheck")
+    async def action_recheck(self) -> None:
+        """Whether everything is saved and the session still ours."""
+        await self._resuming.recheck()
+
+    def _prepare(self) -> Opening:
+        """In a thread: import what the rest needs, and load it."""
+        with smooth():
+            from tui.ui.start.deferred_mount import prepare  # noqa: PLC0415 - not for the first frame
+
+            return prepare(self._load)
+
+    async def _furnish(self, opening: Opening) -> None:
+        """Complete the screen, then do what was asked for meanwhile."""
+        from tui.live.taking_up import RECHECK_S  # noqa: PLC0415 - not for the first frame
+        from tui.ui.start.deferred_mount import furnish  # noqa: PLC0415 - as before
+
+        for problem in self.correct_theme(opening.theme)[:1]:
+            self.chat.notice.say(problem.message, "warning", hint=problem.hint)
+        made = await furnish(
+            self,
+            self.chat,
+            opening.services,
+            open_session=self.open_session,
+            use_theme=self.use_theme,
+        )
+        self.bridge, self.desk = made.bridge, made.desk
+        self._way, self._resuming = made.way, made.resuming
+        self.set_interval(RECHECK_S, self.action_recheck)
+        self.ready = True
+        waiting, self._waiting = self._waiting, []
+        self.chat.queued.texts = ()
+        if opening.prompt:
+            self.bridge.submit(opening.prompt)
+        for text in waiting:
+            self.chat.prompt.past.add(text)
+            if not await self._do(text):
+                self.chat.prompt.put_back(text)
+
+    async def _do(self, text: str) -> bool:
+        """A command, a shell line or a prompt. False when it should stay in the prompt."""
+        if not self.ready:
+            self._wait(text)
+            return True
+        from tui.ui.commands import route  # noqa: PLC0415
+
+        return await route(self.desk, text)
+
+    def _wait(self, text: str) -> None:
+        """Keep a text until `ready`, and show that it waits."""
+        self._waiting.append(text)
+        self.chat.queued.texts = tuple(self._waiting)
+
+    def _leave(self, number: int = 0) -> None:
+        """A signal came, or the terminal has gone."""
+        code = 128 + number if number else 0
+        self.run_worker(partial(self._go, code), group="leave")  # it calls, if it still runs

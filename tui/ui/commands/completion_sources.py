@@ -1,0 +1,76 @@
+"""What the prompt may suggest: commands, what they take, the files of the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from tui.commands.table import COMMANDS, ELSEWHERE
+from tui.ui.session_flow.command_context import Desk
+from tui.ui.toolkit import themes
+from tui.ui.widgets.autocomplete.files import WorkspaceFiles
+from tui.ui.widgets.autocomplete.popup import Choice
+
+_LOOKED_AT = 2000
+"""Entries of the folder above, at most."""
+
+
+class PromptSources:
+    """The suggestions of one desk. Nothing here blocks the event loop."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        services = desk.bridge.services
+        self._files = WorkspaceFiles(services.workspace, services.clock)
+
+    def commands(self) -> Sequence[Choice]:
+        """All names, then the aliases."""
+        named = [Choice(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
+        own = [
+            Choice(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
+            for c in self._desk.own.found.values()
+        ]
+        aliases = [
+            Choice(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
+            for c in COMMANDS
+            for alias in c.aliases
+        ]
+        return [*named, *own, *aliases]
+
+    async def arguments(self, command: str) -> Sequence[Choice]:
+        services = self._desk.bridge.services
+        command = ELSEWHERE.get(command, command)
+        found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
+        match found.name if found else "":
+            case "theme":
+                folder = services.folders.config / "themes"
+                names = await asyncio.to_thread(themes.available, folder)
+                return [Choice(name) for name in names]
+            case "model":
+                return [Choice(row.name, f"{row.window:,} tokens") for row in services.models()]
+            case "resume":
+                rows = await services.list_sessions()
+                return [Choice(row.id, row.title, words=f"{row.id} {row.title}") for row in rows]
+            case "add-dir":
+                names = await asyncio.to_thread(_beside, services.workspace)
+                return [Choice(f"../{name}/", words=name) for name in names]
+            case _:
+                return [Choice(word) for word in found.offers] if found else []
+
+    async def files(self) -> Sequence[str]:
+        return await self._files.paths()
+
+
+def _beside(workspace: Path) -> list[str]:
+    """The names of the folders next to one: those in it are allowed already."""
+    try:
+        found = [
+            path.name
+            for path in islice(workspace.parent.iterdir(), _LOOKED_AT)
+            if path != workspace and not path.name.startswith(".") and path.is_dir()
+        ]
+    except OSError:
+        return []
+    return sorted(found)

@@ -1,0 +1,216 @@
+"""From events to widgets: one `match`, no decisions. A session has one presenter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.messages import Usage
+from tui.ui.screens.chat import ChatScreen
+from tui.ui.turn import request_status
+from tui.ui.turn.session_items import Past
+from tui.ui.turn.streaming_answer import Answer
+from tui.ui.turn.tool_calls import Calls
+from tui.ui.widgets.context_meter import MeterState
+from tui.ui.widgets.conversation.items import (
+    AssistantItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.record_items import (
+    attached_item,
+    debug_item,
+    files_item,
+    memory_item,
+    repair_items,
+    uncompacted_item,
+)
+
+
+class Presenter:
+    """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
+    `log` holds all events for the debug view."""
+
+    def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
+        self._chat = chat
+        self.log = log or EventLog(chat.clock)
+        self.usage = Usage()
+        self.last_answer = ""
+        self._answer = Answer(chat)
+        self._calls = Calls(chat)
+        self._spent: float | None = 0.0
+        self._prompted = False
+
+    @property
+    def answer(self) -> str:
+        """What has been streamed of an answer that is not recorded yet."""
+        return self._answer.text
+
+    @property
+    def shown(self) -> ToolItem | None:
+        """The call whose output stands in the pane."""
+        return self._calls.shown
+
+    def open_output(self, item: Item) -> None:
+        """Show the output of a tool call in the output pane; other items have none."""
+        self._calls.open(item)
+
+    def resume(self, past: Past) -> None:
+        """Begin with what a session already holds. Called once, before the first event."""
+        self._chat.fill(past.items)
+        self._calls.resume(past)
+        self.last_answer = past.last_answer
+        self._status(turns=past.turns, cost_usd=None, trouble="")
+
+    def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
+        """Draw one event."""
+        chat = self._chat
+        self.log.add(event)
+        match event:
+            case events.SessionStarted(path=path, model=model):
+                self._header(model=model, think=False, verbose=False, elevated=False)
+                chat.show_mode()
+                self._status(keeping=path is not None)
+            case events.UserMessage(text, attached):
+                self._answer.pause()
+                self._prompted = True
+                chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
+                if attached:
+                    chat.add(attached_item(attached))
+            case events.DirectivesChanged(think, verbose, elevated):
+                self._header(think=think, verbose=verbose, elevated=elevated)
+                chat.show_mode()
+            case events.RequestSent(model=model):
+                self._take_back()
+                chat.retry.done()
+                chat.work(f"waiting for {model}", listening=True)
+            case events.ThinkingDelta(text):
+                chat.work("thinking", listening=True)
+                self._answer.stream(ThinkingItem, text)
+            case events.TextDelta(text):
+                chat.work("answering", listening=True)
+                self._answer.stream(AssistantItem, text)
+            case events.ToolInputDelta(id_, name, _):
+                chat.work(f"writing {name}", listening=True)
+                if item := self._calls.write(id_, name):
+                    self._answer.pause()
+                    self._answer.add(item)
+            case events.AssistantMessage(text=text, usage=usage):
+                self._answer.keep()
+                self._calls.written()
+                self.last_answer = text or self.last_answer
+                self.usage += usage
+            case events.ToolStarted(id_, name, input_, label):
+                self._calls.begin(id_, name, input_, label)
+                chat.work(self._calls.phase)
+            case events.PermissionAsked(id_):
+                self._calls.change(id_, state="waiting")
+                chat.work(self._calls.phase)
+            case events.PermissionAnswered(id_, _, answer, by):
+                refused = answer in {"no", "deny"}
+                state, now = "denied" if refused else "running", chat.clock.monotonic()
+                self._calls.change(id_, state=state, elevated=by == "elevated", started=now)
+                chat.work(self._calls.phase)
+            case events.ToolOutputChunk(id_, text):
+                self._calls.hear(id_, text)
+            case events.ToolFinished():
+                self._calls.finish(event)
+                chat.work(self._calls.phase)
+            case (
+                events.RetryScheduled()
+                | events.Parked()
+                | events.ModelSwitched()
+                | events.RecoveryStep()
+                | events.LoopStopped()
+            ):
+                voided = self._take_back()
+                request_status.show(chat, event, voided)
+                if isinstance(event, events.ModelSwitched):
+                    self.name_model(event.new)
+            case events.Compacting() | events.CompactionStarted() | events.CompactionFinished():
+                request_status.compact(chat, event)
+            case events.CompactionUndone(size):
+                chat.add(uncompacted_item(size))
+            case events.MemorySaved(path, entries):
+                chat.add(memory_item(path, entries))
+            case events.Alive():
+                chat.hear()
+            case events.ContextMeasured():
+                chat.measure(meter_state(event))
+            case events.ContextChanged(changes):
+                for change in changes:
+                    self._calls.mark(change)
+            case events.TodosChanged(todos):
+                chat.todos.todos = todos
+            case events.StorageChanged(saved, detail):
+                trouble = "" if saved else detail or "the disk refuses"
+                self._status(trouble=trouble)
+                chat.show_saving(trouble)
+            case events.RepairApplied(findings):
+                for item in repair_items(findings):
+                    chat.add(item)
+            case events.ToolsAwaited(servers):
+                chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
+            case events.Notice(text) | events.ToolsChanged(text=text):
+                chat.add(NoticeItem(text))
+            case events.ContextFiles(files):
+                chat.add(files_item(files))
+            case events.Debug(text):
+                chat.add(debug_item(text))
+            case events.ErrorRaised(message=message, hint=hint):
+                voided = self._take_back()
+                stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
+                chat.add(NoticeItem(f"{message}{stop}", "error", voided, hint=hint))
+            case events.TurnFinished(outcome, _, cost_usd):
+                self._end(outcome, cost_usd)
+            case _:
+                pass
+
+    def retitle(self, title: str, branch: str) -> None:
+        self._header(title=title, branch=branch)
+
+    def name_model(self, model: str) -> None:
+        self._header(model=model)
+
+    def _header(self, **changes: Any) -> None:
+        self._chat.header.state = replace(self._chat.header.state, **changes)
+
+    def _status(self, **changes: Any) -> None:
+        self._chat.status.state = replace(self._chat.status.state, **changes)
+
+    def _take_back(self) -> str:
+        """Another attempt begins: what the last one streamed never was. Returns its text."""
+        text, gone = self._answer.take_back()
+        for item in gone:
+            if isinstance(item, ToolItem):
+                self._calls.forget(item)
+        return text
+
+    def _end(self, outcome: str, cost_usd: float | None) -> None:
+        chat = self._chat
+        self._answer.keep()
+        self._calls.end()
+        if outcome == "interrupted":
+            chat.add(NoticeItem("Stopped. Say how to go on.", "warning"))
+        chat.retry.done()
+        chat.queued.texts = ()
+        if all(todo.get("status") == "completed" for todo in chat.todos.todos):
+            chat.todos.todos = ()
+        if cost_usd is None or self._spent is None:
+            self._spent = None
+        else:
+            self._spent += cost_usd
+        self._status(turns=chat.status.state.turns + self._prompted, cost_usd=self._spent)
+        self._prompted = False
+        chat.idle()
+
+
+def meter_state(event: events.ContextMeasured) -> MeterState:
+    """What the meter shows of a measurement."""
+    return MeterState(**{name: getattr(event, name) for name in MeterState.__slots__})

@@ -1,0 +1,1 @@
+"""Screens: they route; each has its style sheet beside it."""

@@ -1,0 +1,387 @@
+"""The screen of a session: conversation, output, context, prompt. It lays out and routes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from textual import constants, events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tui.clock import Clock
+from tui.ui.screens.activity_indicator import FRAMES_PER_S, Phase
+from tui.ui.screens.conversation_side import ConversationSide
+from tui.ui.screens.footer import footer
+from tui.ui.screens.labels import (
+    BACK,
+    BUSY_HINTS,
+    ELEVATED,
+    IDLE_HINTS,
+    MODES,
+    NOT_SAVED,
+    OUTPUT,
+    READ_ONLY,
+    RUN,
+    SEND,
+    SHELL,
+    TO_ASK,
+    TO_READ,
+    UNSAVED,
+)
+from tui.ui.screens.output_side import OutputSide
+from tui.ui.screens.pane_layout import TALL, WIDE, Panes
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.cached_render import Still, StillRow
+from tui.ui.widgets.context_meter import MeterState
+from tui.ui.widgets.header import HeaderBar
+from tui.ui.widgets.keys import CHAT_KEYS, bindings
+from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.prompt import Prompt
+from tui.ui.widgets.splitter import Splitter
+from tui.ui.widgets.status_line import Hint, StatusLine
+from tui.ui.widgets.welcome_text import Intro
+from tui.widgets.prompt_history import PromptHistory
+
+if TYPE_CHECKING:
+    from tui.permissions.base import Mode
+    from tui.ui.widgets.autocomplete.popup import Sources, Suggestions
+    from tui.ui.widgets.conversation.items import Item
+    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.widgets.find_bar import FindBar
+    from tui.ui.widgets.output_view import OutputView
+    from tui.ui.widgets.prompt_search import PromptSearch
+    from tui.ui.widgets.retry_banner import RetryBanner
+    from tui.ui.widgets.todos import TodoList
+
+Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
+
+
+class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+    """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
+
+    `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with
+    its `version`. What the first frame does without exists after `furnish`.
+    """
+
+    class StopAsked(Message):
+        """Esc, with nothing open that it could close."""
+
+    BINDINGS = bindings(CHAT_KEYS)  # pyright: ignore[reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = "#prompt"
+
+    def __init__(
+        self,
+        clock: Clock,
+        history: PromptHistory | None = None,
+        *,
+        version: str = "",
+        intro: Widget | None = None,
+        layout_file: Path | None = None,
+    ) -> None:
+        super().__init__(classes="-fresh")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
+        self.clock = clock
+        self.header = HeaderBar(id="header")
+        self.left = ConversationSide(intro or Intro(version, id="intro"), id="left")
+        self.queued, self.notice = self.left.queued, self.left.notice
+        self.splitter = Splitter(id="splitter")
+        self.side = OutputSide(id="side")
+        self.prompt_rule = PaneRule(id="prompt-rule")
+        self.prompt = Prompt(history, id="prompt")
+        self.status = StatusLine(id="status")
+        self._phase = Phase(clock, self.prompt_rule)
+        self._keys = IDLE_HINTS
+        self._mode: Mode = "ask"
+        self._to = ""
+        self._read_only = False
+        self._spin: Timer | None = None
+        self._search: PromptSearch | None = None
+        self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
+
+    def compose(self) -> ComposeResult:
+        width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
+        self.add_class(
+            "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
+        )
+        yield self.header
+        with StillRow(id="body"):
+            yield self.left
+            yield self.splitter
+            yield self.side
+        yield self.prompt_rule
+        with StillRow(id="prompt-row"):
+            yield Static("❯", id="caret", markup=False)
+            yield self.prompt
+        yield PaneRule(id="foot-rule")
+        yield self.status
+
+    def on_mount(self) -> None:
+        self._spin = self.set_interval(1 / FRAMES_PER_S, self._tick, pause=True)
+        self.idle()
+        self.show_mode()
+
+    async def furnish(self) -> None:
+        """Add what the first frame does without. Called once, before a session is shown."""
+        with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
+            await self.left.furnish(self.clock)
+            await self.side.furnish()
+
+    def on_resize(self) -> None:
+        self.panes.arrange()
+        self._show_keys()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._phase.what)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing moves by itself (`motion = "reduced"`). Seconds are counted all the
+        same."""
+        return self._phase.calm
+
+    @calm.setter
+    def calm(self, calm: bool) -> None:
+        self._phase.calm = calm
+        level = "none" if calm else constants.TEXTUAL_ANIMATIONS
+        self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
+
+    @property
+    def beside(self) -> bool:
+        """Whether the output is in sight beside the conversation."""
+        return self.side.display and not self.has_class("-narrow")
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.left.conversation
+
+    @property
+    def todos(self) -> TodoList:
+        return self.left.todos
+
+    @property
+    def retry(self) -> RetryBanner:
+        return self.left.retry
+
+    @property
+    def output(self) -> OutputView:
+        return self.side.output
+
+    def work(self, phase: str, *, listening: bool = False) -> None:
+        """Something is going on: say what, and since when. `listening`: a byte of the model's
+        answer has just come, or the wait for the first one has begun."""
+        if not self.busy:
+            self._hints(BUSY_HINTS, "Type ahead: it is sent when the agent can take it")
+            if self._spin:
+                self._spin.resume()
+        if self._phase.enter(phase, listening=listening):
+            self._tick()
+
+    def hear(self) -> None:
+        """The server is there, though there is nothing of it to show."""
+        if self.busy:
+            self._phase.enter(self._phase.what, listening=True)
+
+    def idle(self) -> None:
+        """Nothing is going on any more."""
+        self._phase.leave()
+        if self._spin:
+            self._spin.pause()
+        self._hints(IDLE_HINTS, TO_READ if self._read_only else TO_ASK)
+
+    def measure(self, state: MeterState) -> None:
+        self.side.meter.state = self.left.meter.state = state
+
+    def show_mode(self, mode: Mode | None = None) -> None:
+        """Say over the prompt what is asked: by `mode`, else by the one that was shown. Elevated
+        counts as far as plan mode leaves it something to allow."""
+        self._mode = mode or self._mode
+        elevated = self.header.state.elevated and self._mode != "plan"
+        text, style = ELEVATED if elevated else MODES[self._mode]
+        text, style = READ_ONLY if self._read_only else (text, style)
+        text, style = SHELL.get(self._to, (text, style))
+        self.prompt_rule.right = Content.styled(text, style)
+
+    def show_saving(self, trouble: str) -> None:
+        """Say why nothing is saved, until it is again."""
+        if trouble and not self._read_only:
+            self.notice.say(f"Not saved: {trouble.rstrip('.')}.", "error", hint=UNSAVED)
+        elif self.notice.text.startswith(NOT_SAVED):
+            self.notice.say("Everything is saved again.", "success")
+
+    def show_read_only(self, read_only: bool) -> None:
+        """Say where one writes whether the session can be gone on with."""
+        self._read_only = read_only
+        if read_only and self.notice.text.startswith(NOT_SAVED):
+            self.notice.clear()  # it will not be, and that is said in other words
+        self.show_mode()
+        if not self.busy:
+            self.idle()
+
+    def add(self, item: Item) -> None:
+        self.remove_class("-fresh")
+        self.conversation.append(item)
+
+    def follow(self) -> None:
+        """To the end of the conversation, and along with it."""
+        if self.conversation.size:  # one that was never laid out is there already
+            self.conversation.action_edge(1)
+
+    def action_widen(self, cells: int) -> None:
+        self.panes.widen(cells)
+
+    def fill(self, items: list[Item]) -> None:
+        """Show another session from its beginning."""
+        self.conversation.clear()
+        self.conversation.extend(items)
+        self.set_class(not items, "-fresh")
+        self.side.clear()
+        self.measure(MeterState())
+        self.todos.todos = ()
+        self.queued.texts = ()
+        self.retry.done()
+
+    def action_stop_or_close(self) -> None:
+        """Esc: what covers the conversation, else the agent."""
+        if self.has_class("-narrow") and self.has_class("-over"):
+            self.panes.toggle()
+        elif self.left.finding:
+            self.left.end_find()
+        else:
+            self.notice.clear()
+            self.post_message(self.StopAsked())
+        self.prompt.focus()
+
+    def action_next_pane(self) -> None:
+        """Tab: from the prompt to what is waited for, else to the next in the row."""
+        waits = self.query("RetryBanner.-counts, ResumeCard Choice")
+        if waits and self.focused is self.prompt:
+            waits.first().focus()
+        else:
+            self.focus_next()
+
+    def action_scroll(self, place: Place) -> None:
+        match place:
+            case "page_up" | "page_down":
+                self.conversation.action_page(-1 if place == "page_up" else 1)
+            case "home" | "end":
+                self.conversation.action_edge(-1 if place == "home" else 1)
+
+    def action_fold_tools(self) -> None:
+        self.conversation.action_fold_tools()
+
+    async def action_find(self, text: str = "") -> None:
+        """Look for a text in the conversation."""
+        self.remove_class("-over")
+        self._show_keys()
+        await self.left.find(text)
+
+    async def suggest(self, sources: Sources) -> None:
+        """Let the prompt suggest what may come next. Called once, after `furnish`."""
+        from tui.ui.widgets.autocomplete.popup import Suggestions  # noqa: PLC0415
+
+        popup = Suggestions(sources, id="suggestions")
+        await self.mount(popup, before="#prompt-row")
+        self.prompt.suggestions = popup
+
+    def on_suggestions_picked(self, event: Suggestions.Picked) -> None:
+        event.stop()
+        self.prompt.focus()
+        self.prompt.pick()
+
+    async def action_search_history(self) -> None:
+        """Look for an earlier prompt; what is typed stays until one is taken."""
+        from tui.ui.widgets.prompt_search import PromptSearch  # noqa: PLC0415 - only where asked for
+
+        if self._search is None:
+            self._search = PromptSearch(id="prompt-search")
+            await self.mount(self._search, before="#prompt-row")
+        if self.prompt.past.entries:
+            self._search.open(self.prompt.past.entries)
+        else:
+            self.notice.say("Nothing was sent from this folder yet.")
+
+    def on_prompt_search_taken(self, event: PromptSearch.Taken) -> None:
+        event.stop()
+        self.prompt.put_whole(event.text)
+
+    def on_prompt_search_closed(self, event: PromptSearch.Closed) -> None:
+        event.stop()
+        self.prompt.focus()
+
+    def on_find_bar_closed(self, event: FindBar.Closed) -> None:
+        event.stop()
+        self.prompt.focus()
+
+    @on(OutputSide.Sized)
+    def _side_sized(self) -> None:
+        self.panes.arrange()
+        self._show_keys()
+
+    @on(Splitter.Dragged)
+    def _dragged(self, event: Splitter.Dragged) -> None:
+        self.panes.drag(event.x)
+
+    @on(Splitter.Dropped)
+    def _dropped(self) -> None:
+        self.panes.drop()
+
+    def claim(self, event: events.Key) -> None:
+        """Before a key goes to the focus: typing goes to the prompt, unless it means something."""
+        focused, key = self.focused, event.key
+        if not event.is_printable or focused is self.prompt:
+            return
+        if focused and focused.check_consume_key(key, event.character):
+            return
+        if not self.active_bindings.keys() & {key, event.character}:
+            self.set_focus(self.prompt)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if not self.prompt.has_focus:
+            event.stop()
+            self.prompt.focus()
+            self.prompt.add_paste(event.text)
+
+    @on(Prompt.Edited)
+    def _typed_on(self) -> None:
+        self.notice.clear()
+        self.show_saving(self.status.state.trouble)
+
+    @on(Prompt.Addressed)
+    def _addressed(self, event: Prompt.Addressed) -> None:
+        self._to = event.to
+        caret = self.query_one("#caret", Static)
+        caret.update("$" if event.to else "❯")
+        caret.set_class(bool(event.to), "-shell")
+        self.show_mode()
+        self._show_keys()
+
+    def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:
+        self._keys = hints
+        self.prompt.placeholder = placeholder
+        self._show_keys()
+
+    def on_descendant_focus(self) -> None:
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        """What the keys do; while the output covers the conversation, Esc comes back from it."""
+        keys = footer(self.focused, self._keys)
+        if self._to:
+            keys = tuple(RUN if hint == SEND else hint for hint in keys)
+        if self.has_class("-narrow") and self.has_class("-over"):
+            keys = (BACK, *(hint for hint in keys if hint.key not in {BACK.key, OUTPUT.key}))
+        self.status.state = replace(self.status.state, hints=keys)
+
+    def _tick(self) -> None:
+        self._phase.draw()
+        if self.busy and self.query("#conversation"):
+            self.conversation.tick(self.clock.monotonic())

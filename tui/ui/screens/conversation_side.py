@@ -1,0 +1,97 @@
+"""The left of the chat: the conversation, what is said beside it, and looking for a text in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from tui.clock import Clock
+from tui.ui.widgets.cached_render import StillColumn
+from tui.ui.widgets.context_meter import ContextMeter
+from tui.ui.widgets.notice import NoticeLine
+from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.queued_prompts import Queued
+
+if TYPE_CHECKING:
+    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.widgets.find_bar import FindBar
+    from tui.ui.widgets.retry_banner import RetryBanner
+    from tui.ui.widgets.todos import TodoList
+
+
+class ConversationSide(StillColumn):
+    """`intro` stands where nothing has been said yet. `conversation`, `todos` and `retry` exist
+    after `furnish`; the find bar once it is asked for."""
+
+    conversation: Conversation
+    todos: TodoList
+    retry: RetryBanner
+
+    def __init__(self, intro: Widget, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.queued = Queued(id="queued")
+        self.notice = NoticeLine(id="notice")
+        self.meter = ContextMeter(compact=True, id="meter-line")
+        self.rule = PaneRule("conversation", id="conversation-rule")
+        self._intro = intro
+        self._find: FindBar | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.rule
+        yield self._intro
+        yield self.queued
+        yield self.notice
+        yield self.meter
+
+    async def furnish(self, clock: Clock) -> None:
+        """Add what the first frame does without."""
+        from tui.ui.widgets.conversation.view import Conversation  # noqa: PLC0415
+        from tui.ui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
+        from tui.ui.widgets.todos import TodoList  # noqa: PLC0415
+
+        self.conversation = Conversation(id="conversation")
+        self.todos = TodoList(id="todos")
+        self.retry = RetryBanner(clock, id="retry")
+        await self.mount(self.conversation, self.todos, after=self._intro)
+        await self.mount(self.retry, after=self.queued)
+
+    def on_descendant_focus(self) -> None:
+        self.rule.lit = True
+
+    def on_descendant_blur(self) -> None:
+        self.rule.lit = self.has_focus_within
+
+    @property
+    def finding(self) -> bool:
+        """Whether the find bar is open."""
+        return self._find is not None and self._find.opened
+
+    async def find(self, text: str = "") -> None:
+        """Open the find bar, with a text to look for."""
+        from tui.ui.widgets.find_bar import FindBar  # noqa: PLC0415 - only where it is asked for
+
+        if self._find is None:
+            self._find = FindBar(id="find")
+            await self.mount(self._find, before=self.meter)
+        self._find.open(text)
+
+    def end_find(self) -> None:
+        """Close the find bar, if it is open. It tells `FindBar.Closed` then."""
+        if self._find and self._find.opened:
+            self._find.action_close()
+
+    def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
+        event.stop()
+        self.conversation.find(event.text, back=event.back, anew=event.anew)
+        if self._find and not event.text:
+            self._find.say()
+
+    def on_conversation_found(self, event: Conversation.Found) -> None:
+        event.stop()
+        if self._find:
+            self._find.say(event.at, event.total, more=event.more, last=event.last)
+
+    def on_find_bar_closed(self) -> None:
+        self.conversation.end_find()

@@ -1,0 +1,162 @@
+"""F12: every event with its time, on top of whatever is shown; filtered, paused, copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.widgets.event_log import Entry, EventLog
+from tui.ui.widgets.figures import plural
+from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
+from tui.ui.widgets.row_list import Part, Rows
+from tui.widgets.plain import clean, one_line
+
+FOLLOW_S = 0.25
+"""How often new events come into sight."""
+NAME = 20
+_CLOSE = ("esc, f12", "close")
+_EMPTY = (
+    "Nothing has happened yet. Every request, retry, decision and measurement will stand here"
+    " with its time."
+)
+
+
+class VerboseScreen(Dialog[None]):
+    """Shows `log`; follows its end until the cursor leaves it or the person pauses."""
+
+    CSS_PATH = "verbose.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(VERBOSE_KEYS),
+        Binding("escape", "close", "close", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#events"
+
+    def __init__(self, log: EventLog) -> None:
+        super().__init__()
+        self._log = log
+        self._shown: list[Entry] = []
+        self._paused = False
+        self._seen = -1
+        self._words = ""
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "debug view"):
+            with Horizontal(id="words-row"):
+                yield Static("/", id="slash", markup=False)
+                words = Input(placeholder="name, id or text of an event", id="words")
+                words.cursor_blink = False
+                yield words
+            yield Rows(id="events")
+            yield Static(id="nothing", markup=False)
+            with VerticalScroll(id="whole"):
+                yield Static(id="json", markup=False)
+
+    def on_mount(self) -> None:
+        self._load(follow=True)
+        self.set_interval(FOLLOW_S, self.follow)
+
+    @property
+    def shown(self) -> Sequence[Entry]:
+        """The entries in the table."""
+        return self._shown
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one("#events", Rows)
+
+    def action_pause(self) -> None:
+        """Stop the table, or let it follow again."""
+        self._paused = not self._paused
+        self._load(follow=not self._paused)
+
+    def action_filter(self) -> None:
+        self.add_class("-filter")
+        self.query_one("#words", Input).focus()
+
+    def action_copy(self) -> None:
+        """Copy the event under the cursor, or all that are shown while a filter is on."""
+        chosen = self._shown if self._words else self._shown[self.rows.cursor :][:1]
+        if chosen:
+            self.app.copy_to_clipboard("\n".join(entry.whole for entry in chosen))  # pyright: ignore[reportUnknownMemberType]
+            self._say(f"copied {plural(len(chosen), 'event')}")
+
+    def action_close(self) -> None:
+        if self.has_class("-whole"):
+            self.remove_class("-whole")
+            self.rows.focus()
+            self._say("")
+        elif self.has_class("-filter"):
+            self.remove_class("-filter")
+            self.query_one("#words", Input).value = ""
+            self.rows.focus()
+        else:
+            self.dismiss()
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        event.stop()
+        self._words = event.value
+        self._load(follow=True)
+
+    def on_descendant_focus(self) -> None:
+        self._say("")
+
+    @on(Input.Submitted)
+    def _narrowed(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.rows.focus()
+
+    @on(Rows.Chosen)
+    def _open(self, event: Rows.Chosen) -> None:
+        event.stop()
+        self.query_one("#json", Static).update(Content(clean(self._shown[event.index].whole)))
+        self.add_class("-whole")
+        self.query_one("#whole").focus()
+        self._say("")
+
+    def follow(self) -> None:
+        """Bring new events into sight, unless paused."""
+        if not self._paused and self._log.version != self._seen:
+            at_end = self.rows.cursor >= len(self._shown) - 1
+            self._load(follow=at_end)
+
+    def _load(self, *, follow: bool) -> None:
+        self._seen = self._log.version
+        cursor = self.rows.cursor
+        self._shown = self._log.entries(self._words)
+        self.set_class(not self._shown, "-empty")
+        said = f"No event matches “{one_line(self._words)}”." if self._words else _EMPTY
+        self.query_one("#nothing", Static).update(Content(said))
+        end = len(self._shown) - 1
+        self.rows.show(len(self._shown), self._draw, cursor=end if follow else cursor)
+        if follow:
+            self.rows.scroll_end(animate=False, force=True)
+        self._say("")
+
+    def _draw(self, index: int, _: int) -> Sequence[Part]:
+        entry = self._shown[index]
+        head = f"{entry.at:%H:%M:%S}.{entry.at.microsecond // 1000:03d}  "
+        line = one_line(entry.line[:10_000])
+        return [(head, "muted"), (entry.kind.ljust(NAME)[:NAME] + "  ", entry.look), (line, "text")]
+
+    def _say(self, state: str) -> None:
+        """How it stands, beside the title, and what the keys do now."""
+        state = state or ("paused" if self._paused else "")
+        found = plural(len(self._shown), "event")
+        title = " · ".join(filter(None, ("debug view", found, state)))
+        self.query_one("#box").border_title = Content(title)
+        if self.has_class("-whole"):
+            self.show_keys(SCROLL, ("y", "copy"), ("esc", "back"))
+        elif self.query_one("#words", Input).has_focus:
+            self.show_keys(("enter", "to the events"), ("esc", "all events"))
+        else:
+            pause = ("space", "go on" if self._paused else "pause")
+            self.show_keys(("enter", "open"), ("/", "filter"), pause, ("y", "copy"), _CLOSE)

@@ -1,0 +1,85 @@
+"""/doctor: what `holdfast doctor` prints, on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import ClassVar, Final
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.doctor import Check, summary
+from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.widgets.plain import visible
+
+_MARKS: Final = {
+    "ok": ("✓", "$text-success"),
+    "warn": ("!", "$text-warning"),
+    "fail": ("✗", "$text-error"),
+}
+_NAME = 15
+_KEYS: Final = (SCROLL, ("esc", "close"))
+
+
+def check_lines(checks: Sequence[Check], width: int) -> Content:
+    """The checks for reading in `width` cells, those that fail first."""
+    order = ("fail", "warn", "ok")
+    lines: list[Content] = []
+    for check in sorted(checks, key=lambda check: order.index(check.status)):
+        glyph, style = _MARKS[check.status]
+        name = (f"{check.name:<{_NAME}}", "bold $foreground")
+        said = _wrapped(check.detail, "$foreground", width)
+        said += _wrapped(check.fix, "$text-muted", width)
+        head = [(f"{glyph} ", style), name]
+        for part in said or [Content("")]:
+            lines.append(Content.assemble(*head, part))
+            head = [(" " * (2 + _NAME), "")]
+    return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
+
+
+def _wrapped(text: str, style: str, width: int) -> list[Content]:
+    said = Content.styled(visible(text), style)
+    return said.wrap(max(20, width - 2 - _NAME)) if text else []
+
+
+class DoctorScreen(Dialog[None]):
+    """Closed by Esc, q or Enter. The checks are awaited once the screen stands; then they are
+    `found`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#box"
+
+    def __init__(self, checks: Awaitable[Sequence[Check]]) -> None:
+        super().__init__(classes="-table")
+        self._seen: Sequence[Check] = ()
+        self.found = False
+        self._checks = checks
+
+    def compose(self) -> ComposeResult:
+        with self.framed(VerticalScroll(can_focus=True), "doctor", *_KEYS):
+            yield Static("Looking …", id="checks", markup=False)
+
+    def on_mount(self) -> None:
+        self.look()
+
+    @work(exclusive=True)
+    async def look(self) -> None:
+        """Show what was found."""
+        self._seen = await self._checks
+        self._draw()
+        self.found = True
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        if self._seen:
+            text = self.query_one("#checks", Static)
+            text.update(check_lines(self._seen, text.size.width))
+            self.show_keys(*_KEYS)

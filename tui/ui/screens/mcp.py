@@ -1,0 +1,236 @@
+"""/mcp: the MCP servers, how they stand, and which of their tools the model gets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from rich.cells import cell_len, set_cell_size
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.paths import shorten
+from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.widgets.figures import plural
+from tui.ui.widgets.keys import MCP_KEYS, bindings
+from tui.ui.widgets.row_list import Part, Rows
+from tui.widgets.plain import clean, one_line
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Server
+    from tui.tools.mcp.tool import McpTool
+
+LOOK_S: Final = 0.5
+"""How often the servers are looked at."""
+LOG_BYTES: Final = 65_536
+"""Of a log, so much of its end is shown."""
+
+_MARKS: Final = {
+    "ready": ("●", "success"),
+    "starting": ("◌", "warning"),
+    "failed": ("✗", "error"),
+    "off": ("○", "muted"),
+}
+_OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
+_OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
+_NONE: Final = """\
+No MCP servers are configured. Name them in config.toml:
+
+    [mcp.time]
+    command = ["uvx", "mcp-server-time"]
+
+    [mcp.docs]
+    url = "http://127.0.0.1:3911/mcp"
+
+They are started with the next session. A folder's own configuration counts once it is trusted."""
+
+
+class Agent(Protocol):
+    """What the screen asks of an agent."""
+
+    @property
+    def servers(self) -> Sequence[Server]: ...
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> None: ...
+
+
+class McpScreen(Dialog[None]):
+    """A row for each server, and below an opened one a row for each of its tools."""
+
+    CSS_PATH = "mcp.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(MCP_KEYS),
+        Binding("escape,q,ctrl+c", "close", "close", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#servers"
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(classes="-table")
+        self._agent = agent
+        self._opened: set[str] = set()
+        self._shown: list[tuple[Server, McpTool | None]] = []
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "mcp servers"):
+            yield Rows(id="servers")
+            yield Static(_NONE, id="none", markup=False)
+            yield Static("", id="about", markup=False)
+            with VerticalScroll(id="log", can_focus=True):
+                yield Static(id="log-text", markup=False)
+
+    def on_mount(self) -> None:
+        self.set_class(not self._agent.servers, "-none")
+        self.look()
+        self.set_interval(LOOK_S, self.look)
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one("#servers", Rows)
+
+    def look(self) -> None:
+        """Show how the servers stand now."""
+        chosen = self._shown[self.rows.cursor] if self._shown else None
+        self._shown = []
+        for server in self._agent.servers:
+            self._shown.append((server, None))
+            if server.name in self._opened:
+                self._shown += [(server, tool) for tool in server.tools]
+        places = {_key(row): place for place, row in enumerate(self._shown)}
+        cursor = self.rows.cursor
+        if chosen is not None:
+            cursor = places.get(_key(chosen), places.get(_key((chosen[0], None)), cursor))
+        self.rows.show(len(self._shown), self._draw, cursor=cursor)
+        self._tell()
+
+    def action_restart(self) -> None:
+        """Stop the server under the cursor and start it again."""
+        if (row := self._row) is not None:
+            self._restart(row[0])
+
+    @work(group="restart")
+    async def _restart(self, server: Server) -> None:
+        await server.restart()
+        self.look()
+
+    def action_switch(self) -> None:
+        """Keep the tool under the cursor from the model, or offer it again."""
+        row = self._row
+        if row is None:
+            return
+        server, tool = row
+        if tool is None:
+            self._open(server)
+            return
+        on_ = tool.own_name in server.switched_off
+        self._agent.switch_tool(server, tool.own_name, on=on_)
+        self.look()
+
+    def action_log(self) -> None:
+        """What the server under the cursor wrote to its standard error."""
+        if (row := self._row) is not None:
+            self._show_log(row[0].log_file)
+
+    @work(group="log", exclusive=True)
+    async def _show_log(self, path: Path) -> None:
+        text = await asyncio.to_thread(_end_of, path)
+        self.query_one("#log-text", Static).update(Content(clean(text)))
+        self.add_class("-log")
+        pane = self.query_one("#log", VerticalScroll)
+        pane.focus()
+        pane.scroll_end(animate=False)
+        self.query_one("#box").border_title = Content(f"mcp servers · {shorten(path)}")
+        self.show_keys(SCROLL, ("esc", "back"))
+
+    def action_close(self) -> None:
+        if self.has_class("-log"):
+            self.remove_class("-log")
+            self.query_one("#box").border_title = Content("mcp servers")
+            self.rows.focus()
+            self._tell()
+        else:
+            self.dismiss()
+
+    @on(Rows.Chosen)
+    def _chosen(self, event: Rows.Chosen) -> None:
+        event.stop()
+        server, tool = self._shown[event.index]
+        if tool is None:
+            self._open(server)
+        else:
+            self.action_switch()
+
+    @on(Rows.Moved)
+    def _moved(self, event: Rows.Moved) -> None:
+        event.stop()
+        self._tell()
+
+    @property
+    def _row(self) -> tuple[Server, McpTool | None] | None:
+        return self._shown[self.rows.cursor] if self._shown else None
+
+    def _open(self, server: Server) -> None:
+        self._opened ^= {server.name}
+        self.look()
+
+    def _draw(self, index: int, width: int) -> Sequence[Part]:
+        server, tool = self._shown[index]
+        if tool is not None:
+            off = tool.own_name in server.switched_off
+            mark: Part = ("    ○ ", "muted") if off else ("    ● ", "success")
+            column = max(cell_len(one_line(other.own_name)) for other in server.tools)
+            name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
+            said = one_line(tool.description)[:width]
+            return [mark, (name, "muted" if off else "text"), (f"  {said}", "muted")]
+        glyph, look = _MARKS[server.state]
+        fold = "▾" if server.name in self._opened else "▸"
+        off = sum(tool.own_name in server.switched_off for tool in server.tools)
+        tools = plural(len(server.tools), "tool") + (f", {off} off" if off else "")
+        names = (cell_len(one_line(other.name)) for other in self._agent.servers)
+        column = max(10, min(max(names), width // 3))
+        name = Content(one_line(server.name)).truncate(column, ellipsis=True, pad=True)
+        tail = f"  {one_line(server.detail)}" if server.detail else ""
+        return [
+            (f"{fold} ", "muted"),
+            (f"{glyph} ", look),
+            (f"{name} ", "text"),
+            (f"{server.state:<9}", look),
+            (f" {tools}", "text"),
+            (tail[:width], "muted"),
+        ]
+
+    def _tell(self) -> None:
+        """All of the row under the cursor, and the keys."""
+        row, said = self._row, ""
+        if row is not None:
+            server, tool = row
+            if tool is not None:
+                off = tool.own_name in server.switched_off
+                state = "kept from the model in this session" if off else "offered to the model"
+                said = f"{tool.name}: {state}\n{tool.description}"
+            else:
+                where = server.config.url or " ".join(server.config.command)
+                said = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
+        self.query_one("#about", Static).update(Content(clean(said)))
+        if not self.has_class("-log"):
+            keys = () if row is None else _OF_SERVER if row[1] is None else _OF_TOOL
+            self.show_keys(*keys, ("esc", "close"))
+
+
+def _key(row: tuple[Server, McpTool | None]) -> tuple[str, str]:
+    return row[0].name, row[1].name if row[1] else ""
+
+
+def _end_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - LOG_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    return text or "The server has written nothing."

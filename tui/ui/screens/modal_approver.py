@@ -1,0 +1,40 @@
+"""Questions of the agent, put to the person by a modal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from textual.app import App
+
+from tui.permissions.base import Answer, Call, Decision
+from tui.ui.screens.chat import ChatScreen
+
+
+class ModalApprover:
+    """Asks the person by a modal, one question at a time."""
+
+    def __init__(self, app: App[Any], chat: ChatScreen) -> None:
+        self._app = app
+        self._chat = chat
+        self._asking = asyncio.Lock()
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        """Show the question and wait. Cancelling the wait takes the question away."""
+        from tui.ui.widgets.approval import ApprovalModal  # noqa: PLC0415 - not for the first frame
+
+        async with self._asking:
+            answered: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+
+            def take(answer: Answer | None) -> None:
+                if not answered.done():
+                    answered.set_result(answer)
+
+            modal = ApprovalModal(call, decision, self._chat.clock, self._chat.prompt.insert)
+            self._app.push_screen(modal, take)
+            try:
+                return await answered or Answer("no")
+            except asyncio.CancelledError:
+                while modal in self._app.screen_stack:
+                    await self._app.pop_screen()
+                raise

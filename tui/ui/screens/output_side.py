@@ -1,0 +1,299 @@
+"""The side of the chat: what a tool printed, what was cut of it, how full the context is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
+from textual.worker import Worker
+
+from tui.ui.widgets.cached_render import StillColumn
+from tui.ui.widgets.context_meter import ContextMeter
+from tui.ui.widgets.key_hints import fitting
+from tui.ui.widgets.pane_title import PaneRule
+from tui.widgets.plain import one_line
+
+if TYPE_CHECKING:
+    from tui.ui.screens.external_programs import Program
+    from tui.ui.widgets.file_viewer.pane import CopyPane
+    from tui.ui.widgets.output_view import OutputView
+
+_NO_OUTPUT = """\
+What tools print appears here while they run.
+Enter on a tool call in the conversation shows its output again."""
+SAID_S = 4.0
+"""So long something is said where the keys stand."""
+
+
+class OutputSide(StillColumn):
+    """`output` and `copy` exist after `furnish`; one of them is shown."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "open_all", "Open all", show=False),
+        Binding("p", "mark('pin')", "Pin", show=False),
+        Binding("m", "mark('mask')", "Mask", show=False),
+        Binding("y", "copy", "Copy", show=False),
+        Binding("e", "outside('editor')", "Editor", show=False),
+        Binding("v", "outside('pager')", "Pager", show=False),
+        Binding("slash", "search", "Search", show=False),
+        Binding("escape", "shrink", "As before", show=False),
+    ]
+
+    output: OutputView
+    copy: CopyPane
+
+    class Sized(Message):
+        """It has another size, or covers the conversation now, or does so no more."""
+
+    @dataclass
+    class Marked(Message):
+        """Mask or pin what is shown, or undo that."""
+
+        what: Literal["mask", "pin"]
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id, classes="-no-output")
+        self.rule = PaneRule("output", id="output-rule")
+        self.meter_rule = PaneRule("context", id="meter-rule")
+        self.meter = ContextMeter(id="meter")
+        self._badge = Static(id="output-badge", markup=False)
+        self._keys = Static(id="output-keys", markup=False)
+        self._receipt: dict[str, Any] | None = None
+        self._reading: Worker[None] | None = None
+        self._quiet: Timer | None = None
+        self._masked = self._pinned = False
+
+    def compose(self) -> ComposeResult:
+        yield self.rule
+        yield Static(_NO_OUTPUT, id="no-output", markup=False)
+        yield self._badge
+        yield self._keys
+        yield self.meter_rule
+        yield self.meter
+
+    async def furnish(self) -> None:
+        """Add what the first frame does without."""
+        from tui.ui.widgets.file_viewer.pane import CopyPane  # noqa: PLC0415
+        from tui.ui.widgets.output_view import OutputView  # noqa: PLC0415
+
+        self.output, self.copy = OutputView(id="output"), CopyPane(id="output-copy")
+        self.copy.display = False
+        await self.mount(self.output, self.copy, after="#no-output")
+        self._hint()
+
+    def show(
+        self,
+        title: str,
+        text: str,
+        *,
+        diff: bool = False,
+        receipt: dict[str, Any] | None = None,
+        whole: bool = False,
+    ) -> None:
+        """Show an output, or a diff. `whole`: then all of it, where `receipt` knows a copy."""
+        self.remove_class("-no-output")
+        self._stop_reading()
+        self.badge(receipt)
+        self.rule.title = Content.assemble(
+            ("output · ", "$text-muted"), (one_line(title), "$foreground")
+        )
+        self.output.show(title, text, diff=diff)
+        if whole and self._path:
+            self._reading = self.run_worker(self._open_copy(self._path))
+
+    def badge(self, receipt: dict[str, Any] | None, kept: str = "full copy kept") -> None:
+        """Say what was cut of the output that is shown, and what is left of the rest."""
+        from tui.ui.widgets.conversation.tool_card import shrunk  # noqa: PLC0415 - not for the first frame
+
+        self._receipt = receipt
+        text = shrunk(receipt) if receipt else ""
+        if self._path:
+            text += f" · {kept}"
+        self._badge.update(Content(text))
+        self.set_class(bool(text), "-cut")
+
+    def clear(self) -> None:
+        """Nothing was printed yet."""
+        self.add_class("-no-output")
+        self._stop_reading()
+        self.badge(None)
+        self.output.clear()
+        self.rule.title = Content.styled("output", "$text-muted")
+        self.action_shrink()
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        """Say something where the keys stand, for a while."""
+        self._keys.update(Content.styled(text, "$text-error" if error else "$text-success"))
+        if self._quiet:
+            self._quiet.stop()
+        self._quiet = self.set_timer(SAID_S, self._hint)
+
+    def stands(self, *, masked: bool, pinned: bool) -> None:
+        """How the model sees what is shown."""
+        self._masked, self._pinned = masked, pinned
+        self._hint()
+
+    def say_of_mark(self, text: str, kind: str = "info", *, hint: str = "") -> None:
+        """As a notice line says it."""
+        self.say(" ".join(filter(None, (text, hint))), error=kind == "error")
+
+    def _hint(self) -> None:
+        """The keys that mean something for what is shown, as many as there is room for."""
+        if self._quiet:
+            self._quiet.stop()
+            self._quiet = None
+        expanded = self.screen.has_class("-whole")
+        keys = (
+            ("o", "smaller" if expanded else "open"),
+            ("p", "unpin" if self._pinned else "pin"),
+            ("m", "unmask" if self._masked else "mask"),
+            ("y", "copy"),
+            ("/", "find"),
+            ("v", "pager"),
+            ("e", "editor"),
+        )
+        shown = fitting(keys, (self.size.width or 60) - 2)
+        here = self.has_focus_within  # elsewhere they are letters, or other keys
+        self._keys.update(shown if here else Content.styled(shown.plain, "$text-muted"))
+
+    def on_descendant_focus(self) -> None:
+        self.rule.lit = True
+        if self._quiet is None:
+            self._hint()
+
+    def on_descendant_blur(self) -> None:
+        self.rule.lit = self.has_focus_within
+        if self._quiet is None:
+            self._hint()
+
+    def on_resize(self) -> None:
+        self._hint()
+        self.post_message(self.Sized())
+
+    @property
+    def _path(self) -> Path | None:
+        path = (self._receipt or {}).get("path")
+        return Path(path) if isinstance(path, str) and path else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the full copy is shown."""
+        return self.copy.display
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading.cancel()
+            self._reading = None
+        if self.copy.display:
+            focused = self.copy.has_focus_within
+            self.copy.display, self.output.display = False, True
+            self.copy.clear()
+            if focused:
+                self.output.focus()
+
+    async def _open_copy(self, path: Path, *, search: bool = False) -> None:
+        from tui.storage.kept import whereabouts  # noqa: PLC0415 - not for the first frame
+        from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
+
+        try:
+            file = await asyncio.to_thread(CopyFile, path)
+        except (OSError, ValueError) as error:
+            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            why = await asyncio.to_thread(whereabouts, path) if missing else ""
+            reason = getattr(error, "strerror", None) or str(error)
+            why = why or f"The full copy cannot be read: {reason}."
+            self.badge(self._receipt, f"{why[:1].lower()}{why[1:].rstrip('.')}")
+            return
+        self._show_file(file)
+        self.badge(self._receipt, "this is the full copy")
+        if search:
+            self.copy.action_search()
+
+    def _show_file(self, file: Any) -> None:
+        focused = self.output.has_focus
+        self.copy.display, self.output.display = True, False
+        self.copy.show(file)
+        if focused:
+            self.copy.view.focus()
+
+    # What its keys do
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        if action == "shrink":
+            return self.screen.has_class("-whole")
+        if action == "search":
+            return self.output.has_focus
+        if action in {"open_all", "mark", "copy", "outside"}:
+            return not self.has_class("-no-output") and not self._typing()
+        return True
+
+    def _typing(self) -> bool:
+        return self.copy.display and self.copy.has_focus_within and not self.copy.view.has_focus
+
+    async def action_open_all(self) -> None:
+        """The full copy where there is one, over the whole screen; again: as before."""
+        if self.screen.has_class("-whole"):
+            self.action_shrink()
+            return
+        self.screen.add_class("-whole")
+        self.post_message(self.Sized())
+        self._hint()
+        if self._path and not self.whole:
+            await self._open_copy(self._path)
+
+    def action_shrink(self) -> None:
+        """Beside the conversation again."""
+        self.screen.remove_class("-whole")
+        self.post_message(self.Sized())
+        self._hint()
+
+    def action_mark(self, what: Literal["mask", "pin"]) -> None:
+        self.post_message(self.Marked(what))
+
+    def action_copy(self) -> None:
+        """Copy what is selected, else what is shown, as far as a clipboard takes it."""
+        from tui.ui.widgets.figures import plural, size  # noqa: PLC0415
+        from tui.ui.widgets.file_viewer.view import COPY_MAX  # noqa: PLC0415
+
+        view = self.copy.view if self.whole else self.output
+        part = view.selected_text
+        text = part or (self.copy.view.text() if self.whole else self.output.text)
+        self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+        if self.whole and not part and self.copy.view.file.size > COPY_MAX:
+            self.say(f"Copied the first {size(COPY_MAX)}; all is in {self._path}")
+        else:
+            self.say(f"Copied {plural(len(text), 'character')}.")
+
+    async def action_search(self) -> None:
+        """Search what is shown; where there is a full copy, all of that."""
+        from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
+
+        if self._path:
+            await self._open_copy(self._path, search=True)
+            if self.whole:
+                return
+        self._show_file(CopyFile(self.output.raw.encode("utf-8", "replace")))
+        self.copy.action_search()
+
+    async def action_outside(self, program: Program) -> None:
+        """Open the full copy, or what is shown, in the person's own pager or editor."""
+        from tui.ui.screens.external_programs import look, look_at_text  # noqa: PLC0415
+
+        path, app = self._path, cast("App[Any]", self.app)
+        if path is not None and await asyncio.to_thread(path.is_file):
+            self._tell(await look(app, path, program))
+            return
+        text = self.output.raw.encode("utf-8", "replace")
+        self._tell(await look_at_text(app, text, program))
+
+    def _tell(self, trouble: str) -> None:
+        if trouble:
+            self.say(trouble, error=True)

@@ -1,0 +1,165 @@
+"""The ways on from a request that the server will not take: what is wrong, and what may be done.
+
+It opens by itself, so nothing counts before a person can have seen it: what is typed in the first
+half second goes to the prompt, and so does every key that is no answer. Whoever types on chooses
+nothing with it, neither by a digit nor by Enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.clock import Clock
+from tui.screens.choices import Trouble, Way
+from tui.ui.widgets.dialog import PAGES, Dialog
+from tui.widgets.plain import one_line, visible
+
+GRACE_S: Final = 0.5
+TYPING_S: Final = 2.0
+"""So long after a letter somebody is taken to be typing."""
+
+_SHOWN_CHARS = 2000
+_FINDINGS = 50
+_WIDE = 80
+"""From so many columns on every way has room to say what it does."""
+
+
+class RecoveryScreen(Dialog[str | None]):
+    """Dismissed with the name of a way, or with None where everything shall stay as it is.
+
+    `stray` takes what was typed for the prompt.
+    """
+
+    CSS_PATH = "recovery.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "keep", "keep everything", show=False),
+        Binding("pagedown", "scroll_text(1)", show=False, priority=True),
+        Binding("pageup", "scroll_text(-1)", show=False, priority=True),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#ways"
+
+    def __init__(self, trouble: Trouble, clock: Clock, stray: Callable[[str], object]) -> None:
+        super().__init__(classes="-danger")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
+        self.trouble = trouble
+        self._clock = clock
+        self._stray = stray
+        self._armed_at = clock.monotonic() + GRACE_S
+        self._typing_until = 0.0
+
+    def compose(self) -> ComposeResult:
+        trouble = self.trouble
+        with self.framed(Vertical(), trouble.title, *_keys(len(trouble.ways))):
+            with VerticalScroll(id="said", can_focus=False):
+                yield Static(_said(trouble), markup=False)
+            yield OptionList(
+                *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways)),
+                id="ways",
+                compact=True,
+            )
+            yield Static(id="help", markup=False)
+
+    @property
+    def armed(self) -> bool:
+        """Whether keys count by now."""
+        return self._clock.monotonic() >= self._armed_at
+
+    def on_key(self, event: events.Key) -> None:
+        """A digit chooses. What was typed for the prompt gets there."""
+        typed = event.character if event.is_printable else None
+        now = self._clock.monotonic()
+        typing = now < self._typing_until
+        if not self.armed and (typed or event.key in {"enter", "escape"}):
+            self._armed_at = now + GRACE_S
+        elif not typed and not (typing and event.key == "enter"):
+            return
+        event.stop()
+        event.prevent_default()
+        if typed and self.armed and not typing and self._answer(typed):
+            return
+        if typed:
+            self._typing_until = now + TYPING_S
+            self._stray(typed)
+
+    def _answer(self, typed: str) -> bool:
+        """Go the way of a digit. False where there is none."""
+        ways = self.trouble.ways
+        if not typed.isdecimal() or not 1 <= int(typed) <= len(ways):
+            return False
+        self.dismiss(ways[int(typed) - 1].name)
+        return True
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self._stray(event.text)
+
+    def action_keep(self) -> None:
+        self.dismiss(None)
+
+    def on_resize(self) -> None:
+        wide = self.size.width >= _WIDE
+        listing = self.query_one("#ways", OptionList)
+        for number, way in enumerate(self.trouble.ways):
+            listing.replace_option_prompt_at_index(number, _row(number, way, wide=wide))
+
+    @on(OptionList.OptionHighlighted, "#ways")
+    def _looked_at(self, event: OptionList.OptionHighlighted) -> None:
+        """What a way does, where the rows have no room for it."""
+        way = self.trouble.ways[event.option_index]
+        self.query_one("#help", Static).update(Content.styled(way.help, "$text-muted"))
+
+    @on(OptionList.OptionSelected, "#ways")
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        if self.armed:
+            self.dismiss(event.option_id)
+
+
+def _reference(trouble: Trouble) -> str:
+    """The status and the request's id, for whoever asks the server's people."""
+    status = f"status {trouble.status}" if trouble.status else ""
+    request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
+    return " · ".join(filter(None, (status, request)))
+
+
+def _said(trouble: Trouble) -> Content:
+    error = visible(trouble.error)
+    if len(error) > _SHOWN_CHARS:
+        error = error[:_SHOWN_CHARS] + " …"
+    parts: list[tuple[str, str]] = [(error, "$foreground")]
+    if reference := _reference(trouble):
+        parts.append((f"\n{reference}", "$text-muted"))
+    if trouble.meaning:
+        parts.append((f"\n{trouble.meaning}", "$text-muted"))
+    if trouble.before:
+        parts.append((f"\nTried already: {', '.join(trouble.before)}.", "$text-warning"))
+    if trouble.findings is not None:
+        parts.append(("\n\nThe check of the request finds", "bold $foreground"))
+        shown = trouble.findings[:_FINDINGS]
+        told = shown or ("nothing that is against the rules it knows",)
+        parts.extend((f"\n  {one_line(finding)}", "$foreground") for finding in told)
+        if more := len(trouble.findings) - len(shown):
+            parts.append((f"\n  and {more:,} more", "$text-muted"))
+    return Content.assemble(*parts)
+
+
+def _row(number: int, way: Way, *, wide: bool = True) -> Content:
+    """A way with its key, and what it does where there is room for that."""
+    help_ = way.help if wide else ""
+    return Content.assemble(
+        (f"{number + 1}  ", "$text-accent"), (f"{way.label:<24}", "bold"), (help_, "$text-muted")
+    )
+
+
+def _keys(ways: int) -> list[tuple[str, str]]:
+    keys = [(f"1–{ways}" if ways > 1 else "1", "choose")] if ways else []
+    return [*keys, PAGES, ("esc", "keep everything")]

@@ -1,0 +1,170 @@
+"""A damaged session is opened: what was found, what will be done, and the ways on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import ClassVar, Literal, TypeAlias
+
+from rich.cells import set_cell_size
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Static
+
+from tui.paths import shorten
+from tui.screens.damage import Damage, in_words, where
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.choice import Choice
+from tui.ui.widgets.figures import plural
+from tui.ui.widgets.output_view import OutputView
+from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.row_list import Part, Rows
+from tui.widgets.plain import one_line
+
+Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
+
+WIDE = 100
+SIDES_AFTER_S = 0.06
+
+
+class RepairScreen(Sized, Screen[Answer]):
+    """Dismissed with the way that was chosen; Esc is back.
+
+    `copy` is where a repaired copy would be written; None for a session of another agent, which
+    is copied anyway.
+    """
+
+    CSS_PATH = "repair.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "choose('continue')", "continue", show=False),
+        Binding("r", "choose('read_only')", "read only", show=False),
+        Binding("w", "choose('copy')", "write a copy", show=False),
+        Binding("b,escape,ctrl+c", "choose('back')", "back", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#continue"
+
+    def __init__(self, damage: Damage, copy: Path | None, *, title: str = "") -> None:
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self._damage = damage
+        self._copy = copy
+        self._title = one_line(title)
+        self._soon: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._heading(), id="title", markup=False)
+        yield Static(self._summary(), id="summary", markup=False)
+        yield PaneRule("what was found, and what is done about it", id="found-rule")
+        rows = Rows(id="rows")
+        rows.can_focus = False
+        yield rows
+        with Container(id="sides"):
+            for side in ("before", "after"):
+                with Vertical(classes="side", id=f"{side}-side"):
+                    yield PaneRule(side)
+                    yield OutputView(id=side)
+        yield PaneRule()
+        yield Static(self._effect(), id="effect", markup=False)
+        with Horizontal(id="ways"):
+            yield Choice("c", "Continue", "continue")
+            if self._copy is not None:
+                yield Choice("r", "Read only", "read_only")
+                yield Choice("w", "Write a copy", "copy")
+            yield Choice("b", "Back", "back")
+
+    def on_mount(self) -> None:
+        findings = self._damage.findings
+        for side in ("before", "after"):
+            self.query_one(f"#{side}", OutputView).wrap = True
+        self.rows.show(len(findings), self._row)
+        self._sides_soon()
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one("#rows", Rows)
+
+    def sides(self) -> tuple[str, str]:
+        """What is shown now, before and after."""
+        return self.query_one("#before", OutputView).text, self.query_one("#after", OutputView).text
+
+    def _heading(self) -> Content:
+        return Content.assemble(
+            ("this session is damaged", "bold $text-warning"),
+            (f"   {self._title}" if self._title else "", "$foreground"),
+            (f"   {shorten(self._damage.path)}", "$text-muted"),
+        )
+
+    def _summary(self) -> Content:
+        findings = self._damage.findings
+        places = "one place" if len(findings) == 1 else f"{len(findings):,} places"
+        return Content.assemble(
+            (f"It needs repair in {places}: ", "$foreground"),
+            (f"{in_words(findings)}.", "$foreground"),
+        )
+
+    def _effect(self) -> Content:
+        said = "Nothing in the file is changed: it is repaired in memory"
+        if self._copy is None:
+            text = f"{said}, and a copy of it becomes a session here."
+        else:
+            text = (
+                f"{said}, and what comes next is added at its end.\n"
+                f"A repaired copy would be {self._copy.name} beside it."
+            )
+        return Content.styled(text, "$text-muted")
+
+    def _row(self, index: int, _: int) -> list[Part]:
+        finding = self._damage.findings[index]
+        return [
+            (set_cell_size(finding.code, 5), "warning"),
+            (set_cell_size(where(finding), 22), "muted"),
+            (one_line(finding.action), "text"),
+        ]
+
+    @on(Rows.Moved)
+    def _moved(self, event: Rows.Moved) -> None:
+        event.stop()
+        self._sides_soon()
+
+    def _sides_soon(self) -> None:
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(SIDES_AFTER_S, self.show_sides)
+
+    @work(exclusive=True, group="sides")
+    async def show_sides(self) -> None:
+        """Show the part under the cursor, before and after."""
+        if not self._damage.findings:
+            return
+        number = self.rows.cursor
+        before, after = await asyncio.to_thread(self._damage.sides, number)
+        for side, text in (("before", before), ("after", after)):
+            view = self.query_one(f"#{side}", OutputView)
+            view.show(f"{side} {plural(number + 1, 'finding')}", text)
+            view.action_edge(-1)
+
+    def action_move(self, step: int) -> None:
+        self.rows.action_move(step)
+
+    def action_page(self, step: int) -> None:
+        self.rows.action_page(step)
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        self.action_choose(event.name)
+
+    def action_choose(self, name: str) -> None:
+        offered = {choice.name for choice in self.query(Choice)}
+        if name in offered:
+            self.dismiss(name)  # pyright: ignore[reportArgumentType] - one of Answer: see compose

@@ -1,0 +1,307 @@
+"""The tasks of a run: the queue with its states, and under it the running task's conversation.
+
+The lower part is a chat screen without its prompt, so that one presenter draws on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+
+from tui.batch.state import TaskState
+from tui.clock import Clock
+from tui.errors import HoldfastError
+from tui.storage.files import read_small
+from tui.ui.screens.chat import ChatScreen
+from tui.ui.screens.task_port import Run
+from tui.ui.screens.task_queue import TaskQueue
+from tui.ui.screens.task_rows import Pace, title_line, totals_line
+from tui.ui.widgets.cached_render import StillRow
+from tui.ui.widgets.keys import TASK_KEYS, bindings
+from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.status_line import Hint
+
+if TYPE_CHECKING:
+    from tui.permissions.base import Mode
+
+_FILE_MAX = 10_000_000
+TICK_S = 0.25
+_OPEN = Hint("enter", "open", "screen.open")
+_HINTS = (
+    Hint("r", "retry", "screen.redo"),
+    Hint("e", "edit", "screen.edit"),
+    Hint("f4", "output", "screen.output"),
+)
+_PAUSE, _GO_ON = Hint("p", "pause", "screen.pause"), Hint("p", "go on", "screen.pause")
+_SKIP, _STOP = Hint("s", "skip", "screen.skip"), Hint("ctrl+c", "stop", "screen.interrupt")
+_CHOOSE, _LEAVE = Hint("n", "run a file", "screen.choose"), Hint("esc", "back", "screen.leave")
+_NOTHING = (
+    "No task file has been run in this folder yet.\n\n"
+    "Write one in Markdown, a line for every task:\n\n"
+    "    ## the groups share a session\n"
+    "    - [ ] what shall be done first\n"
+    "    - [ ] and then\n\n"
+    "Then press n here, or in the shell:  holdfast run TASKS.md\n\n"
+    "With git every task becomes one commit, and a failed one leaves no trace."
+)
+
+_EDITING = "A line `- …` is a task, `## …` begins a group. Tasks that have begun must stay."
+
+
+class TasksScreen(ChatScreen):
+    """Shows a run. `on_open` shows a task's session, `on_leave` is q and Esc, `on_stop` Ctrl+C.
+
+    `on_begin` begins to work on a task file, None on one to be chosen; without it that is not
+    offered.
+    """
+
+    CSS_PATH = "tasks.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = "#queue"
+
+    def __init__(
+        self,
+        run: Run,
+        clock: Clock,
+        *,
+        on_open: Callable[[TaskState], Awaitable[None]],
+        on_leave: Callable[[], Awaitable[None]],
+        on_stop: Callable[[], None] | None = None,
+        on_begin: Callable[[Path | None], Awaitable[None]] | None = None,
+        layout_file: Path | None = None,
+    ) -> None:
+        intro = Static(_NOTHING, id="intro", markup=False)
+        super().__init__(clock, intro=intro, layout_file=layout_file)
+        self.run = run
+        self._open_task = on_open
+        self._go_away = on_leave
+        self._stop, self._begin = on_stop, on_begin
+        self._since: float | None = None
+        self._at: int | None = None
+        self._at_since = 0.0
+        self._until = 0.0
+        self._attempt = 0
+        self.ended: str | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with Vertical(id="queue-box"):
+            yield PaneRule("tasks", id="queue-rule")
+            yield TaskQueue()
+            yield Static("", id="totals", markup=False)
+        with StillRow(id="body"):
+            yield self.left
+            yield self.splitter
+            yield self.side
+        yield self.prompt_rule
+        yield self.status
+
+    async def furnish(self) -> None:
+        """Add the lower part's widgets, then show the run."""
+        await super().furnish()
+        self.set_interval(TICK_S, self.redraw)
+        self.set_interval(1, self.look_again)
+        self.query_one("#queue").focus()
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    @work(exclusive=True, group="look")
+    async def look_again(self) -> None:
+        """What another program has done meanwhile. A damaged state stays as it was seen."""
+        with suppress(HoldfastError):
+            await self.run.refresh()
+
+    def began(self) -> None:
+        """The run is being worked on from now on."""
+        self._since, self.ended = self.clock.monotonic(), None
+        self.redraw()
+
+    def wait(self, seconds: float, attempt: int) -> None:
+        """A wait before an attempt begins; it is counted down."""
+        self._until, self._attempt = self.clock.monotonic() + seconds, attempt
+        self.redraw()
+
+    def waited(self) -> None:
+        self._until = 0.0
+
+    def end(self, reason: str) -> None:
+        """The run is over; "" where nothing is left."""
+        self.ended, self._until = reason, 0.0
+        self.notice.clear()
+        self.idle()
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Show how the tasks stand now; rows that did not change are left alone."""
+        if not (self.query("#queue-rule") and self.query("#intro")):
+            return  # a size comes before the widgets, what was begun may end after them
+        state = self.run.state
+        rule = self.query_one("#queue-rule", PaneRule)
+        rule.title = Content.styled(title_line(state), "$text-muted")
+        below = self.query_one("#conversation-rule", PaneRule)
+        below.title = Content.styled("conversation" if state else "tasks", "$text-muted")
+        if self.has_class("-nothing") != (state is None):
+            self.set_class(state is None, "-nothing")
+            self.panes.arrange()
+        self._hints((), "")
+        if state is None:
+            return
+        intro = self.query_one("#intro", Static)
+        intro.update("Nothing has been said yet.\nEnter on a task shows its session.")
+        self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
+        most = max(3, self.size.height * 35 // 100)
+        self.queue.styles.height = min(self.queue.option_count, most)
+        now = self.clock.monotonic()
+        if self._at != self.run.running:
+            self._at, self._at_since = self.run.running, now
+        pace = Pace(
+            live=self.run.live,
+            seconds=0.0 if self._since is None else now - self._since,
+            task_s=now - self._at_since,
+            wait_s=max(0.0, self._until - now),
+            attempt=self._attempt,
+            pausing=self.run.pausing,
+            ended=self.ended,
+            skipped=self.run.skipped,
+        )
+        self.query_one("#totals", Static).update(totals_line(state, pace))
+
+    @property
+    def queue(self) -> TaskQueue:
+        return self.query_one(TaskQueue)
+
+    @property
+    def selected(self) -> TaskState | None:
+        """The task under the cursor."""
+        state, index = self.run.state, self.queue.at_cursor
+        return None if state is None or index is None else state.tasks[index]
+
+    def action_pause(self) -> None:
+        state = self.run.state
+        if self._begin and state and not self.run.live:
+            self.begin_on(Path(state.task_file))
+        else:
+            self.run.pause()
+            self.redraw()
+
+    def action_choose(self) -> None:
+        if not self.run.live:
+            self.begin_on(None)
+
+    @work(exclusive=True, group="tasks")
+    async def begin_on(self, path: Path | None) -> None:
+        """Begin to work on a task file, None for one to be chosen, where that can be done here."""
+        if self._begin:
+            await self._try(self._begin(path))
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C: what `on_stop` does; without one the screen is left."""
+        if self._stop:
+            self._stop()
+        else:
+            await self._go_away()
+
+    def action_skip(self) -> None:
+        task = self.selected
+        if task is None:
+            return
+        if task.status != "pending" or not self.run.live:
+            self.notice.say("Only a task that has not begun can be skipped, while a run goes on.")
+            return
+        self.run.skip(task.index)
+        self.redraw()
+
+    @work(exclusive=True, group="tasks")
+    async def action_redo(self) -> None:
+        task = self.selected
+        if task is None:
+            return
+        if task.status != "failed" and task.index not in self.run.skipped:
+            self.notice.say("Only a failed or skipped task can be taken up again.")
+            return
+        await self._try(self.run.redo(task.index))
+
+    @work(exclusive=True, group="tasks")
+    async def action_edit(self) -> None:
+        from tui.ui.widgets.edit_text import EditText  # noqa: PLC0415 - on demand
+
+        state = self.run.state
+        if state is None:
+            return
+        path = Path(state.task_file)
+        try:
+            data, _ = read_small(path, limit=_FILE_MAX)
+        except OSError as error:
+            self.notice.say(f"{path.name} cannot be read: {error.strerror or error}.", "error")
+            return
+        text = data.decode("utf-8", "replace")
+
+        async def save(text: str) -> None:
+            await self.run.edit(text.encode())
+
+        modal = EditText(f"edit {path.name}", _EDITING, text, save)
+        if await self.app.push_screen_wait(modal):  # pyright: ignore[reportUnknownMemberType]
+            self.notice.say("The tasks are taken over.", "success")
+            self.redraw()
+
+    @work(exclusive=True, group="tasks")
+    async def action_open(self) -> None:
+        task = self.selected
+        if task is not None and task.session_id is None:
+            self.notice.say("This task has no session yet: it has not begun.")
+        elif task is not None:
+            await self._try(self._open_task(task))
+
+    def action_output(self) -> None:
+        self.panes.toggle()
+
+    async def action_leave(self) -> None:
+        """What covers the conversation first, then the screen."""
+        if self.has_class("-narrow") and self.has_class("-over"):
+            self.panes.toggle()
+        else:
+            await self._go_away()
+
+    async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        await self.action_leave()
+
+    async def _try(self, doing: Awaitable[None]) -> None:
+        try:
+            await doing
+        except HoldfastError as error:
+            self.notice.say(error.message, "error", hint=error.hint)
+        self.redraw()
+
+    @on(OptionList.OptionSelected, "#queue")
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_open()
+
+    def show_mode(self, mode: Mode | None = None) -> None:
+        """A run has no mode: rules, the person and --yolo decide."""
+
+    def on_key(self, event: events.Key) -> None:
+        event.prevent_default()  # there is no prompt that takes what is typed
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+
+    def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
+        """What can be done now; the rest would only say no."""
+        ours = (_OPEN, _GO_ON, _LEAVE, *_HINTS)
+        if self.run.live:
+            ours = (_OPEN, _GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
+        elif self._begin:
+            ours = (*ours, _CHOOSE) if self.run.state else (_CHOOSE, _LEAVE)
+        super()._hints(ours, "")

@@ -1,0 +1,257 @@
+"""The first screen without a key: a key, another server, or the practice model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, cast
+
+from textual import events, on, work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.configuration.servers import LocalServer
+from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
+from tui.ui.screens.subprocess_handoff import step_aside
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.key_hints import in_a_row
+
+_WIDTH = 26
+_FIXED = ("key", "server", "practice", "tour")
+"""The choices that are always there, as they stand."""
+
+_KEY_HELP = (
+    "It is kept in the system's keyring, or where there is none in a file that only you can "
+    "read. It is sent to Anthropic's server and to nothing else."
+)
+_SERVER_HELP = (
+    "Ollama, LM Studio, llama.cpp, LiteLLM, a gateway: anything that speaks the Messages API. "
+    "The address is without /v1/messages; leave the key empty where none is needed."
+)
+_PRACTICE_HELP = (
+    "A small built-in model that works offline. It reads, searches, edits and runs commands in "
+    "this folder with the real tools, and asks before it changes anything."
+)
+_TOUR_HELP = (
+    "Every protective feature once, on the real screen, in a scratch folder that is removed at "
+    "the end. It comes back here."
+)
+
+
+class WelcomeScreen(Sized, Screen[Setup | None]):
+    """Dismissed with what was chosen, or None for leaving.
+
+    `why` says what is missing; `problem` what was wrong with the last try. `probe` finds the
+    servers of this machine.
+    """
+
+    CSS_PATH = "welcome.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", show=False),
+        Binding("down", "app.focus_next", show=False),
+        Binding("up", "app.focus_previous", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#choices"
+
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[Sequence[LocalServer]]],
+        why: str = "",
+        problem: str = "",
+    ) -> None:
+        super().__init__()
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall"), (36, "-high")]
+        self._probe = probe
+        self._why = why
+        self._problem = problem
+        self._servers: dict[str, LocalServer] = {}
+        self._chosen = ""
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page", can_focus=False):
+            yield Static(_welcome(self._why), id="name", markup=False)
+            yield OptionList(
+                Option(_choice("Anthropic", "paste an API key"), id="key"),
+                Option(_choice("Another server", "address and model"), id="server"),
+                Option(_choice("Practice model", "offline, without a key"), id="practice"),
+                Option(_choice("Take the tour first", "5 minutes, no key needed"), id="tour"),
+                id="choices",
+                compact=True,
+            )
+            with Vertical(classes="form", id="key-form"):
+                yield from _field("API key", "key", "sk-ant-…", password=True)
+                yield Static(_KEY_HELP, classes="help", markup=False)
+            with Vertical(classes="form", id="server-form"):
+                yield from _field("Address", "base-url", "http://127.0.0.1:11434")
+                yield from _field("Model", "model", "its name there")
+                yield from _field("Key", "server-key", "if it needs one", password=True)
+                yield Static(_SERVER_HELP, classes="help", id="server-help", markup=False)
+            with Vertical(classes="form", id="practice-form"):
+                yield Static(_PRACTICE_HELP, classes="help", markup=False)
+            with Vertical(classes="form", id="tour-form"):
+                yield Static(_TOUR_HELP, classes="help", markup=False)
+            yield Static(id="problem", markup=False)
+        yield Static(_keys(), id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self._say(self._problem)
+        self.look_around()
+
+    @work(exclusive=True)
+    async def look_around(self) -> None:
+        """Offer the servers that answer on this machine, by name."""
+        found = await self._probe()
+        if not found or not self.is_attached:
+            return
+        choices = self.query_one("#choices", OptionList)
+        at = choices.highlighted
+        kept = [choices.get_option(name) for name in _FIXED]
+        choices.clear_options()
+        choices.add_option(kept[0])
+        for server in found:
+            self._servers[server.base_url] = server
+            choices.add_option(Option(_offer(server), id=server.base_url))
+        choices.add_options(kept[1:])
+        choices.highlighted = at if not at else at + len(found)
+
+    def action_back(self) -> None:
+        choices = self.query_one("#choices", OptionList)
+        if choices.has_focus:
+            self.dismiss(None)
+        else:
+            choices.focus()
+
+    @on(OptionList.OptionHighlighted, "#choices")
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        chosen = event.option_id or ""
+        if self._chosen and self._chosen != chosen:
+            self._say("")
+        self._chosen = chosen
+        form = chosen if chosen in _FIXED else "server"
+        for name in _FIXED:
+            self.query_one(f"#{name}-form").set_class(name == form, "-shown")
+        if form == "server":
+            self._fill(self._servers.get(chosen))
+
+    @on(OptionList.OptionSelected, "#choices")
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        match event.option_id:
+            case "practice":
+                self.dismiss(PracticeSetup())
+            case "tour":
+                self._say(step_aside(cast("App[Any]", self.app), "tour"))
+            case chosen:
+                self.query_one(_first_field(chosen), Input).focus()
+
+    @on(Input.Submitted, "#key")
+    def _key_given(self, event: Input.Submitted) -> None:
+        key = event.value.strip()
+        if key:
+            self.dismiss(KeySetup(key))
+        else:
+            self._say("Paste a key first.")
+
+    @on(Input.Submitted, "#base-url")
+    @on(Input.Submitted, "#model")
+    @on(Input.Submitted, "#server-key")
+    def _server_given(self) -> None:
+        url, model, key = (
+            self.query_one(f"#{name}", Input) for name in ("base-url", "model", "server-key")
+        )
+        address = url.value.strip().rstrip("/")
+        if not address.startswith(("http://", "https://")):
+            self._say("The address must begin with http:// or https://.")
+            url.focus()
+        elif not model.value.strip():
+            self._say("Name the model that the server shall use.")
+            model.focus()
+        else:
+            self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed before a field was entered still gets there."""
+        wanted = _first_field(self._chosen)
+        if wanted and event.is_printable and self.query_one("#choices").has_focus:
+            event.stop()
+            field = self.query_one(wanted, Input)
+            self.set_focus(field)
+            field.post_message(events.Key(event.key, event.character))
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A key that is pasted before its field was entered still gets there."""
+        field = self.query_one("#key", Input)
+        if self.query_one("#choices").has_focus and self.query_one("#key-form").display:
+            event.stop()
+            field.value = event.text.strip()
+            field.focus()
+
+    def _fill(self, server: LocalServer | None) -> None:
+        """Enter what is known of a server that answered."""
+        models = server.models if server else ()
+        self.query_one("#base-url", Input).value = server.base_url if server else ""
+        self.query_one("#model", Input).value = models[0] if models else ""
+        text = _SERVER_HELP
+        if models:
+            more = f" and {len(models) - 8} more" if len(models) > 8 else ""
+            text = f"Its models: {', '.join(models[:8])}{more}."
+        elif server:
+            text = "It answers, but names no models." + (
+                " It wants a key first." if server.needs_key else " Load one there first."
+            )
+        self.query_one("#server-help", Static).update(Content(text))
+
+    def _say(self, problem: str) -> None:
+        line = self.query_one("#problem", Static)
+        line.update(Content(problem))
+        line.set_class(bool(problem), "-shown")
+
+
+def _first_field(chosen: str | None) -> str:
+    """The field that a choice is filled in from; "" where it has none."""
+    match chosen:
+        case "practice" | "tour":
+            return ""
+        case "key":
+            return "#key"
+        case "server":
+            return "#base-url"
+        case _:  # a server whose address is known
+            return "#model"
+
+
+def _field(label: str, name: str, example: str, *, password: bool = False) -> ComposeResult:
+    with Horizontal(classes="row"):
+        yield Static(label, classes="label", markup=False)
+        field = Input(placeholder=example, password=password, id=name)
+        field.cursor_blink = False
+        yield field
+
+
+def _choice(name: str, what: str) -> Content:
+    return Content.assemble((name.ljust(_WIDTH), "bold"), (what, "$text-muted"))
+
+
+def _offer(server: LocalServer) -> Content:
+    models = ", ".join(server.models[:2]) or (
+        "wants a key" if server.needs_key else "no models yet"
+    )
+    more = f" and {len(server.models) - 2} more" if len(server.models) > 2 else ""
+    return _choice(f"{server.name}, on this machine", f"{models}{more}")
+
+
+def _welcome(why: str) -> Content:
+    return Content.assemble(
+        ("holdfast", "bold $text-primary"),
+        ("\nA terminal agent that never loses your work.\n\n", "$text-muted"),
+        (f"{why}\n" if why else "", "$foreground"),
+        ("How shall it reach a model?", "bold $foreground"),
+    )
+
+
+def _keys() -> Content:
+    keys = (("↑ ↓", "choose"), ("enter", "go on"), ("esc", "back, or leave"))
+    return in_a_row(keys)

@@ -1,0 +1,31 @@
+"""What the commands and the ways on from a failure work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from textual.app import App
+
+from tui.configuration.user_commands import OwnCommands
+from tui.errors import ConfigError
+from tui.live.services import SessionChoice
+from tui.ui.session_flow.save_on_exit import Leaving
+from tui.ui.turn_controller import Bridge
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`open_session` may lead over the welcome screen; `use_theme` returns what was wrong with
+    the theme's file; `own` are the commands that the person wrote."""
+
+    app: App[Any]
+    bridge: Bridge
+    open_session: Callable[[SessionChoice], Any]
+    use_theme: Callable[[str], tuple[ConfigError, ...]]
+    own: OwnCommands = field(default_factory=OwnCommands)
+    leaving: Leaving = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaving", Leaving(self.app, self.bridge))

@@ -1,0 +1,71 @@
+"""Plain `holdfast`: the first real frame at once, everything that it can do without after it."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from tui.command_line.arguments import Options
+    from tui.fullscreen import Wiring
+    from tui.live.services import Opening
+    from tui.ui.start.first_frame import EarlyPrompt
+
+_TERMINAL_GONE = 129
+"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
+
+
+def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
+    """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
+
+    `options` are None for plain `holdfast`, which asks for nothing. What was typed at the `first`
+    frame is taken over when the real one stands.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
+        )
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+    gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
+    from tui.ui.app import HoldfastApp  # noqa: PLC0415
+    from tui.ui.start.terminal_takeover import HandOver  # noqa: PLC0415
+    from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
+    from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
+
+    strange = draw_in_utf8()
+    wiring: Wiring | None = None
+    with ExitStack() as stack:
+
+        def load() -> Opening:
+            nonlocal wiring
+            from dataclasses import replace  # noqa: PLC0415
+
+            from tui import launch  # noqa: PLC0415
+            from tui.command_line.arguments import Options  # noqa: PLC0415
+            from tui.fullscreen import Wiring  # noqa: PLC0415
+
+            asked = options or Options()
+            wiring = Wiring(asked, stack.enter_context(launch.scratch_of(asked)))
+            if strange:
+                told = (*wiring.launch.notices, strange)
+                wiring.launch = replace(wiring.launch, notices=told)
+            return wiring.opening()
+
+        look = first.look if first else {}
+        named = options.theme if options else None
+        theme = named or look.get("theme", DEFAULT_DARK)
+        over = HandOver(first)
+        app = HoldfastApp(load, theme=theme, first=over)
+        app.run()
+    if over.gone:
+        return _TERMINAL_GONE  # nobody is there to be told anything
+    if app.failure:
+        raise app.failure
+    if wiring and wiring.session and wiring.session.path and wiring.session.path.exists():
+        print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
+    return app.return_code or 0

@@ -1,0 +1,149 @@
+"""The terminal: taken over from the first frame without a gap, and missed when it goes away."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import select
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event
+from typing import Any
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+from tui.ui.start.first_frame import ALT_SCREEN, EarlyPrompt, Typed
+from tui.ui.toolkit.key_parser import Keyboard
+from tui.widgets.plain import clean
+
+_POLL_S = 0.01
+_READ = 65_536
+_TICK_S = 0.1
+"""After so long an Esc is a key of its own, not the beginning of another."""
+
+
+class HandOver:
+    """What an app needs to follow `first`, if there was one, in the same terminal.
+
+    `driver` ends the first frame, whose picture stays until the app draws over it. No key is
+    read before `listen`: Textual would not know yet where to put it. Leaving, or being
+    suspended, puts back the modes from before the first frame.
+
+    When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
+    what `listen` was given is called, once, in the app's loop. No signal is needed for it.
+    """
+
+    def __init__(self, first: EarlyPrompt | None) -> None:
+        self.gone = False
+        self.listening = Event()
+        self.first = first
+        self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
+        self._leave: Callable[[], object] | None = None
+
+    def typed(self) -> Typed:
+        """What the first frame took, fit to be drawn."""
+        typed = self.first.finish() if self.first else Typed()
+        sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
+        return Typed(tuple(sent), clean(typed.draft), tuple(pasted))
+
+    def listen(self, leave: Callable[[], object]) -> None:
+        """From here on there is a prompt for what is typed."""
+        self._leave = leave
+        self.listening.set()
+        if self.gone:
+            leave()
+
+    def lose(self, call: Callable[[Callable[[], object]], object]) -> None:
+        """The terminal has gone. `call` carries a call over into the app's loop."""
+        if not self.gone:
+            self.gone = True
+            if self._leave:
+                call(self._leave)
+
+
+class _Output:
+    """A terminal's file that can be written to even when the terminal has gone."""
+
+    def __init__(self, file: Any, lose: Callable[[], None]) -> None:
+        self._file = file
+        self._lose = lose
+        self.fileno = file.fileno
+
+    def write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+        except OSError:
+            self._lose()
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError:
+            self._lose()
+
+
+class _Driver(LinuxDriver):
+    """Textual's driver, with our own beginning, reading and end."""
+
+    over: HandOver
+    _following = False
+    _wake = -1
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
+        # A writer that fails would leave the app waiting for it for ever.
+        self._file: Any = _Output(self._file, self._lose)
+
+    def start_application_mode(self) -> None:
+        first = self.over.first
+        following = self._following = first is not None and not first.over
+        self.over.typed()
+        super().start_application_mode()
+        self._following = False
+        if first and following:
+            self.attrs_before = first.before
+
+    def write(self, data: str) -> None:
+        """Not to the alternate screen a second time: some terminals would clear it."""
+        if not (self._following and data == ALT_SCREEN):
+            super().write(data)
+
+    def run_input_thread(self) -> None:
+        while not self.over.listening.wait(_POLL_S):
+            if self.exit_event.is_set():
+                return
+        end, self._wake = os.pipe()
+        try:
+            self._read_keys(end)
+        except OSError:
+            self._lose()
+        finally:
+            os.close(end)
+            os.close(self._wake)
+            self._wake = -1
+
+    def disable_input(self) -> None:
+        """As Textual does it, without the wait for the next tick."""
+        if self._wake >= 0:
+            os.write(self._wake, b"x")
+        super().disable_input()
+
+    def _read_keys(self, end: int) -> None:
+        """Pass keys on until the app ends, which `end` tells, or the terminal does."""
+        keyboard = Keyboard(clean)
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:
+                data = os.read(self.fileno, _READ)
+                if not data:
+                    self._lose()
+                    return
+                for message in keyboard.feed(decode(data)):
+                    self.process_message(message)
+            for message in keyboard.tick():
+                self.process_message(message)
+
+    def _lose(self) -> None:
+        with suppress(RuntimeError):  # the app has ended already
+            self.over.lose(self._loop.call_soon_threadsafe)

@@ -1,0 +1,240 @@
+"""A run worked on in the background and drawn on its screen: on its own, or from the chat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+
+from tui.batch.events import BatchEvent, FromAgent, Said, TaskStarted, Waiting
+from tui.batch.report import Summary
+from tui.batch.runner import Runner
+from tui.batch.state import RunState, TaskState, begin
+from tui.batch_command.ending import exit_code, write_summary
+from tui.batch_command.plan import Plan
+from tui.batch_command.workshop import Workshop
+from tui.clock import Clock
+from tui.errors import HoldfastError
+from tui.paths import shorten
+from tui.session import catalog
+from tui.session.reader import read
+from tui.ui.event_renderer import Presenter
+from tui.ui.screens.modal_approver import ModalApprover
+from tui.ui.screens.tasks import TasksScreen
+from tui.ui.turn.session_items import Past, past_of
+from tui.ui.widgets.conversation.items import NoticeItem
+from tui.workspace import branch_of
+
+log = logging.getLogger(__name__)
+
+
+class LiveRun:
+    """A run that this program works on, or has worked on: what the screen asks of it."""
+
+    def __init__(self, planned: Plan) -> None:
+        self._before = begin(planned.task_file, planned.file, now="")
+        self.runner: Runner | None = None
+        self.live = False
+        self.again = asyncio.Event()
+        """Set when the person wants to go on after the run has ended."""
+
+    @property
+    def state(self) -> RunState:
+        return (self.runner.state if self.runner else None) or self._before
+
+    @property
+    def running(self) -> int | None:
+        return self.runner.running if self.runner else None
+
+    @property
+    def skipped(self) -> frozenset[int]:
+        return self.runner.skipped if self.runner else frozenset()
+
+    @property
+    def pausing(self) -> bool:
+        return bool(self.runner and self.runner.pausing)
+
+    def pause(self) -> None:
+        if self.runner and self.live:
+            self.runner.pause(not self.runner.pausing)
+        else:
+            self.again.set()
+
+    def skip(self, index: int) -> None:
+        if self.runner:
+            self.runner.skip(index)
+
+    async def refresh(self) -> None:
+        """It is always up to date."""
+
+    async def redo(self, index: int) -> None:
+        if self.runner:
+            await self.runner.redo(index)
+
+    async def edit(self, data: bytes) -> None:
+        if self.runner:
+            await self.runner.edit(data)
+
+
+class RunOnScreen:
+    """Works through a planned task file on `screen`.
+
+    `code` is the exit code so far, `failure` what ended the run, `written` where its summary is.
+    """
+
+    def __init__(
+        self, app: App[Any], planned: Plan, *, clock: Clock, retry_failed: bool = False
+    ) -> None:
+        self._app, self._plan, self._clock = app, planned, clock
+        self._retry_failed = retry_failed
+        self._leaving = False
+        self._session: str | None = None
+        self._shown_task: int | None = None
+        self.code = 0
+        self.failure: HoldfastError | None = None
+        self.written: list[Path] = []
+        self.live = LiveRun(planned)
+        self.screen = TasksScreen(
+            self.live, clock, on_open=self.open_task, on_leave=self._leave, on_stop=self.stop
+        )
+        self._presenter = Presenter(self.screen)
+
+    async def work_through(self) -> None:
+        """Run the file, and again as often as the person goes on after an end; until it is left.
+
+        The screen must be on show. Cancelled, it stops the running task and saves first.
+        """
+        screen, target = self.screen, self._plan.target
+        await screen.furnish()
+        screen.header.state = replace(
+            screen.header.state,
+            folder=shorten(target),
+            branch=branch_of(target),
+            model=self._plan.models.first,
+            title=self._plan.task_file.name,
+            elevated=self._plan.launch.elevated,
+        )
+        while True:
+            self.live.again.clear()
+            await self._once()
+            if self._leaving or self.failure:
+                return
+            await self.live.again.wait()
+            if self._leaving:
+                return
+
+    def stop(self) -> None:
+        """Ctrl+C: stop the running task and save; again, or after the end, leave."""
+        runner = self.live.runner
+        if self.live.live and runner and not runner.stopping:
+            self.screen.notice.say("Stopping: saving how far it is.", "warning")
+            runner.stop()
+        else:
+            self.stop_and_leave()
+
+    def stop_and_leave(self) -> None:
+        """End it, at once where nothing is at work."""
+        self._leaving = True
+        self.live.again.set()
+        if self.live.live and self.live.runner:
+            self.live.runner.stop()
+
+    async def open_task(self, task: TaskState) -> None:
+        """Show the session of a task; that of the running one goes on live."""
+        past = await asyncio.to_thread(self._past, task)
+        live = task.index == self.live.running
+        self._shown_task = None if live else task.index
+        self._presenter = Presenter(self.screen)
+        self._presenter.resume(past)
+        if live:
+            self.screen.notice.clear()
+            return
+        self.screen.notice.say(
+            f"The session of task {task.index + 1}.", hint="Enter on the running task goes back."
+        )
+
+    def _past(self, task: TaskState) -> Past:
+        path = catalog.resolve(task.session_id or "", self._plan.launch.folders)
+        return past_of(read(path).branch)
+
+    async def _leave(self) -> None:
+        """q and Esc: never out of a running task without its being said."""
+        if self.live.live:
+            self.screen.notice.say(
+                "A task is running.", "warning", hint="p pauses after it, Ctrl+C stops it now."
+            )
+        else:
+            self.stop_and_leave()
+
+    async def _once(self) -> None:
+        """Work until the run ends."""
+        approver = ModalApprover(self._app, self.screen)
+        try:
+            shop = Workshop(self._plan, self._publish, approver=approver, clock=self._clock)
+        except HoldfastError as error:
+            self.failure = error
+            return
+        runner = self.live.runner = shop.runner
+        if self._retry_failed:
+            runner.take_up_failed()
+        self.live.live = True
+        self.screen.began()
+        try:
+            await self._finished(runner)
+        except HoldfastError as error:
+            self.failure = error
+        except Exception:
+            log.exception("the run failed")
+            self.failure = HoldfastError(
+                "The run was stopped by a mistake of the program.",
+                hint="What was saved is safe; the details are in the log file.",
+            )
+        finally:
+            self.live.live = False
+            await shop.close()
+        self.screen.end(runner.reason)
+
+    async def _finished(self, runner: Runner) -> None:
+        running = asyncio.ensure_future(runner.run())
+        try:
+            state = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            runner.stop()
+            await running
+            raise
+        self.code = exit_code(runner, state)
+        self.written = write_summary(Summary(state, runner.reason), self._plan)
+
+    def _publish(self, event: BatchEvent) -> None:
+        """Draw an event; a mistake in drawing must not end the run."""
+        try:
+            self._draw(event)
+        except Exception:
+            log.exception("an event could not be drawn")
+
+    def _draw(self, event: BatchEvent) -> None:
+        screen = self.screen
+        match event:
+            case TaskStarted(task=task, session_id=session):
+                fresh, self._session = session != self._session, session
+                screen.waited()
+                if self._shown_task is None:  # who reads another session is left alone
+                    if fresh:
+                        self._presenter = Presenter(screen)
+                        screen.fill([])
+                    screen.queue.follow(task)
+            case FromAgent(event=inner):
+                if self._shown_task is None:
+                    self._presenter.show(inner)
+                return
+            case Waiting(task, seconds):
+                screen.wait(seconds, self.live.state.tasks[task].attempts + 1)
+            case Said(text):
+                screen.add(NoticeItem(text.strip()))
+            case _:
+                pass
+        screen.redraw()

@@ -1,0 +1,142 @@
+"""/tasks in the chat: the run of this folder looked at, gone on with, or begun."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+from tui.batch.marks import begin_of
+from tui.batch.standing import StandingRun
+from tui.batch.state import TaskState
+from tui.batch.taskfile import parse
+from tui.batch_command.plan import Plan, plan
+from tui.errors import StorageError, UsageError
+from tui.figures import plural
+from tui.live.services import SessionChoice
+from tui.session import catalog
+from tui.session.reader import read
+from tui.storage.files import read_small
+from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow
+from tui.ui.screens.tasks import TasksScreen
+from tui.ui.session_flow.command_context import Desk
+from tui.ui.tasks.run import RunOnScreen
+from tui.ui.widgets.confirmation import Confirmation, Question
+from tui.ui.widgets.header import HeaderState
+
+_DEPTH: Final = 2
+_FILES_MAX: Final = 40
+_LOOKED_AT_MAX: Final = 2000
+_FILE_MAX: Final = 1_000_000
+_KEPT_APART: Final = {
+    "git": "Every task that succeeds becomes one commit; a failed one leaves no trace.",
+    "jj": "Every task that succeeds becomes one change; a failed one leaves no trace.",
+    "none": "There is no repository here: what failed tasks changed stays.",
+}
+
+
+async def show(desk: Desk) -> None:
+    """Show the run that stands in the folder. Raises UsageError for a damaged one."""
+    services = desk.bridge.services
+    run = StandingRun(services.workspace, services.clock)
+    await run.refresh()
+
+    async def leave() -> None:
+        await desk.app.pop_screen()
+
+    async def open_task(task: TaskState) -> None:
+        path = await asyncio.to_thread(catalog.resolve, task.session_id or "", services.folders)
+        found = await asyncio.to_thread(read, path)
+        desk.app.call_later(go_to, SessionChoice(path, message=begin_of(found.branch, task.index)))
+
+    async def go_to(choice: SessionChoice) -> None:
+        await leave()
+        desk.open_session(choice)
+
+    async def begin(path: Path | None) -> None:
+        await _begin(desk, path)
+
+    screen = TasksScreen(
+        run,
+        services.clock,
+        on_open=open_task,
+        on_leave=leave,
+        on_begin=begin if services.run_options else None,
+    )
+    await desk.app.push_screen(screen)
+    await screen.furnish()
+    here = desk.bridge.chat.header.state
+    screen.header.state = HeaderState(folder=here.folder, branch=here.branch)
+
+
+async def _begin(desk: Desk, path: Path | None) -> None:
+    """Work on a task file once the person has said yes. Runs in a worker of the screen.
+
+    Raises UsageError, CredentialsError where the run cannot be planned.
+    """
+    app, services = desk.app, desk.bridge.services
+    if services.run_options is None:
+        return
+    if desk.bridge.busy:
+        raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
+    if path is None:
+        rows = await asyncio.to_thread(task_files, services.workspace)
+        path = await app.push_screen_wait(ChooseTasks(services.workspace, rows))
+    if path is None:
+        return
+    planned = await asyncio.to_thread(plan, services.run_options(path))
+    if await app.push_screen_wait(Confirmation(_question(planned))):
+        app.run_worker(_work(desk, planned), group="run")
+
+
+def _question(planned: Plan) -> Question:
+    file = planned.file
+    done = sum(task.mark == "x" for task in file.tasks)
+    asks = (
+        "Nothing is asked." if planned.launch.elevated else "What no rule allows is asked for here."
+    )
+    return Question(
+        f"Run {planned.task_file.name}?",
+        f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."
+        f" {_KEPT_APART[planned.isolation.name]} {asks}",
+        yes="Run",
+        no="Back",
+    )
+
+
+async def _work(desk: Desk, planned: Plan) -> None:
+    """The run on a screen of its own, in the place of the one that showed how it stood."""
+    await desk.app.pop_screen()
+    run = RunOnScreen(desk.app, planned, clock=desk.bridge.services.clock)
+    await desk.app.push_screen(run.screen)
+    await run.work_through()
+    if desk.app.screen is run.screen:
+        await desk.app.pop_screen()
+    if run.failure:
+        desk.bridge.chat.notice.say(run.failure.message, "error", hint=run.failure.hint)
+
+
+def task_files(root: Path) -> list[TaskFileRow]:
+    """The Markdown files near the top of a folder that hold tasks with checkboxes. Blocks."""
+    found: list[TaskFileRow] = []
+    looked_at = 0
+    for folder, names, files in os.walk(root):
+        deep = len(Path(folder).relative_to(root).parts)
+        names[:] = sorted(n for n in names if deep < _DEPTH and not n.startswith("."))
+        for name in sorted(files):
+            looked_at += 1
+            if looked_at > _LOOKED_AT_MAX or len(found) == _FILES_MAX:
+                return found
+            if name.lower().endswith(".md") and (row := _row(Path(folder) / name)):
+                found.append(row)
+    return found
+
+
+def _row(path: Path) -> TaskFileRow | None:
+    try:
+        data, _ = read_small(path, limit=_FILE_MAX)
+    except (OSError, StorageError):
+        return None
+    boxes = [task for task in parse(data).tasks if task.mark]
+    return TaskFileRow(path, len(boxes), sum(t.mark == "x" for t in boxes)) if boxes else None

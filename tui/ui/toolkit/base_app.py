@@ -1,0 +1,266 @@
+"""What every app of this program does the same way: its colours, its return, its worst end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from io import TextIOWrapper
+from types import FrameType
+from typing import Any, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.geometry import Size
+from textual.message_pump import MessagePump
+from textual.screen import ModalScreen
+from textual.theme import Theme
+from textual.widgets import Static
+from textual.worker import WorkerFailed
+
+from tui.errors import ConfigError
+from tui.paths import folders
+from tui.ui.toolkit import themes
+from tui.ui.toolkit.key_sequencer import KeyOrder
+
+log = logging.getLogger(__name__)
+
+SMALLEST = Size(40, 10)
+"""Columns and rows below which nothing can be drawn that is of use."""
+STANDS_OUT = 2.0
+"""The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
+
+
+class Colourless(LineFilter):
+    """Takes every colour out (NO_COLOR); a background that marked something becomes reverse."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(text, style and colourless(style, background), control)
+            for text, style, control in segments
+        ]
+
+
+_COLOURLESS = (Colourless(),)
+
+
+@lru_cache(2048)
+def colourless(style: Style, background: Color) -> Style:
+    """A style without its colours, on a widget with this background."""
+    marks = style.bgcolor is not None and not style.bgcolor.is_default
+    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
+    return Style(
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+        reverse=style.reverse or marks or None,
+        link=style.link,
+        meta=style.meta or None,
+    )
+
+
+def _contrast(one: Color, other: Color) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def draw_in_utf8() -> str:
+    """See to it that screens are drawn in UTF-8, whatever the locale says.
+
+    Returns what the person should know of it, "" where the locale says the same.
+    """
+    drawn, encoding = sys.__stderr__, getattr(sys.__stderr__, "encoding", "utf-8")
+    if not isinstance(drawn, TextIOWrapper) or encoding.replace("-", "").lower() == "utf8":
+        return ""
+    drawn.reconfigure(encoding="utf-8", errors="replace")
+    return (
+        f"The locale's characters are {encoding}; the screen is drawn in UTF-8 all the same. "
+        "Where it looks broken: export LANG=C.UTF-8."
+    )
+
+
+def fits(size: Size) -> bool:
+    """Whether a terminal of this size has room for a screen."""
+    return size.width >= SMALLEST.width and size.height >= SMALLEST.height
+
+
+class Sized(MessagePump):
+    """A screen that is laid out for the size that the terminal has, never for one that it had.
+
+    Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
+    that as of a third, lays out the other, and so on without end.
+    """
+
+    @on(events.Resize)
+    def _only_the_size_of_now(self, event: events.Resize) -> None:
+        if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
+            event.stop()
+            event.prevent_default()
+
+
+class TooSmall(Sized, ModalScreen[None]):
+    """Covers everything while the terminal is too small, and goes by itself."""
+
+    DEFAULT_CSS = """
+    TooSmall { align: center middle; background: $background; }
+    TooSmall Static { width: 100%; height: auto; text-align: center; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.interrupt", show=False)]
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    def on_resize(self) -> None:
+        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+
+    def on_screen_resume(self) -> None:
+        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+
+    def _look(self, size: Size) -> None:
+        if fits(size):
+            if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
+                self.dismiss()
+            return
+        self.query_one(Static).update(
+            f"The terminal is {size.width} × {size.height}.\n"
+            f"At least {SMALLEST.width} × {SMALLEST.height} are needed."
+        )
+
+
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask a program to end. From the keyboard none comes: there Ctrl+C is a key."""
+
+
+class ThemedApp(KeyOrder):
+    """An app in the colours of a theme's file, on a terminal that has room for it."""
+
+    _signal = 0
+    _heed: Callable[[int], object] | None = None
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        """As Textual does it. No signal ends the process before the terminal is put back."""
+        before = {number: signal.signal(number, self._signalled) for number in ENDING}
+        try:
+            return super().run(*args, **options)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def heed_signals(self, leave: Callable[[int], object]) -> None:
+        """To be called when the app can be left: from here on `leave` is called in the loop, with
+        the number of each signal that asks the program to end; at once, if one has come."""
+        loop = asyncio.get_running_loop()
+
+        def heed(number: int) -> None:
+            if self.is_running:  # else it leaves already
+                leave(number)
+
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            for number in ENDING[1:]:
+                loop.add_signal_handler(number, heed, number)
+        # SIGINT is not the loop's: who hands the terminal to another program replaces its
+        # handler for so long.
+        self._heed = lambda number: loop.call_soon_threadsafe(heed, number)
+        if self._signal:
+            leave(self._signal)
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        self._signal = number
+        if self._heed:
+            with suppress(RuntimeError):  # the loop has ended
+                self._heed(number)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if not fits(event.size) and not any(isinstance(s, TooSmall) for s in self.screen_stack):
+            self.push_screen(TooSmall())
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return _COLOURLESS if self.no_color else super().get_line_filters()
+
+    @property
+    def few_colours(self) -> bool:
+        """Whether the terminal has no more than sixteen."""
+        return self.console.color_system in {"standard", "windows"}
+
+    def get_css_variables(self) -> dict[str, str]:
+        variables = super().get_css_variables()
+        if self.few_colours:
+            variables |= themes.grey_tints(self.current_theme)
+            self.theme_variables = variables
+        return variables
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return {"rule": "#808080"}
+
+    def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
+        """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
+        loaded = themes.load(name, folders().config / "themes")
+        self._put_on(loaded.theme, now=now)
+        return loaded.problems
+
+    def _put_on(self, theme: Theme, *, now: bool) -> None:
+        before = self.available_themes.get(theme.name)
+        self.set_class(self.few_colours, "-few-colours")
+        self.register_theme(theme)
+        if not now:
+            self.set_reactive(App.theme, theme.name)
+            self.stylesheet.set_variables(self.get_css_variables())
+        elif self.theme != theme.name:
+            self.theme = theme.name
+        elif theme != before:  # its file has changed
+            self.mutate_reactive(App.theme)
+
+    def guess_theme(self, name: str, look: Mapping[str, str] | None = None) -> None:
+        """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
+        remembers it, its file need not be read yet."""
+        if look and look.get("theme") == name:
+            self._put_on(themes.remembered(look), now=False)
+            return
+        try:
+            self.use_theme(name, now=False)
+        except ConfigError:
+            self.use_theme(themes.DEFAULT_DARK, now=False)
+
+    def correct_theme(self, name: str) -> tuple[ConfigError, ...]:
+        """Change from the guessed theme to the one that the configuration names, or to the usual
+        one where that is broken. Returns what is wrong with it."""
+        try:
+            return self.use_theme(name)
+        except ConfigError as error:
+            self.use_theme(themes.DEFAULT_DARK)
+            return (error,)
+
+    def resumed(self, _: object) -> None:
+        """After fg: the terminal shows nothing of what was drawn before."""
+        self.action_redraw()
+
+    def action_redraw(self) -> None:
+        """Ctrl+L: all of the screen, whatever another program has written over it."""
+        self.refresh(layout=True)
+
+    def _fatal_error(self) -> None:
+        """A mistake of the program itself: the details go to the log, not to the terminal."""
+        error = self._exception
+        if isinstance(error, WorkerFailed):  # it has no traceback of its own
+            error = error.error
+        log.critical("the screen failed", exc_info=error)
+        self.panic(
+            "holdfast: stopped by a mistake of its own. "
+            "What was recorded is safe; the details are in the log file."
+        )

@@ -1,0 +1,1 @@
+"""Widgets: reactive in, messages out; they render and decide nothing."""

@@ -1,0 +1,176 @@
+"""The question before a write or a command: what would happen, why it is asked, five answers.
+
+A key that was meant for the prompt must never approve. Keys and clicks count only after half a
+second without a key; what is typed until then goes to the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from tui.clock import Clock
+from tui.permissions.base import Answer, Call, Decision
+from tui.ui.widgets.choice import Choice
+from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.widgets.diff import DiffView, counts
+from tui.ui.widgets.keys import APPROVAL_KEYS, bindings
+from tui.widgets.plain import visible
+
+GRACE_S = 0.5
+
+_VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
+_RISKS = {"safe": "$text-success", "standard": "$text-muted", "high-risk": "$text-error"}
+_CHOICES = (
+    ("1", "once", "once"),
+    ("2", "this session", "session"),
+    ("3", "always", "always"),
+    ("4", "no, because …", "no"),
+    ("esc", "no", "refuse"),
+)
+_KEYS = (SCROLL, ("tab", "answers"))
+
+
+class ApprovalModal(Dialog[Answer]):
+    """Asks about one call. `stray` takes characters that were typed for the prompt."""
+
+    BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = "#preview"
+
+    DEFAULT_CSS = """
+    ApprovalModal { align: center bottom; }
+    ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
+    ApprovalModal #preview {
+        height: auto; max-height: 40vh; margin: 1 0; background: $background; padding: 0 1;
+        scrollbar-size-vertical: 1;
+    }
+    ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
+    ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
+    ApprovalModal #answers Choice:focus { background: $primary; }
+    ApprovalModal.-narrow Choice { padding: 0; }
+    ApprovalModal Input, ApprovalModal Input:focus {
+        display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1;
+        background: $background; background-tint: $background 0%;
+    }
+    ApprovalModal.-explaining Input { display: block; }
+    ApprovalModal.-explaining #answers { display: none; }
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        decision: Decision,
+        clock: Clock,
+        stray: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
+        self.call = call
+        self.decision = decision
+        self._clock = clock
+        self._stray = stray
+        self._armed_at = clock.monotonic() + GRACE_S
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), visible(self.call.tool), *_KEYS) as box:
+            if risk := self.decision.risk:
+                named = (f" · {risk}", _RISKS.get(risk, ""))
+                box.border_title = Content.assemble(visible(self.call.tool), named)
+            yield Static(self._question(), markup=False)
+            with VerticalScroll(id="preview", can_focus=True):
+                yield self._preview()
+            yield Static(_with_code(visible(self.decision.reason)), id="why", markup=False)
+            yield Static(self._covers(), id="covers", markup=False)
+            with Horizontal(id="answers"):
+                for key, label, name in _CHOICES:
+                    yield Choice(key, label, name)
+            reason = Input(placeholder="Why not? The model is told.")
+            reason.cursor_blink = False
+            yield reason
+
+    @property
+    def armed(self) -> bool:
+        """Whether keys and clicks count by now."""
+        return self._clock.monotonic() >= self._armed_at
+
+    def on_key(self, event: events.Key) -> None:
+        if not self.armed and (event.is_printable or event.key in {"escape", "enter"}):
+            self._armed_at = self._clock.monotonic() + GRACE_S
+            event.stop()
+            event.prevent_default()
+            if self._stray and event.is_printable and event.character:
+                self._stray(event.character)
+
+    def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
+        if self.armed:
+            self.dismiss(Answer(answer))
+
+    def action_explain(self) -> None:
+        if self.armed:
+            self.add_class("-explaining")
+            self.show_keys(("enter", "say no"), ("esc", "back"))
+            self.query_one(Input).focus()
+
+    def action_refuse(self) -> None:
+        if self.has_class("-explaining"):
+            self.remove_class("-explaining")
+            self.show_keys(*_KEYS)
+            self.query_one("#preview").focus()
+        elif self.armed:
+            self.dismiss(Answer("no"))
+
+    @on(Input.Submitted)
+    def _answer_no(self, event: Input.Submitted) -> None:
+        self.dismiss(Answer("no", event.value.strip()))
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        match event.name:
+            case "once" | "session" | "always" as answer:
+                self.action_answer(answer)
+            case "no":
+                self.action_explain()
+            case _:
+                self.action_refuse()
+
+    def _question(self) -> Content:
+        question = Content.styled(_VERBS[self.call.preview_kind], "bold $foreground")
+        if self.call.preview_kind == "diff":
+            changes = f"  {visible(self.call.subject)}  {counts(self.call.preview)}"
+            return Content.assemble(question, (changes, "$text-muted"))
+        return question
+
+    def _preview(self) -> Widget:
+        text = self.call.preview or self.call.subject or "(nothing to show)"
+        if self.call.preview_kind == "diff":
+            return DiffView(text)
+        if self.call.preview_kind == "command":
+            command = ("$ ", "$text-primary"), (visible(text), "bold $foreground")
+            return Static(Content.assemble(*command), markup=False)
+        return Static(visible(text), markup=False)
+
+    def _covers(self) -> str:
+        what = self.call.scope or f"later calls of {self.call.tool} just like this one"
+        covers = f"2 and 3 cover {visible(what)}."
+        if self.call.command is not None:
+            covers += " A command that runs can reach beyond this folder."
+        elif self.call.effect == "run":
+            covers += " Its server can reach beyond this folder."
+        return covers
+
+
+def _with_code(text: str) -> Content:
+    """What stands between backticks, told apart as in an answer."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return Content(text)
+    return Content.assemble(
+        *((part, "$text-secondary" if at % 2 else "") for at, part in enumerate(parts))
+    )

@@ -1,0 +1,207 @@
+"""How full the context is: figures, and a bar by kind of content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tui.ui.widgets.figures import tokens
+
+KINDS: dict[str, tuple[str, str]] = {
+    "system": ("▓", "$text-secondary"),
+    "tools": ("▒", "$text-accent"),
+    "memory": ("▚", "$text-warning"),
+    "messages": ("█", "$text-primary"),
+    "results": ("▒", "$text-success"),
+}
+"""How each part of the context is drawn: told apart by shape as well as by colour."""
+
+MARK = 0.8
+"""The share of the window where the bar bears a mark, unless the configuration says otherwise."""
+
+_BAR_MIN = 24
+"""The cells that the bar keeps beside the words of the one row."""
+
+_SHORT = {"system": "sys", "tools": "tool", "memory": "mem", "messages": "msg", "results": "res"}
+
+
+@dataclass(frozen=True, slots=True)
+class MeterState:
+    """As in `ContextMeasured`; a window of 0 means that nothing was measured yet."""
+
+    tokens: int = 0
+    measured: int = 0
+    estimated: int = 0
+    window: int = 0
+    parts: dict[str, int] = field(default_factory=dict[str, int])
+    window_source: str = ""
+    reserve: int = 0
+    drift: float | None = None
+    forecast: int | None = None
+    saved: int = 0
+    threshold: float = MARK
+
+
+def share(state: MeterState) -> float:
+    return state.tokens / state.window if state.window else 0.0
+
+
+def bar(state: MeterState, width: int) -> Content:
+    """`width` cells: the parts in proportion, what is left light, the threshold marked."""
+    cells: list[tuple[str, str]] = []
+    whole = sum(state.parts.values()) or 1
+    filled = 0.0
+    for kind, (glyph, style) in KINDS.items():
+        filled += share(state) * width * state.parts.get(kind, 0) / whole
+        cells += [(glyph, style)] * (min(width, round(filled)) - len(cells))
+    if state.tokens and not cells:
+        cells.append(("▏", "$text-primary"))
+    cells += [("░", "$rule")] * (width - len(cells))
+    mark = round(width * state.threshold)
+    if 0 < mark < width:
+        cells[mark] = ("│", "$text-warning")
+    return Content.assemble(*cells)
+
+
+def _figure(state: MeterState) -> Content:
+    full = share(state)
+    style = (
+        "$text-error"
+        if full > 0.95
+        else "$text-warning"
+        if full > state.threshold
+        else "$foreground"
+    )
+    return Content.assemble(
+        (tokens(state.tokens), f"bold {style}"),
+        (f" / {tokens(state.window)}", "$text-muted"),
+        (f"  {full:.0%}".replace("%", " %"), style),
+    )
+
+
+def forecast(state: MeterState) -> str:
+    """When the mark will be reached, in words; "" while that is unknown, or it has been."""
+    if not state.forecast:
+        return ""
+    turns = "1 turn" if state.forecast == 1 else f"{state.forecast:,} turns"
+    return f"{state.threshold:.0%} in ~{turns}".replace("%", " %", 1)
+
+
+def drift(state: MeterState) -> str:
+    """By how much the last request was estimated too large or too small; "" where unknown."""
+    if state.drift is None:
+        return ""
+    missed = f"{abs(state.drift):.1%}".replace("%", " %")
+    if missed == "0.0 %":
+        return "estimate exact"
+    return f"estimate {missed} {'high' if state.drift > 0 else 'low'}"
+
+
+def meter_lines(state: MeterState, width: int) -> Content:
+    """Four rows: the figure and what is to come, the bar, its legend, and where it comes from.
+
+    What there is no room for is left out from the end of a row.
+    """
+    if not state.window:
+        return Content.styled(
+            "Nothing measured yet.\nIt fills with the first message.", "$text-muted"
+        )
+    assumed = "window assumed" if state.window_source == "assumed" else ""
+    kept = f"guards kept out {tokens(state.saved)}" if state.saved else ""
+    said = [forecast(state), assumed] if width >= 48 else [assumed, forecast(state)]
+    figure = _figure(state)
+    room = width - figure.cell_length - 2
+    head = _apart(figure, _joined([*said, kept], room), width)
+    rows = [head, bar(state, width), _legend(state, width), _origin(state, width)]
+    return Content("\n").join([row.truncate(width, ellipsis=True) for row in rows])
+
+
+def _origin(state: MeterState, width: int) -> Content:
+    """Where the figure comes from, and how good the last estimate was, in as many words as fit."""
+    sign, since = "−" if state.estimated < 0 else "+", tokens(abs(state.estimated))
+    before, missed = tokens(state.measured), drift(state)
+    reserve = f"reserve {tokens(state.reserve)}" if state.reserve else ""
+    if not state.measured:
+        return _joined(["estimated, no answer yet", reserve], width)
+    brief = missed.removeprefix("estimate ")
+    forms = (
+        [f"measured {before} {sign} since {since}", missed, reserve],
+        [f"measured {before} {sign} {since}", brief, reserve],
+        [f"measured {before} {sign} {since}", brief],
+        [f"{before} {sign} {since}", brief],
+    )
+    rows = [_joined(form, 1000) for form in forms]
+    return next((row for row in rows if row.cell_length <= width), rows[-1])
+
+
+def _legend(state: MeterState, width: int) -> Content:
+    """What the parts of the bar are: with their sizes, by name, or in short, as there is room."""
+    parts = [(kind, *look) for kind, look in KINDS.items() if state.parts.get(kind)]
+
+    def legend(gap: str, names: Sequence[str]) -> Content:
+        return Content(gap).join(
+            Content.assemble((glyph, style), (f" {name}", "$text-muted"))
+            for (_, glyph, style), name in zip(parts, names, strict=True)
+        )
+
+    sizes = legend("  ", [f"{kind} {tokens(state.parts[kind])}" for kind, _, _ in parts])
+    if width >= 72 and sizes.cell_length <= width:
+        return sizes
+    names = legend("  ", [kind for kind, _, _ in parts])
+    return (
+        names if names.cell_length <= width else legend(" ", [_SHORT[kind] for kind, _, _ in parts])
+    )
+
+
+def _joined(pieces: Iterable[str], width: int) -> Content:
+    """The pieces that fit, muted; empty ones are left out."""
+    joined = ""
+    for piece in filter(None, pieces):
+        longer = f"{joined} · {piece}" if joined else piece
+        if len(longer) > width:
+            break
+        joined = longer
+    return Content.styled(joined, "$text-muted")
+
+
+def _apart(left: Content, right: Content, width: int) -> Content:
+    """One at either end of a row; the right one only where there is room."""
+    gap = width - left.cell_length - right.cell_length
+    return Content.assemble(left, " " * gap, right) if right and gap > 1 else left
+
+
+def meter_line(state: MeterState, width: int) -> Content:
+    """One row for narrow screens."""
+    if not state.window:
+        return Content.styled("context: nothing measured yet", "$text-muted").truncate(width)
+    figure = Content.assemble(("context ", "$text-muted"), _figure(state))
+    room = width - figure.cell_length - 2
+    if room < 10:
+        return figure.truncate(width)
+    said = forecast(state)
+    tail = f"  {said}" if said and room - len(said) - 2 >= _BAR_MIN else ""
+    row = bar(state, room - len(tail))
+    return Content.assemble(figure, "  ", row, (tail, "$text-muted"))
+
+
+class ContextMeter(Widget):
+    """Draws `state`, in four rows or, `compact`, in one."""
+
+    DEFAULT_CSS = """
+    ContextMeter { height: 4; width: 1fr; }
+    ContextMeter.-compact { height: 1; }
+    """
+
+    state: reactive[MeterState] = reactive(MeterState())
+
+    def __init__(self, *, compact: bool = False, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes="-compact" if compact else None)
+        self.compact = compact
+
+    def render(self) -> Content:
+        draw = meter_line if self.compact else meter_lines
+        return draw(self.state, self.size.width)

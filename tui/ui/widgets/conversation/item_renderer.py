@@ -1,0 +1,235 @@
+"""Items → lines, and what else there is to know of an item."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+from rich.style import Style
+
+from tui.figures import plural
+from tui.images.images import words_in
+from tui.ui.widgets import markdown
+from tui.ui.widgets.conversation.items import (
+    AssistantItem,
+    AttemptItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tui.ui.widgets.conversation.measures import BODY_MAX, inner
+from tui.ui.widgets.conversation.tool_card import draw_card, has_inside
+from tui.ui.widgets.markdown.styles import Styles
+from tui.ui.widgets.markdown.text import (
+    Line,
+    Span,
+    decoration,
+    line,
+    prefixed,
+    wrap,
+)
+from tui.widgets.error_words import words
+from tui.widgets.plain import clean
+
+LONG = 20
+"""Lines of a person's text from which it is folded, and of which so many stay in sight: """
+LONG_SHOWN = 8
+_NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
+
+
+def source(item: Item) -> str:
+    """The text that copying an item gives."""
+    match item:
+        case ToolItem():
+            head = f"{item.name} {item.label}".rstrip()
+            return "\n".join(part for part in (head, item.diff or item.preview) if part)
+        case NoticeItem() | AttemptItem():
+            return "\n".join(filter(None, (_head(item), _detail(item))))
+        case _:
+            return item.text
+
+
+def foldable(item: Item) -> bool:
+    """Whether an item has something to fold."""
+    match item:
+        case AssistantItem():
+            return False
+        case NoticeItem() | AttemptItem():
+            return bool(_detail(item))
+        case ToolItem():
+            return has_inside(item)
+        case UserItem():
+            return _long(item.text)
+        case ThinkingItem():
+            return True
+
+
+def shortened(item: Item) -> bool:
+    """Whether the last row of an item stands for what is not shown."""
+    return isinstance(item, UserItem) and item.folded and _long(item.text)
+
+
+def estimate(item: Item, width: int) -> int:
+    """About how many rows an item takes; exact only once it is drawn."""
+    match item:
+        case AssistantItem():
+            return 1 + len(item.text) // max(20, width - 12)
+        case UserItem():
+            return 2 + min(LONG, len(item.text) // width)
+        case _:
+            return 1
+
+
+def gap(before: Item | None, item: Item) -> bool:
+    """Whether a blank row stands between two items: cards in a row stand together, and notes."""
+    if before is None:
+        return False
+    together = ((ToolItem, ThinkingItem), (NoticeItem, AttemptItem))
+    return not any(isinstance(before, kind) and isinstance(item, kind) for kind in together)
+
+
+def draw(item: Item, width: int, styles: Styles, frame: int = -1) -> list[Line]:
+    """The lines of an item in `width` cells, mark and margin included."""
+    match item:
+        case UserItem():
+            return _user(item, width, styles)
+        case AssistantItem():
+            return reply(markdown.render(item.text, styles, inner(width)), styles)
+        case ThinkingItem():
+            return _thinking(item, width, styles)
+        case ToolItem():
+            return draw_card(item, width, styles, frame)
+        case NoticeItem() | AttemptItem():
+            return _notice(item, width, styles)
+
+
+def reply(rows: list[Line], styles: Styles, start: int = 0) -> list[Line]:
+    """The model's text behind its mark; `start` is the index of the first row."""
+    text = styles["text"]
+    return [
+        prefixed(row, [(" ● ", styles["c-reply"])] if not start + index else [("   ", text)])
+        for index, row in enumerate(rows)
+    ]
+
+
+def _long(text: str) -> bool:
+    return text.count("\n") >= LONG or len(text) > 80 * LONG
+
+
+def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
+    """A prompt's text; the words that stand for images are told apart."""
+    named = words_in(text)
+    if not named:
+        return [(text, look)]
+    parts = re.split("(" + "|".join(map(re.escape, named)) + ")", text)
+    return [(part, styles["c-reply"] if part in named else look) for part in parts if part]
+
+
+def _beginning(text: str, cells: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
+    """The first lines of a long text, those that are whole in a few rows, and how many are left."""
+    lines = text.split("\n", LONG_SHOWN)[:LONG_SHOWN]
+    rows: list[Line] = []
+    shown = 0
+    for line_ in lines:
+        part = line_[: LONG_SHOWN * cells]
+        more = wrap(_marked(clean(part).expandtabs(4), look, styles), cells)
+        if rows and len(rows) + len(more) > LONG_SHOWN:
+            break
+        rows += more
+        shown += 1
+    rest = text.count("\n") + 1 - shown
+    if rest:
+        return rows[:LONG_SHOWN], f"… +{rest:,} lines"
+    return rows[:LONG_SHOWN], f"… +{len(text) - len(lines[0][: LONG_SHOWN * cells]):,} characters"
+
+
+def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
+    queued = item.state == "queued"
+    bar: list[Span] = [(" ▌ ", styles["c-queued-bar" if queued else "c-you-bar"])]
+    look = styles["c-queued" if queued else "c-you-text"]
+    title: list[Span] = [*bar, ("you", styles["c-queued" if queued else "c-you"])]
+    if queued:
+        title.append((" · queued", styles["c-queued"]))
+    text = item.text.strip("\n")
+    cells, hidden = min(inner(width), 120), ""
+    if item.folded and _long(text):
+        rows, hidden = _beginning(text, cells, look, styles)
+    else:
+        rows = wrap(_marked(clean(text).expandtabs(4), look, styles), cells)
+    drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
+    if hidden:
+        drawn.append(decoration([*bar, (hidden, styles["c-fold"])]))
+    return drawn
+
+
+def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
+    muted = styles["c-thinking"]
+    words = len(item.text.split()) if len(item.text) < 20_000 else len(item.text) // 6
+    mark = "▸" if item.folded else "▾"
+    title = "thinking…" if item.streaming else f"thinking · {words:,} words"
+    drawn = [decoration([(f" {mark} ", styles["c-fold"]), (title, muted)])]
+    rail: list[Span] = [("   ", muted), ("│ ", styles["c-rail"])]
+    if not item.folded:
+        plain = dict(styles) | {"text": muted}
+        rows = markdown.render(item.text, plain, inner(width) - 2)
+    elif item.streaming:
+        recent = clean(item.text[-4 * width :].strip()).expandtabs(4)
+        rows = [row for row in wrap([(recent, muted)], min(inner(width) - 2, 120)) if row.cells]
+        rows = rows[-3:]
+    else:
+        return drawn
+    return drawn + [prefixed(row, rail) for row in rows]
+
+
+def _head(item: NoticeItem | AttemptItem) -> str:
+    """What is to be seen while it is folded."""
+    if isinstance(item, NoticeItem):
+        return f"{item.text} {item.hint}".strip()
+    status = f" ({item.status})" if item.status else ""
+    parts = [f"attempt {item.attempt} failed: {words(item.error_class)}{status}"]
+    soon = item.delay_s < 0.5
+    parts.append("next at once" if soon else f"next after {math.ceil(item.delay_s)} s")
+    parts += [item.request_id] if item.request_id else []
+    parts += [f"{plural(item.received, 'character')} received"] if item.received else []
+    return " · ".join(parts)
+
+
+def _detail(item: NoticeItem | AttemptItem) -> str:
+    """What is folded away."""
+    if isinstance(item, NoticeItem):
+        return item.detail
+    return "\n".join(part for part in (item.message, item.text) if part.strip())
+
+
+def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[Line]:
+    kind = item.kind if isinstance(item, NoticeItem) else "warning"
+    detail = _detail(item)
+    look: Style = styles["c-ok" if kind == "success" else f"c-{kind}"]
+    fold: Literal["▸", "▾"] = "▸" if item.folded else "▾"
+    hint = clean(item.hint).expandtabs(4) if isinstance(item, NoticeItem) else ""
+    said = clean(_head(item)).expandtabs(4).removesuffix(hint)
+    rows = wrap([(said, look), (hint, styles["text"])], min(inner(width) - 4, 120))
+    if detail:
+        last = rows[-1]
+        more = line([(f" {fold}", styles["c-fold"])])
+        rows[-1] = last._replace(
+            segments=last.segments + more.segments,
+            cells=last.cells + more.cells,
+            end=len(last.text),
+        )
+    mark: list[Span] = [(f" {_NOTICES[kind]} ", look)]
+    drawn = [
+        prefixed(row, mark if not index else [("   ", look)]) for index, row in enumerate(rows)
+    ]
+    if detail and not item.folded:
+        rail: list[Span] = [("   ", look), ("│ ", styles["c-rail"])]
+        text = clean(detail.rstrip("\n")).expandtabs(4)
+        inside = wrap([(text, styles["c-detail"])], inner(width) - 2)
+        drawn += [prefixed(row, rail) for row in inside[:BODY_MAX]]
+        if len(inside) > BODY_MAX:
+            more_rows = f"… +{len(inside) - BODY_MAX:,} lines"
+            drawn.append(decoration([*rail, (more_rows, styles["c-fold"])]))
+    return drawn

@@ -1,0 +1,245 @@
+"""The items of a conversation on the screen: they come, grow, change and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, overload
+
+from rich.style import Style
+from textual.await_remove import AwaitRemove
+from textual.geometry import Region
+from textual.message import Message
+from textual.timer import Timer
+
+from tui.ui.widgets.conversation import item_renderer, style
+from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
+from tui.ui.widgets.conversation.render_cache import Pictures
+from tui.ui.widgets.line_view import LineView, Picture
+from tui.ui.widgets.markdown.text import Line
+
+SPIN_S = 1 / 8
+_SAMPLE = 500
+
+
+class ItemsView(LineView):
+    """Shows items, from the oldest to the newest."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
+    DEFAULT_CSS = """
+    ItemsView { overflow-x: hidden; scrollbar-gutter: stable; }
+    """ + style.css("ItemsView")
+
+    class Behind(Message, namespace="conversation"):
+        """`count` items arrived below what is in sight; 0 when the end is in sight again."""
+
+        def __init__(self, count: int) -> None:
+            super().__init__()
+            self.count = count
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._items: list[Item] = []
+        self._index: dict[Item, int] = {}
+        self._pictures = Pictures()
+        self._spin_timer: Timer | None = None
+        self._tools_open = False
+        self._behind = 0
+        self._shown_pill = ""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """All items, in order."""
+        return self._items
+
+    @property
+    def newest(self) -> Item | None:
+        """The last item."""
+        return self._items[-1] if self._items else None
+
+    def append(self, item: Item) -> None:
+        """Add an item at the end."""
+        self.extend((item,))
+
+    def extend(self, items: Sequence[Item]) -> None:
+        """Add many items; only those in sight are drawn."""
+        start = len(self._items)
+        for item in items if self._tools_open else ():
+            if isinstance(item, ToolItem):
+                item.folded = False
+        self._items += items
+        self._index.update(zip(items, range(start, len(self._items)), strict=True))
+        self._viewport.extend(self._estimates(items))
+        if not self._viewport.following:
+            self._set_behind(self._behind + len(items))
+        self._touch()
+
+    def _estimates(self, items: Sequence[Item]) -> list[int]:
+        """About how high the items are; of many, all but the last as high as a sample on average,
+        for they come into sight late, and keys wait meanwhile."""
+        width = item_renderer.inner(self._width or 80)
+        known = items[-_SAMPLE:]
+        before = len(items) - len(known)
+        sample = [
+            item_renderer.estimate(item, width) for item in items[: before : before // _SAMPLE + 1]
+        ]
+        usual = max(1, round(sum(sample) / len(sample))) if sample else 1
+        return [usual] * before + [item_renderer.estimate(item, width) for item in known]
+
+    def changed(self, item: Item) -> None:
+        """Draw an item anew: something about it is different."""
+        index = self._index.get(item)
+        if index is not None:
+            self._pictures.drop(item)
+            self._viewport.forget(index)
+            self._touch()
+
+    @overload
+    def remove(self) -> AwaitRemove: ...
+    @overload
+    def remove(self, item: Item) -> None: ...
+    def remove(self, item: Item | None = None) -> AwaitRemove | None:
+        """Take an item out; text that was on its way to it is void. Without one: the widget."""
+        if item is None:
+            return super().remove()
+        index = self._index.pop(item, None)
+        if index is None:
+            return None
+        self._pictures.forget_stream(item)
+        del self._items[index]
+        for step in range(index, len(self._items)):
+            self._index[self._items[step]] = step
+        self._viewport.delete(index)
+        self._removed(index)
+        if index < len(self._items):  # what stands before it is another item now
+            self.changed(self._items[index])
+        self._touch()
+        return None
+
+    def clear(self) -> None:
+        """Take all items out."""
+        self._items.clear()
+        self._index.clear()
+        self._pictures.clear()
+        self._viewport.clear()
+        self._set_behind(0)
+        self._touch()
+
+    def _removed(self, index: int) -> None:
+        """An item was taken out; those behind it have moved up."""
+
+    # Streams
+
+    def stream(self, item: AssistantItem | ThinkingItem, text: str) -> None:
+        """Add text to an item that is held here. `item.text` grows with the frames."""
+        item.streaming = True
+        self._pictures.stream(item, text)
+        self._soon()
+
+    def finish(self, item: Item) -> None:
+        """Streaming is over: `item.text` is whole, and drawn for good."""
+        index = self._index.get(item)
+        if not isinstance(item, AssistantItem | ThinkingItem) or index is None:
+            return
+        item.streaming = False
+        self._pictures.finish(item, gap=self._gap(index))
+        self._viewport.forget(index)
+        self._touch()
+
+    def _pour(self) -> None:
+        for item in self._pictures.pour():
+            index = self._index.get(item)
+            if index is None:
+                continue
+            if self._viewport.following or self._viewport.sees(index):
+                self._pictures.grow(item, gap=self._gap(index))
+                self._viewport.forget(index)
+            else:
+                self._pictures.drop(item)
+                width = item_renderer.inner(self._width or 80)
+                self._viewport.estimate(index, item_renderer.estimate(item, width))
+
+    # What it looks like
+
+    def _gap(self, index: int) -> bool:
+        return item_renderer.gap(self._items[index - 1] if index else None, self._items[index])
+
+    def _lines(self, index: int) -> list[Line]:
+        return self._picture(index).lines
+
+    def _picture(self, index: int) -> Picture:
+        return self._pictures.get(self._items[index], gap=self._gap(index))
+
+    def _styles(self) -> dict[str, Style]:
+        return style.styles(self)
+
+    def _redraw(self) -> None:
+        self._pictures.reset(self._width, self._look)
+
+    def _settled(self) -> None:
+        if self._viewport.following:
+            self._set_behind(0)
+        self._pictures.trim({self._items[index] for index, _ in self._viewport.rows})
+        self._spin()
+
+    def _repaint(self, *rows: int) -> None:
+        pill, before = self._pill(), self._shown_pill
+        self._shown_pill = pill
+        super()._repaint(*rows, *([self._viewport.height - 1] if pill != before else ()))
+
+    def _pill(self) -> str:
+        if self._viewport.following:
+            return ""
+        if self._behind:
+            return f" ↓ {self._behind:,} new "
+        return " ↓ more " if self._pictures.streaming else ""
+
+    def _set_behind(self, count: int) -> None:
+        if count != self._behind:
+            self._behind = count
+            self.post_message(self.Behind(count))
+
+    # Running tools
+
+    def _at_work(self) -> list[tuple[int, int, ToolItem]]:
+        """(row on the screen, item, card) of the running tools whose first line is in sight."""
+        return [
+            (y, index, item)
+            for y, (index, row) in enumerate(self._viewport.rows)
+            if isinstance(item := self._items[index], ToolItem)
+            and item.state == "running"
+            and row == self._gap(index)
+        ]
+
+    def _spin(self) -> None:
+        """Let the marks of running tools turn while any is in sight."""
+        running = self.app.animation_level != "none" and bool(self._at_work())  # pyright: ignore[reportUnknownMemberType]
+        if running and self._spin_timer is None:
+            self._pictures.frame = 0
+            self._spin_timer = self.set_interval(SPIN_S, self._turn)
+        elif not running and self._spin_timer is not None:
+            self._spin_timer.stop()
+            self._spin_timer = None
+            self._pictures.frame = -1
+
+    def _turn(self) -> None:
+        if self._stale:
+            return
+        self._pictures.frame += 1
+        for y, _, item in self._at_work():
+            self._pictures.drop(item)
+            self.refresh(Region(0, y, self._width, 1))
+
+    def tick(self, now: float) -> None:
+        """Let the seconds of the running tools in sight go on; `now` as in `ToolItem.started`."""
+        if self._stale:  # the rows are those of items that may be gone
+            return
+        changed = False
+        for _, _, item in self._at_work():
+            if item.started is not None:
+                seconds = float(max(0, int(now - item.started)))
+                if seconds != (item.seconds or 0.0):
+                    item.seconds = seconds
+                    self._pictures.drop(item)
+                    changed = True
+        if changed:
+            self._repaint()

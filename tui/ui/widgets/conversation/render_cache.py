@@ -1,0 +1,166 @@
+"""The drawn lines of items: a bounded cache, and the documents of those that still stream."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from rich.style import Style
+
+from tui.ui.widgets.conversation import item_renderer
+from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
+from tui.ui.widgets.line_view import Picture
+from tui.ui.widgets.markdown import Document
+from tui.ui.widgets.markdown.text import BLANK, Line
+
+KEPT_LINES = 6_000
+"""Lines that are kept beside those in sight."""
+
+Streaming: TypeAlias = AssistantItem | ThinkingItem
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Text on its way: `pending` is not in the item yet, `document` was fed all of `text`."""
+
+    text: str
+    pending: list[str] = field(default_factory=list[str])
+    document: Document | None = None
+    settled: int = 0
+
+
+class Pictures:
+    """Draws items when they are asked for, and keeps what was drawn last."""
+
+    def __init__(self) -> None:
+        self.width = 0
+        self.frame = -1
+        self._styles: Mapping[str, Style] = {}
+        self._kept: OrderedDict[Item, Picture] = OrderedDict()
+        self._lines = 0
+        self._streams: dict[Item, _Stream] = {}
+
+    def __contains__(self, item: Item) -> bool:
+        return item in self._kept
+
+    def reset(self, width: int, styles: Mapping[str, Style]) -> None:
+        """Forget all that was drawn: the width or the theme is another one."""
+        self.width, self._styles = width, styles
+        self._kept.clear()
+        self._lines = 0
+        for stream in self._streams.values():
+            stream.document = None
+
+    def clear(self) -> None:
+        """Forget all items."""
+        self._streams.clear()
+        self._kept.clear()
+        self._lines = 0
+
+    def drop(self, item: Item) -> None:
+        """Forget how an item was drawn."""
+        picture = self._kept.pop(item, None)
+        if picture is not None:
+            self._lines -= len(picture.lines)
+
+    def trim(self, seen: Collection[Item]) -> None:
+        """Forget what was drawn longest ago and is not in sight, if there is too much."""
+        if self._lines <= KEPT_LINES:
+            return
+        for item in seen:
+            self._kept.move_to_end(item)
+        for item in list(self._kept):
+            if self._lines <= KEPT_LINES or item in seen:
+                break
+            self.drop(item)
+
+    def get(self, item: Item, *, gap: bool) -> Picture:
+        """An item's picture; `gap` says whether a blank row comes first."""
+        picture = self._kept.get(item)
+        if picture is not None:
+            return picture
+        stream = self._streams.get(item)
+        if stream is not None and isinstance(item, AssistantItem):
+            if stream.document is None:
+                stream.document = Document(self._styles, item_renderer.inner(self.width))
+                stream.document.feed(item.text)
+            stream.document.draw()
+            stream.settled = stream.document.settled
+            rows = item_renderer.reply(stream.document.lines, self._styles)
+        else:
+            rows = item_renderer.draw(item, self.width, self._styles, self.frame)
+        return self._keep(item, [BLANK, *rows] if gap else rows)
+
+    def _keep(self, item: Item, lines: list[Line]) -> Picture:
+        self.drop(item)
+        picture = self._kept[item] = Picture(lines)
+        self._lines += len(lines)
+        return picture
+
+    # Streams
+
+    @property
+    def streaming(self) -> bool:
+        """Whether text is still on its way."""
+        return bool(self._streams)
+
+    def stream(self, item: Streaming, text: str) -> None:
+        """Add text that is to be poured into an item with the next frame."""
+        stream = self._streams.get(item)
+        if stream is None:
+            stream = self._streams[item] = _Stream(item.text)
+        stream.pending.append(text)
+
+    def pour(self) -> list[Streaming]:
+        """Move pending text into the items; returns those that grew."""
+        grown: list[Streaming] = []
+        for item, stream in self._streams.items():
+            if stream.pending and isinstance(item, AssistantItem | ThinkingItem):
+                self._pour(item, stream)
+                grown.append(item)
+        return grown
+
+    def _pour(self, item: Streaming, stream: _Stream) -> None:
+        text = "".join(stream.pending)
+        stream.pending.clear()
+        if stream.document is not None and item.text == stream.text:
+            stream.document.feed(text)
+        else:  # somebody else has set the text
+            stream.document = None
+        item.text += text
+        stream.text = item.text
+
+    def grow(self, item: Streaming, *, gap: bool) -> None:
+        """Draw what was poured into an item; only what may have changed is drawn."""
+        stream, picture = self._streams[item], self._kept.get(item)
+        document = stream.document
+        if picture is None or document is None:
+            self.drop(item)
+            return
+        keep, before = stream.settled, len(picture.lines)
+        document.draw()
+        stream.settled = document.settled
+        picture.lines[keep + gap :] = item_renderer.reply(document.lines[keep:], self._styles, keep)
+        for row in range(keep + gap, before):
+            picture.strips.pop(row, None)
+        self._lines += len(picture.lines) - before
+
+    def finish(self, item: Streaming, *, gap: bool) -> None:
+        """An item's text is whole; its picture is what drawing it at once would give."""
+        stream = self._streams.pop(item, None)
+        if stream is not None and stream.pending:
+            self._pour(item, stream)
+        document = stream.document if stream is not None else None
+        if document is None or stream is None or item.text != stream.text or item not in self._kept:
+            self.drop(item)
+            return
+        document.finish()
+        rows = item_renderer.reply(document.lines, self._styles)
+        self._keep(item, [BLANK, *rows] if gap else rows)
+
+    def forget_stream(self, item: Item) -> None:
+        """An item is gone; what was on its way to it is void."""
+        self._streams.pop(item, None)
+        self.drop(item)

@@ -1,0 +1,321 @@
+"""The widget: what a person does with the items. They are shown by `ItemsView`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from rich.cells import cell_len
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.timer import Timer
+
+from tui.ui.widgets.conversation import item_renderer
+from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
+from tui.ui.widgets.conversation.items_view import ItemsView
+from tui.ui.widgets.conversation.search import Finder
+from tui.ui.widgets.conversation.selection import selected
+from tui.ui.widgets.line_view import strips
+from tui.ui.widgets.markdown.text import BLANK, Line
+
+SLICES_S = 1 / 30
+"""Between two slices of looking for a text."""
+
+
+class _Hit(NamedTuple):
+    """Where something was found: an item, its row, and the characters there (none: start -1)."""
+
+    item: int
+    row: int
+    start: int
+
+
+class Conversation(ItemsView):
+    """The items of a conversation. The mouse and Shift select text, the cursor items."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "cursor(-1)", "Previous", show=False),
+        Binding("down,j", "cursor(1)", "Next", show=False),
+        Binding("enter,space,o", "fold", "Fold", show=False),
+        Binding("y", "copy_item", "Copy", show=False),
+        Binding("m", "app.mark('mask')", "Mask", show=False),
+        Binding("p", "app.mark('pin')", "Pin", show=False),
+        Binding("n", "find_next(-1)", "Find older", show=False),
+        Binding("N", "find_next(1)", "Find newer", show=False),
+    ]
+
+    class ItemSelected(Message):
+        """The cursor was moved onto an item, or it was clicked or opened."""
+
+        def __init__(self, item: Item) -> None:
+            super().__init__()
+            self.item = item
+
+    class Found(Message):
+        """What is looked for was found `total` times so far; the `at`-th, counted from the
+        newest, is in sight (0: none). `more`: there are items left to look through. `last`: all
+        were, and there is none beyond it in the direction that was asked for."""
+
+        def __init__(self, at: int, total: int, *, more: bool, last: bool = False) -> None:
+            super().__init__()
+            self.at = at
+            self.total = total
+            self.more = more
+            self.last = last
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._cursor: int | None = None
+        self._finder: Finder | None = None
+        self._hit: _Hit | None = None
+        self._step = 0
+        self._slices: Timer | None = None
+
+    @property
+    def cursor(self) -> Item | None:
+        """The item under the cursor."""
+        return None if self._cursor is None else self._items[self._cursor]
+
+    def changed(self, item: Item) -> None:
+        super().changed(item)
+        index = self._index.get(item)
+        if self._finder and index is not None and index in self._finder.counts:
+            self._finder.recount(index, item)
+
+    def _removed(self, index: int) -> None:
+        if self._cursor is not None and self._cursor >= index:
+            self._cursor = max(0, self._cursor - 1) if self._items else None
+        if self._finder:
+            self._finder, self._hit = Finder(self._finder.text, len(self._items)), None
+
+    def clear(self) -> None:
+        self._cursor = None
+        self._finder = self._hit = None
+        super().clear()
+
+    def go_to(self, item: Item) -> None:
+        """Bring an item into sight, with the cursor on it."""
+        index = self._index.get(item)
+        if index is not None:
+            self._viewport.following = False
+            self._move_to(index)
+
+    # Finding
+
+    def find(self, text: str, *, back: bool = True, anew: bool = False) -> bool:
+        """Go to the next place (back: the one before) where `text` stands, and mark it there.
+
+        `anew` begins with the newest. What is folded over it is opened. A long conversation is
+        looked through in slices: where False is returned, the place may still be found, and
+        `Found` says how it stands.
+        """
+        if not text:
+            self.end_find()
+            return False
+        if anew or self._finder is None or self._finder.text != text:
+            self._finder = Finder(text, len(self._items), self._finder)
+            self._hit = None
+            self._cursor = None if anew else self._cursor
+        return self._seek(-1 if back else 1)
+
+    def end_find(self) -> None:
+        """Nothing is looked for any more; the cursor stays where it is."""
+        self._finder = self._hit = None
+        self._step = 0
+        self.refresh()
+
+    def action_find_next(self, step: int) -> None:
+        """To the next place, older or newer."""
+        self._seek(step)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "find_next":
+            return self._finder is not None
+        return super().check_action(action, parameters)
+
+    def _seek(self, step: int) -> bool:
+        if self._finder is None:
+            return False
+        self._step = step
+        self.refresh()
+        return self._search()
+
+    def _search(self) -> bool:
+        """A slice of looking; True when it went where it was to go."""
+        finder = self._finder
+        if self._slices is not None:
+            self._slices.stop()
+            self._slices = None
+        if finder is None:
+            return False
+        finder.look(self._items)
+        wanted = bool(self._step)
+        moved = wanted and self._go(finder, self._step)
+        if moved or finder.done:
+            self._step = 0
+        if not finder.done:
+            self._slices = self.set_timer(SLICES_S, self._search)
+        at = self._ordinal(finder, self._hit) if self._hit else 0
+        last = wanted and not moved and finder.done
+        self.post_message(self.Found(at, finder.total, more=not finder.done, last=last))
+        return moved
+
+    def _go(self, finder: Finder, step: int) -> bool:
+        hit = self._hit
+        if hit is not None:
+            beside = [
+                spot
+                for spot in self._spots(finder, hit.item)
+                if (spot > hit if step > 0 else spot < hit)
+            ]
+            if beside:
+                self._show_hit(beside[0 if step > 0 else -1])
+                return True
+        start = len(self._items) if step < 0 else -1
+        start = hit.item if hit else self._cursor if self._cursor is not None else start
+        index = finder.beside(start, step)
+        if index is None:
+            return False
+        spots = self._spots(finder, index)
+        item = self._items[index]
+        if not spots and not isinstance(item, AssistantItem) and item.folded:
+            self._toggle(index)
+            spots = self._spots(finder, index)
+        spots = spots or [_Hit(index, int(self._gap(index)), -1)]
+        finder.correct(index, len(spots))
+        self._show_hit(spots[0 if step > 0 else -1])
+        return True
+
+    def _spots(self, finder: Finder, index: int) -> list[_Hit]:
+        return [
+            _Hit(index, row, start)
+            for row, line in enumerate(self._lines(index))
+            for start, _ in finder.spots(line)
+        ]
+
+    def _ordinal(self, finder: Finder, hit: _Hit) -> int:
+        """The how-manieth a hit is, from the newest."""
+        behind = sum(spot > hit for spot in self._spots(finder, hit.item))
+        return 1 + behind + finder.behind(hit.item)
+
+    def _show_hit(self, hit: _Hit) -> None:
+        self._move_to(hit.item)
+        self._hit = hit
+        viewport = self._viewport
+        at = viewport.offset(hit.item) + hit.row
+        if not viewport.y <= at < viewport.y + viewport.height:
+            self._scroll(max(0, at - viewport.height // 3))
+
+    # Painting
+
+    def _overlay(self, index: int, row: int, line: Line) -> Line:
+        if self._finder is not None and (spots := self._finder.spots(line)):
+            hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
+            line = strips.marked(line, spots, self._look["c-match"])
+            current = (spot for spot in spots if spot[0] == hit)
+            line = strips.marked(line, current, self._look["c-hit"])
+        if index == self._cursor and line is not BLANK and (self.has_focus or self._hit):
+            line = strips.with_cursor(line, self._look["c-cursor"])
+        return line
+
+    def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
+        if y == self._viewport.height - 1 and (pill := self._pill()):
+            line = self._overlay(index, row, self._lines(index)[row])
+            strip = self._over(line, index, row, selection)
+            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
+        return super()._paint(y, index, row, selection)
+
+    # Selecting
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selected(self._items, self._lines, selection), "\n"
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if event.button != 1 or offset is None or self.text_selection is not None:
+            return
+        pill = self._pill()
+        if pill and offset.y == self._viewport.height - 1:
+            edge = self._width - 1
+            if edge - cell_len(pill) <= offset.x < edge:
+                self.action_edge(1)
+                return
+        if offset.y >= len(self._viewport.rows):
+            return
+        index, row = self._viewport.rows[offset.y]
+        item = self._items[index]
+        self._cursor, self._hit = index, None
+        last = self._viewport.size(index) - 1
+        if row == self._gap(index) or (row == last and item_renderer.shortened(item)):
+            self._toggle(index)
+        self.post_message(self.ItemSelected(item))
+        self.refresh()
+
+    # Actions
+
+    def _toggle(self, index: int) -> None:
+        item = self._items[index]
+        if isinstance(item, AssistantItem) or not item_renderer.foldable(item):
+            return
+        item.folded = not item.folded
+        self._viewport.following = self._viewport.following and index == len(self._items) - 1
+        super().changed(item)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the item under the cursor."""
+        if self._cursor is not None:
+            self._toggle(self._cursor)
+            self._settle()
+            top, rows = self._viewport.offset(self._cursor), self._viewport.ensure(self._cursor)
+            hidden = top + rows - self._viewport.y - self._viewport.height
+            if hidden > 0:
+                self._scroll(min(top, self._viewport.y + hidden))
+            self.post_message(self.ItemSelected(self._items[self._cursor]))
+
+    def action_fold_tools(self) -> None:
+        """Unfold every tool call, those to come too; fold them where they are unfolded."""
+        self._tools_open = not self._tools_open
+        for item in self._items:
+            if isinstance(item, ToolItem) and item.folded == self._tools_open:
+                item.folded = not self._tools_open
+                self._pictures.drop(item)
+        self._viewport.forget()
+        self._touch()
+
+    def action_copy_item(self) -> None:
+        """Copy what is selected, else the source of the item under the cursor."""
+        text = self.selected_text
+        if not text and self._cursor is not None:
+            text = item_renderer.source(self._items[self._cursor])
+        if text:
+            self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+
+    def action_cursor(self, step: int) -> None:
+        """To the item before or after; rows of one that is higher than the screen come first."""
+        rows = self._viewport.rows
+        if not rows:
+            return
+        if self._cursor is None or not self._viewport.sees(self._cursor):
+            self._move_to(rows[0 if step > 0 else -1][0])
+            return
+        top = self._viewport.offset(self._cursor) - self._viewport.y
+        bottom = top + self._viewport.size(self._cursor)
+        hidden = bottom - self._viewport.height if step > 0 else -top
+        if hidden > 0 and self._viewport.size(self._cursor) > self._viewport.height:
+            self._scroll(self._viewport.y + step * min(hidden, 3))
+            return
+        self._move_to(max(0, min(self._cursor + step, len(self._items) - 1)))
+
+    def _move_to(self, index: int) -> None:
+        self._cursor, self._hit = index, None
+        viewport = self._viewport
+        height = viewport.ensure(index)
+        top = viewport.offset(index)
+        if top < viewport.y or height > viewport.height:
+            self._scroll(top)
+        elif top + height > viewport.y + viewport.height:
+            self._scroll(top + height - viewport.height)
+        self.post_message(self.ItemSelected(self._items[index]))
+        self.refresh()

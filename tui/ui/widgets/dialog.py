@@ -1,0 +1,120 @@
+"""What all dialogs share, so that whoever knows one knows them all.
+
+- A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only what
+  needs the conversation in sight stands at the bottom: a question of the agent, the debug view.
+- The title stands in the border above. A thing is named in lower case ("model", "edit TASKS.md");
+  a question or a statement is a sentence ("Trust this folder?").
+- The keys stand in the border below, as at the foot of every screen: the key, then what it does
+  in a word or two, Esc last. Esc says "close" where there was only something to look at, "back"
+  where something would have been done. Where there is too little room, Esc is the last to go.
+- The colour of the border says what is at stake: primary to look or to choose, `-warning` for a
+  question of consequence, `-danger` for what failed or cannot be undone.
+- Answers are `Choice`s that bear their keys, one under the other in `#answers`, the cautious one
+  last: it has the focus at first, and it is what Esc does. Those of the agent's question, which
+  are always the same, stand in a row.
+- There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
+  high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
+- Below 24 rows the empty rows at the edges are given up.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.key_hints import in_rows
+
+T = TypeVar("T")
+BoxT = TypeVar("BoxT", bound=Widget)
+Key = tuple[str, str]
+
+_TALL = 24
+SCROLL = ("↑ ↓", "scroll")
+PAGES = ("pgup pgdn", "scroll")
+"""These are shown only where something can be scrolled."""
+
+
+class Dialog(Sized, ModalScreen[T]):
+    """A box over the screen. `compose` yields one that went through `framed`."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 55%; }
+    Dialog #box {
+        width: 92; max-width: 98%; height: auto; max-height: 96%;
+        background: $surface; border: round $primary; padding: 1 2;
+        border-title-color: $text-primary; border-title-style: bold;
+        border-subtitle-color: $text-muted; scrollbar-size-vertical: 1; overflow-y: auto;
+    }
+    Dialog .text { height: auto; color: $foreground; }
+    Dialog #details {
+        height: auto; max-height: 30vh; margin: 1 0 0 0; padding: 0 1; background: $background;
+        scrollbar-size-vertical: 1;
+    }
+    Dialog #answers { height: auto; margin: 1 0 0 0; }
+    Dialog #answers Choice { width: 1fr; margin: 0; background: $surface; }
+    Dialog #answers Choice:focus { background: $primary; }
+    Dialog.-question #box { width: 76; }
+    Dialog.-table #box { width: 112; }
+    Dialog.-warning #box { border: round $warning; border-title-color: $text-warning; }
+    Dialog.-danger #box { border: round $error; border-title-color: $text-error; }
+    Dialog.-short #box { padding: 0 2; max-height: 100%; }
+    Dialog Rows { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pagedown", "scroll_text(1)", show=False),
+        Binding("pageup", "scroll_text(-1)", show=False),
+    ]
+
+    def __init__(self, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
+        self._keys: tuple[Key, ...] = ()
+
+    def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
+        """A box with its title in the border above, and its keys in the border below."""
+        box.id = "box"
+        box.border_title = Content(title)
+        self._keys = keys
+        return box
+
+    @property
+    def explained(self) -> tuple[str, tuple[Key, ...]]:
+        """Its title, and its keys with what they do."""
+        return self.query_one("#box").border_title or "", self._keys
+
+    def rows_left(self, taken: int) -> int:
+        """How many rows a box has room for beside those that are `taken` within its edges."""
+        height = self.size.height
+        return max(1, (height - 2 if height < _TALL else height * 96 // 100 - 4) - taken)
+
+    def show_keys(self, *keys: Key) -> None:
+        """Show other keys from now on."""
+        self._keys = keys
+        self._foot()
+        self.call_after_refresh(self._foot)
+
+    def action_scroll_text(self, pages: int) -> None:
+        """Scroll what is asked about, where it is longer than its place."""
+        for part in self.query("#details, #said, #box"):
+            if part.max_scroll_y > 0:
+                part.scroll_relative(y=pages * (part.size.height - 1), animate=False)
+                return
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._foot)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._foot)
+
+    def _foot(self) -> None:
+        """The keys, as many as the border has room for."""
+        scrolls = any(part.max_scroll_y > 0 for part in self.query(VerticalScroll))
+        for box in self.query("#box"):
+            keys = [key for key in self._keys if scrolls or key not in {SCROLL, PAGES}]
+            box.border_subtitle = in_rows(keys, box.outer_size.width - 6, rows=1)

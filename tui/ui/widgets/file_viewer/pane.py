@@ -1,0 +1,196 @@
+"""The full copy with a row for searching in all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+from textual.worker import Worker
+
+from tui.ui.widgets.file_viewer.line_file import BLOCK, CopyFile, Counts
+from tui.ui.widgets.file_viewer.view import CopyView
+
+_BLOCKS = 256
+"""So many are looked through in a thread before it is asked whether to go on: 16 MB."""
+_SLICE_S = 0.03
+
+
+class CopyPane(Vertical):
+    """Shows a file; `/` searches it, n and N go on, Esc ends that.
+
+    Capitals in what is searched for must match; small letters match capitals too, ASCII only.
+    """
+
+    DEFAULT_CSS = """
+    CopyPane { height: 1fr; }
+    CopyPane .search { height: 1; padding: 0 1; display: none; background: $panel; }
+    CopyPane.-search .search { display: block; }
+    CopyPane .search Static { width: auto; height: 1; }
+    CopyPane .search Input, CopyPane .search Input:focus {
+        width: 1fr; height: 1; border: none; padding: 0; background: $panel;
+        background-tint: $panel 0%;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", show=False),
+        Binding("n", "next(1)", "Next", show=False),
+        Binding("N", "next(-1)", "Previous", show=False),
+        Binding("escape,ctrl+c", "end_search", "End the search", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self.view = CopyView(classes="text")
+        self._words = Input(placeholder="in all of it", select_on_focus=True)
+        self._words.cursor_blink = False
+        self._said = Static(markup=False)
+        self._hits: Counts | None = None
+        self._here = -1
+        self._turn = asyncio.Lock()  # each press goes on from where the one before arrived
+        self._works: list[Worker[None]] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        with Horizontal(classes="search"):
+            yield Static(Content.styled("/ ", "$text-secondary"), markup=False)
+            yield self._words
+            yield self._said
+
+    @property
+    def said(self) -> str:
+        """What is said of the search."""
+        return str(self._said.render())
+
+    def show(self, file: CopyFile, *, at_end: bool = False) -> None:
+        """Show another file, which is closed with the pane or for the next one."""
+        self._forget()
+        self.view.show(file, at_end=at_end)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._forget()
+        self.view.clear()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        if action == "end_search":
+            return self.has_class("-search")
+        if action in {"next", "search"}:
+            return not self._words.has_focus
+        return True
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        self.add_class("-search")
+        self._words.focus()
+
+    def action_end_search(self) -> None:
+        """Stop searching, and mark nothing any more."""
+        self._forget()
+        self.view.focus()
+
+    def action_next(self, step: int) -> None:
+        """To what was found next, or (less than 0) before."""
+        if self._hits is None:
+            self.action_search()
+            return
+        self._run(self._go(step))
+
+    def _forget(self) -> None:
+        for work in self._works:
+            work.cancel()
+        self._works.clear()
+        self._hits, self._here = None, -1
+        self.remove_class("-search")
+        self.view.mark(b"")
+
+    @on(Input.Submitted)
+    def _begin(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = event.value
+        if not text:
+            self.action_end_search()
+            return
+        self._forget()
+        self.add_class("-search")
+        self.view.focus()
+        fold = text == text.lower()
+        self._hits = Counts(self.view.file, text.encode("utf-8", "replace"), fold=fold)
+        self._here = self.view.top - 1
+        self._run(self._search())
+
+    @on(Input.Changed)
+    def _edited(self, event: Input.Changed) -> None:
+        event.stop()
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        made = self.run_worker(work, group="search")
+        self._works = [*(each for each in self._works if not each.is_finished), made]
+
+    async def _search(self) -> None:
+        """To the first from here on; then all are counted."""
+        hits = self._hits
+        if hits is None:
+            return
+        await self._go(1)
+        while await asyncio.to_thread(hits.go_on, _SLICE_S):
+            self._say()
+            await asyncio.sleep(0.005)
+        self._say()
+
+    async def _go(self, step: int) -> None:
+        async with self._turn:
+            await self._step(step)
+
+    async def _step(self, step: int) -> None:
+        hits, file = self._hits, self.view.file
+        if hits is None:
+            return
+        turned = ""
+        found = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
+        if found is None:
+            turned = "from the beginning" if step > 0 else "from the end"
+            found = await self._seek(hits, 0 if step > 0 else file.size, step)
+        if found is not None:
+            self._here = found
+            self.view.mark(hits.needle, fold=hits.fold, at=found)
+        self._say(turned)
+
+    async def _seek(self, hits: Counts, at: int, step: int) -> int | None:
+        """The next from byte `at` on, or the one before it; in slices, so that it can be ended."""
+        size = self.view.file.size
+        while at < size if step > 0 else at > 0:
+            look, known = hits.after if step > 0 else hits.before, hits.seen
+            found = await asyncio.to_thread(look, at, _BLOCKS)
+            if found is not None:
+                return found
+            if step > 0:
+                at = (max(at, known) // BLOCK + _BLOCKS) * BLOCK
+            else:
+                at = ((at - 1) // BLOCK - _BLOCKS + 1) * BLOCK
+            self._tell(f"searching · {min(100, 100 * at // max(1, size))} %")
+        return None
+
+    def _say(self, turned: str = "") -> None:
+        hits = self._hits
+        if hits is None:
+            return
+        size = self.view.file.size
+        if hits.left:
+            text = f"{hits.total:,} so far · {100 * hits.seen // max(1, size)} %"
+        elif not hits.total:
+            text = "not found"
+        elif self._here >= 0:
+            text = f"{hits.upto(self._here) + 1:,} of {hits.total:,}"
+        else:
+            text = f"{hits.total:,} found"
+        self._tell(" · ".join(filter(None, (text, turned))))
+
+    def _tell(self, text: str) -> None:
+        self._said.update(Content.styled(f"  {text}", "$text-muted"))

@@ -1,0 +1,340 @@
+"""A scrolled view of items that are drawn as lines: rows in sight, scrolling, painting.
+
+A frame costs the rows in sight, and a row that was painted before costs next to nothing: its
+strip is kept with its line, so that all that Textual derives from a strip is kept too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import ClassVar
+
+from rich.style import Style
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
+from textual.geometry import Offset, Region, Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.timer import Timer
+
+from tui.ui.widgets.keys import PANE_KEYS, bindings
+from tui.ui.widgets.line_view import caret, scrolling, strips
+from tui.ui.widgets.line_view.bar import Bar, Thin
+from tui.ui.widgets.line_view.viewport import Viewport
+from tui.ui.widgets.markdown.text import Line
+
+FRAME_S = 1 / 12
+"""What arrives is drawn at most so often, and never for more than an eighth of the time."""
+_SHIFT = 20
+
+
+def key(index: int, row: int) -> int:
+    """One number for a row of an item, in reading order; it is stable while heights change."""
+    return index << _SHIFT | row
+
+
+def place(key: int) -> tuple[int, int]:
+    """(item, row in it) of a `key`."""
+    return key >> _SHIFT, key & LAST_ROW
+
+
+LAST_ROW = (1 << _SHIFT) - 1
+
+
+@dataclass(slots=True)
+class Picture:
+    """The lines of an item, and what was painted of them."""
+
+    lines: list[Line]
+    strips: dict[int, Strip] = field(default_factory=dict[int, Strip])
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What stands around a line on the screen, and the filters over it."""
+
+    left: int
+    right: int
+    base: Style
+    filters: tuple[LineFilter, ...]
+
+    def around(self, strip: Strip, view: ScrollView) -> Strip:
+        if self.left or self.right:
+            before, after = (Strip.blank(n, self.base) for n in (self.left, self.right))
+            strip = Strip.join([before, strip, after])
+        for line_filter in self.filters:
+            strip = strip.apply_filter(line_filter, view.background_colors[1])
+        return strip
+
+
+class LineView(ScrollView, can_focus=True):
+    """Follows the end while it is at the end. Padding is kept at the sides; borders are not drawn.
+
+    A subclass says what its items look like: `_picture`, `_styles`, `_redraw`, and may lay
+    something over a line in `_overlay`.
+    """
+
+    ALLOW_SELECT = True
+    DEFAULT_CSS = """
+    LineView {
+        height: 1fr;
+        background: $background;
+        color: $text;
+        overflow-y: auto;
+        scrollbar-size: 1 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home,g", "edge(-1)", "First", show=False),
+        Binding("end,G", "edge(1)", "Last", show=False),
+        Binding("escape", "unselect", "Select nothing", show=False),
+        *bindings(PANE_KEYS),
+    ]
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._viewport = Viewport(self._measure)
+        self._look: dict[str, Style] = {}
+        self._width = 0
+        self._frame = _Frame(0, 0, Style.null(), ())
+        self._blank = Strip([])
+        self._stale = False
+        self._shown: list[Line] = []
+        self._frame_timer: Timer | None = None
+        self._frame_after = 0.0
+        self._caret = caret.Caret()
+
+    @property
+    def following(self) -> bool:
+        """Whether the end is in sight and stays there."""
+        return self._viewport.following
+
+    # What a subclass says
+
+    def _picture(self, index: int) -> Picture:
+        """An item as it is drawn in `_width` cells, in `_look`; the same object while it is."""
+        raise NotImplementedError
+
+    def _styles(self) -> dict[str, Style]:
+        """The styles by name; "text" is the ground."""
+        raise NotImplementedError
+
+    def _redraw(self) -> None:
+        """Forget all pictures: the width or the styles are other ones."""
+        raise NotImplementedError
+
+    def _overlay(self, index: int, row: int, line: Line) -> Line:  # noqa: ARG002
+        """The line with what lies over it now; the line itself if that is nothing."""
+        return line
+
+    def _breadth(self) -> int:
+        """How many cells can be scrolled through sideways."""
+        return self._width
+
+    def _pour(self) -> None:
+        """A frame is due: take in what has arrived."""
+
+    def _settled(self) -> None:
+        """What is in sight has changed."""
+
+    # Layout
+
+    def _measure(self, index: int) -> int:
+        return len(self._picture(index).lines)
+
+    def _touch(self) -> None:
+        """Settle once, after all that happens in this turn of the loop."""
+        if not self._stale:
+            self._stale = True
+            self.call_later(self._settle)
+
+    def _soon(self) -> None:
+        """Settle when the next frame is due."""
+        if self._frame_timer is None and self.is_running:
+            due = max(0.001, self._frame_after - monotonic())
+            self._frame_timer = self.set_timer(due, self._next_frame)
+
+    def _next_frame(self) -> None:
+        self._frame_timer = None
+        started = monotonic()
+        self._pour()
+        self._settle()
+        ended = monotonic()
+        self._frame_after = ended + max(FRAME_S, 8 * (ended - started))
+
+    def _settle(self) -> None:
+        """Bring what is in sight up to date."""
+        width, height = self.scrollable_content_region.size
+        if not width or not height:
+            return
+        self._stale = False
+        if width != self._width or not self._look:
+            self._restyle(width)
+        self._viewport.height = height
+        self._viewport.settle()
+        self._apply()
+
+    def _restyle(self, width: int) -> None:
+        """Forget what was drawn in another width or in other styles."""
+        self._width, self._look = width, self._styles()
+        self._shown = []
+        self._reframe()
+        self._redraw()
+        self._viewport.forget()
+
+    def _reframe(self) -> None:
+        left = self.styles.padding.left
+        right = max(0, self.region.width - left - self._width)
+        base = self._look["text"]
+        self._frame = _Frame(left, right, base, tuple(self.get_line_filters()))
+        self._blank = self._frame.around(Strip.blank(self._width, base), self)
+
+    def _apply(self) -> None:
+        """Make the scroll position and the scroll bar those of the viewport, and repaint."""
+        viewport = self._viewport
+        scrolling.resize(self, Size(self._breadth(), viewport.total))
+        scrolling.jump(self, viewport.y)
+        self._settled()
+        self._repaint()
+
+    def _repaint(self, *rows: int) -> None:
+        """Repaint from the first to the last row that shows another line, and `rows`."""
+        lines = [self._picture(index).lines[row] for index, row in self._viewport.rows]
+        before, self._shown = self._shown, lines
+        if len(before) != len(lines):
+            self.refresh()
+            return
+        changed = [y for y, line in enumerate(lines) if line is not before[y]]
+        changed += rows
+        if changed:
+            first, last = min(changed), max(changed)
+            self.refresh(Region(0, first, self._width, last - first + 1))
+
+    def _scroll(self, y: int) -> None:
+        self._viewport.scroll(y)
+        self._apply()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if round(new_value) != self._viewport.y:
+            # A widget that grows is scrolled back first and told of its new size afterwards.
+            width, height = self.scrollable_content_region.size
+            if not self._look:
+                self._restyle(width or self._width)
+            self._viewport.height = height or self._viewport.height
+            self._viewport.scroll(round(new_value))
+            self._apply()
+
+    def on_mount(self) -> None:
+        self.vertical_scrollbar.renderer = Bar  # pyright: ignore[reportAttributeAccessIssue] - Textual's own example
+        self.horizontal_scrollbar.renderer = Thin  # pyright: ignore[reportAttributeAccessIssue]
+
+    def on_resize(self) -> None:
+        self._settle()
+
+    # A scroll bar that comes or goes changes the room, and no Resize tells of it.
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        self._touch()
+
+    def watch_show_horizontal_scrollbar(self) -> None:
+        self._touch()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._look = {}
+        self._touch()
+
+    # Painting
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if self._stale:
+            self._settle()
+        selection, rows = self.text_selection, self._viewport.rows
+        painted = [
+            self._paint(y, *rows[y], selection) if self._look and y < len(rows) else self._blank
+            for y in crop.line_range
+        ]
+        if crop.column_span != (0, self.region.width):
+            painted = [strip.crop(*crop.column_span) for strip in painted]
+        return painted
+
+    def render_line(self, y: int) -> Strip:
+        """A row, with the offsets that selecting needs."""
+        if not self._look or y >= len(self._viewport.rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        index, row = self._viewport.rows[y]
+        line, x = self._overlay(index, row, self._picture(index).lines[row]), self.scroll_offset.x
+        strip = self._over(line, index, row, self.text_selection)
+        hidden = len(strips.make(line, x, self._frame.base).text) if x else 0
+        return strip.apply_offsets(hidden, key(index, row))
+
+    def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:  # noqa: ARG002
+        """A row as it stands on the screen."""
+        picture = self._picture(index)
+        plain = picture.lines[row]
+        line = self._overlay(index, row, plain)
+        if line is plain and (selection is None or selection.get_span(key(index, row)) is None):
+            strip = picture.strips.get(row)
+            if strip is None:
+                strip = self._frame.around(self._cut(line), self)
+                picture.strips[row] = strip
+            return strip
+        return self._frame.around(self._over(line, index, row, selection), self)
+
+    def _over(self, line: Line, index: int, row: int, selection: Selection | None) -> Strip:
+        span = None if selection is None else selection.get_span(key(index, row))
+        if span is not None:
+            line = strips.selected(line, span, self.selection_style)
+        return self._cut(line)
+
+    def _cut(self, line: Line) -> Strip:
+        x, width, base = self.scroll_offset.x, self._width, self._frame.base
+        if not x:
+            return strips.make(line, width, base)
+        return strips.make(line, x + width, base).crop(x, x + width)
+
+    # Selecting
+
+    @property
+    def selected_text(self) -> str:
+        """What is selected of it, as it is copied; "" for nothing."""
+        selection = self.text_selection
+        found = self.get_selection(selection) if selection is not None else None
+        return found[0] if found else ""
+
+    def _in_sight(self) -> list[tuple[Offset, Line]]:
+        rows = self._viewport.rows
+        return [(Offset(0, key(*at)), self._picture(at[0]).lines[at[1]]) for at in rows]
+
+    # Actions
+
+    def action_select(self, rows: int, columns: int) -> None:
+        """Move the end of the selection; begin one where there is none."""
+        step = rows, columns
+        now = caret.move(self._caret, self.text_selection, step, self._in_sight, self.action_rows)
+        if now is not None:
+            self.screen.selections = {self: now}
+
+    def action_unselect(self) -> None:
+        """Let go what is selected; without that, Esc means something else."""
+        if self.text_selection is None:
+            raise SkipAction
+        self.screen.clear_selection()
+
+    def action_rows(self, step: int) -> None:
+        """A row up or down."""
+        self._scroll(self._viewport.y + step)
+
+    def action_page(self, step: int) -> None:
+        """A screen up or down, with a row in common."""
+        self._scroll(self._viewport.y + step * max(1, self._viewport.height - 1))
+
+    def action_edge(self, step: int) -> None:
+        """To the first or the last row."""
+        self._scroll(0 if step < 0 else self._viewport.end)

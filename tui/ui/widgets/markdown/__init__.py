@@ -1,0 +1,8 @@
+"""Markdown as lines of cells: streamed, or at once; the two come to the same."""
+
+from tui.ui.widgets.markdown.document import Document, render
+from tui.ui.widgets.markdown.parse import warm
+from tui.ui.widgets.markdown.styles import COMPONENTS, Styles, css, styles
+from tui.ui.widgets.markdown.text import Line
+
+__all__ = ["COMPONENTS", "Document", "Line", "Styles", "css", "render", "styles", "warm"]

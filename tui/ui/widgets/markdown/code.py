@@ -1,0 +1,162 @@
+"""Code coloured by pygments, in pieces small enough to be coloured again at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tui.ui.widgets.markdown.text import Line, Span, clip, decoration, fold, prefixed
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+    from pygments.token import (
+        _TokenType,  # pyright: ignore[reportPrivateUsage]  # the stubs name it so
+    )
+
+    from tui.ui.widgets.markdown.styles import Styles
+
+PIECE_LINES = 60
+"""A piece ends at the first line after so many that looks like a fresh start …"""
+PIECE_LINES_MAX = 160
+PIECE_CHARS_MAX = 8_000
+_PLAIN_FROM = 1_000
+"""A line longer than this is data: it is not coloured."""
+
+_FRESH = re.compile(r"[A-Za-z_@#/<$]")
+
+_KINDS = (  # the first that holds wins
+    ("Comment", "comment"),
+    ("Keyword.Constant", "number"),
+    ("Keyword.Type", "builtin"),
+    ("Keyword", "keyword"),
+    ("Operator.Word", "keyword"),
+    ("Name.Function", "name"),
+    ("Name.Class", "name"),
+    ("Name.Namespace", "name"),
+    ("Name.Tag", "name"),
+    ("Name.Decorator", "number"),
+    ("Name.Builtin", "builtin"),
+    ("Name.Attribute", "builtin"),
+    ("Name.Constant", "number"),
+    ("Name.Exception", "builtin"),
+    ("Name.Variable", "builtin"),
+    ("Literal.String", "string"),
+    ("Literal.Number", "number"),
+    ("Literal.Date", "number"),
+    ("Generic.Inserted", "added"),
+    ("Generic.Deleted", "removed"),
+    ("Generic.Heading", "name"),
+    ("Generic.Subheading", "keyword"),
+    ("Generic.Prompt", "comment"),
+    ("Generic.Error", "invalid"),
+)
+
+
+@lru_cache(maxsize=512)
+def kind(token: _TokenType) -> str:
+    """The style that stands for a pygments token."""
+    name = str(token).removeprefix("Token.")
+    for prefix, style in _KINDS:
+        if name == prefix or name.startswith(prefix + "."):
+            return style
+    return "fence"
+
+
+@lru_cache(maxsize=64)
+def lexer(language: str) -> Lexer | None:
+    """The lexer for a fence's info string, None for plain text and unknown languages."""
+    name = language.strip().split(maxsplit=1)[0].strip("{}.").lower() if language.strip() else ""
+    if not name:
+        return None
+    from pygments import lexers, util  # noqa: PLC0415 - start-up stays light
+
+    try:
+        found = lexers.get_lexer_by_name(name, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownMemberType]
+    except util.ClassNotFound:
+        return None
+    return found
+
+
+def fresh(before: str, row: str) -> bool:
+    """Whether code may be cut between these lines without losing the lexer's state."""
+    return not before.strip() and bool(_FRESH.match(row))
+
+
+def ends(size: int, chars: int, before: str, row: str) -> bool:
+    """Whether a piece of `size` lines that ends with `before` ends where `row` begins."""
+    if size >= PIECE_LINES_MAX or chars >= PIECE_CHARS_MAX:
+        return True
+    return size >= PIECE_LINES and fresh(before, row)
+
+
+def pieces(rows: list[str]) -> Iterator[list[str]]:
+    """`rows` in the pieces in which they are coloured."""
+    piece: list[str] = []
+    chars = 0
+    for row in rows:
+        if piece and ends(len(piece), chars, piece[-1], row):
+            yield piece
+            piece, chars = [], 0
+        piece.append(row)
+        chars += len(row) + 1
+    if piece:
+        yield piece
+
+
+@lru_cache(maxsize=256)
+def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
+    """The lines of `code` as (text, style name)."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    found = lexer(language)
+    if found is None or any(len(row) > _PLAIN_FROM for row in code.split("\n")):
+        return [[(row, "fence")] if row else [] for row in code.split("\n")]
+    for token, text in found.get_tokens(code):
+        name = kind(token)
+        first, *rest = text.split("\n")
+        for index, part in enumerate((first, *rest)):
+            if index:
+                rows.append([])
+            if not part:
+                continue
+            row = rows[-1]
+            if row and row[-1][1] == name:
+                row[-1] = (row[-1][0] + part, name)
+            else:
+                row.append((part, name))
+    return rows
+
+
+def coloured(rows: list[str], language: str, styles: Styles) -> list[list[Span]]:
+    """The spans of each line of one piece."""
+    tokens = _tokens("\n".join(rows), language)
+    if len(tokens) != len(rows) or any(
+        sum(len(text) for text, _ in got) != len(row) for got, row in zip(tokens, rows, strict=True)
+    ):  # a lexer that changes the text is not to be trusted with it
+        tokens = [[(row, "fence")] for row in rows]
+    return [[(text, styles[name]) for text, name in got] for got in tokens]
+
+
+def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
+    """The lines of one piece on the ground of code, wrapped where they are too long."""
+    fill = styles["fence"]
+    drawn: list[Line] = []
+    spans = coloured([row.expandtabs(4) for row in rows], language, styles)
+    for row, source in zip(spans, rows, strict=True):
+        parts = [
+            prefixed(part, [(" ", fill)])._replace(fill=fill)
+            for part in fold(row, width - 2, styles["label"])
+        ]
+        if "\t" in source and len(parts) == 1:
+            parts[0] = parts[0]._replace(source=source)
+        drawn += parts
+    return drawn
+
+
+def draw_top(language: str, width: int, styles: Styles) -> list[Line]:
+    """The row above the code, its language; none where that is not said."""
+    if not language.strip():
+        return []
+    name = clip(language.strip().split(maxsplit=1)[0], width - 2)
+    return [decoration([(f" {name}", styles["label"])], fill=styles["fence"])]

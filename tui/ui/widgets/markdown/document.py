@@ -1,0 +1,356 @@
+"""Markdown drawn as it arrives: a block is drawn for good when the next one begins.
+
+Rows of source are taken in when they are complete, and only the block that may still grow is
+parsed again; what is drawn depends on the text alone, never on the pieces in which it came. The
+row that is being written is shown as it would be if it ended here, and held back while a few
+characters more could make something quite different of it.
+
+Three rules keep the cost of a token independent of what came before: fenced code is settled in
+pieces (`code.pieces`), a list item by item, and a block longer than `cap` is cut at a row's end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tui.ui.widgets.markdown import code, flow
+from tui.ui.widgets.markdown.intake import Intake, as_if_ended
+from tui.ui.widgets.markdown.parse import References, Unit, parse
+from tui.ui.widgets.markdown.styles import Styles
+from tui.ui.widgets.markdown.text import BLANK, Line
+
+CAP = 8_000
+"""Characters of a paragraph or a table that are drawn as one; four times as many of the rest."""
+
+
+@dataclass(slots=True)
+class _Fence:
+    """An open fence at the top level, and the rows of its current piece."""
+
+    markup: str
+    info: str
+    indent: int
+    rows: list[str] = field(default_factory=list[str])
+    chars: int = 0
+    drawn: list[Line] = field(default_factory=list[Line])
+    seen: int = 0  # rows that `drawn` shows
+
+    def closes(self, row: str) -> bool:
+        bare = row.lstrip(" ")
+        if len(row) - len(bare) > 3 or not bare.startswith(self.markup):
+            return False
+        return not bare.rstrip(" \t").strip(self.markup[0])
+
+    def strip(self, row: str) -> str:
+        return row[min(self.indent, len(row) - len(row.lstrip(" "))) :]
+
+
+@dataclass(slots=True)
+class _Block:
+    """A settled block, kept so that it can be drawn again when a link it names is defined later."""
+
+    start: int
+    count: int
+    rows: list[str]
+    number: int | None
+    known: int
+
+
+class Document:
+    """`feed` text, `draw` when a frame is due, `finish` at the end; `lines` is the picture.
+
+    `lines[:settled]` stays as it is (the same objects) until `finish`.
+    """
+
+    def __init__(self, styles: Styles, width: int, *, cap: int = CAP) -> None:
+        self.lines: list[Line] = []
+        self.settled = 0
+        self._styles = styles
+        self._width = max(8, width)
+        self._cap = cap
+        self._intake = Intake()
+        self._rows: list[str] = []
+        self._new = False
+        self._references: References = {}
+        self._blocks: list[_Block] = []
+        self._fence: _Fence | None = None
+        self._carry: list[str] = []  # the head of a table that was cut
+        self._list: tuple[str, int | None] | None = None  # the list that goes on
+        self._before = ""  # what was settled last
+        self._cut = ""  # the kind of block that was cut just now
+        self._blank = False  # whether the last row that was taken is blank
+
+    def feed(self, text: str) -> None:
+        """Add text; nothing is drawn yet."""
+        self._intake.feed(text)
+
+    def draw(self) -> None:
+        """Bring `lines` up to date."""
+        self.advance()
+        self.lines += self._tail()
+
+    def advance(self) -> None:
+        """Settle what is complete, and draw nothing else."""
+        self._take(final=False)
+        self._advance(final=False)
+
+    def finish(self) -> None:
+        """Draw the rest for good, and again what named links that were defined after it."""
+        self._take(final=True)
+        self._new = True
+        self._advance(final=True)
+        if self._fence is not None:
+            self._close_fence()
+        self._relink()
+
+    def _take(self, *, final: bool) -> None:
+        rows = self._intake.take(final=final)
+        self._rows += rows
+        self._new = self._new or bool(rows)
+        del self.lines[self.settled :]
+
+    # Settling
+
+    def _advance(self, *, final: bool) -> None:
+        while self._new or (self._fence is not None and self._rows):
+            self._new = False
+            if self._fence is not None:
+                self._rows = self._feed_fence(self._rows)
+                self._new = bool(self._rows)
+            elif self._rows:
+                self._new = self._advance_flow(final=final)
+
+    def _advance_flow(self, *, final: bool) -> bool:
+        """Settle what is complete; True when the rest is to be looked at again."""
+        rows = self._carry + self._rows
+        references = dict(self._references)
+        units = parse("\n".join(rows) + "\n", references)
+        if not units:
+            if final:
+                self._consume(rows, len(rows), references)
+                self._rows = []
+            return False
+        ends = [unit.start for unit in units[1:]] + [len(rows)]
+        numbers = self._numbers(units)
+        sure = len(rows) - (0 if final else 1)
+        at = 0
+        for index, (unit, end) in enumerate(zip(units, ends, strict=True)):
+            last = index == len(units) - 1
+            if unit.kind == "fence":
+                self._consume(rows[at:], unit.start + 1 - at, references)
+                self._open_fence(unit, rows)
+                inside = rows[unit.start + 1 : end]
+                rest = [] if last else self._feed_fence(inside)
+                if last or self._fence is not None or any(row.strip() for row in rest):
+                    self._rows = rows[unit.start + 1 :] if last else rest + rows[end:]
+                    return True
+                self._blank = not rows[end - 1].strip()
+                at = end
+                continue
+            size = self._overlong(unit, rows, min(end, sure))
+            if size:
+                self._settle_cut(unit, rows[at : unit.start + size], numbers[index])
+                self._consume(rows[at:], unit.start + size - at, references)
+                self._rows = rows[unit.start + size :]
+                if unit.kind == "table":
+                    self._carry = rows[unit.start : unit.start + 2]
+                self._cut, self._list = unit.kind, None
+                return True
+            if last and not final:
+                break
+            self._settle(unit, rows, at, end, numbers[index])
+            self._consume(rows[at:], end - at, references)
+            at = end
+            follower = None if last else units[index + 1]
+            goes_on = follower is not None and follower.kind == "item" and not follower.first
+            self._list = (unit.mark, numbers[index + 1]) if goes_on else None
+        self._rows = rows[at:] if at or not self._carry else self._rows
+        return False
+
+    def _numbers(self, units: list[Unit]) -> list[int | None]:
+        """The number of every item; those of a list that goes on continue it."""
+        numbers = [unit.number for unit in units]
+        opening = units[0]
+        if self._list is None or opening.number is None or self._list[1] is None:
+            return numbers
+        shift = self._list[1] - opening.number
+        for index, unit in enumerate(units):
+            if unit.number is None or (index and unit.first):
+                break
+            numbers[index] = unit.number + shift
+        return numbers
+
+    def _consume(self, rows: list[str], count: int, references: References) -> None:
+        """Note that the first `count` rows are done with, and the links they define."""
+        self._carry = []
+        self._cut = ""
+        if count:
+            self._blank = not rows[count - 1].strip()
+        if len(references) > len(self._references):
+            parse("\n".join(rows[:count]) + "\n", self._references)
+
+    def _gap(self, unit: Unit, rows: list[str]) -> bool:
+        """Whether a blank line stands before `unit`."""
+        if not self._before:
+            return False
+        start = unit.start
+        blank = not rows[start - 1].strip() if start else self._blank
+        if unit.kind == "item":
+            goes_on = not unit.first or (start == 0 and self._list is not None)
+            if goes_on or self._before == "paragraph_open":
+                return blank
+        return bool(start or self._carry or unit.kind != self._cut)
+
+    def _overlong(self, unit: Unit, rows: list[str], end: int) -> int:
+        """How many rows of `unit` are to be drawn alone, 0 if it is short enough."""
+        cap = self._cap if unit.kind in {"flow", "table"} else 4 * self._cap
+        total = 0
+        for index in range(unit.start, end):
+            total += len(rows[index]) + 1
+            if total > cap:
+                least = 3 if unit.kind == "table" else 1
+                count = max(index - unit.start, least)
+                return count if unit.start + count < end else 0
+        return 0
+
+    def _settle(self, unit: Unit, rows: list[str], at: int, end: int, number: int | None) -> None:
+        drawn = self._draw_unit(unit, rows, number, self._references)
+        start = len(self.lines)
+        self.lines += drawn
+        gap = len(drawn) > 0 and drawn[0] is BLANK
+        source = rows[at:end]
+        if drawn and any("[" in row for row in source):
+            known = len(self._references)
+            self._blocks.append(_Block(start + gap, len(drawn) - gap, source, number, known))
+        self.settled = len(self.lines)
+        if drawn:
+            self._before = unit.tokens[0].type
+
+    def _settle_cut(self, unit: Unit, rows: list[str], number: int | None) -> None:
+        """Settle the first rows of a block that is too long, as blocks of their own."""
+        parts = parse("\n".join(rows) + "\n", {})
+        ends = [part.start for part in parts[1:]] + [len(rows)]
+        for index, (part, end) in enumerate(zip(parts, ends, strict=True)):
+            start = parts[index].start if index else 0
+            part.number = number if part.kind == "item" and not index else part.number
+            if index == 0:
+                part.first = unit.first
+            self._settle(part, rows, start, end, part.number)
+
+    def _draw_unit(
+        self, unit: Unit, rows: list[str], number: int | None, references: References
+    ) -> list[Line]:
+        if self._carry and unit.start == 0 and all(t.type != "tbody_open" for t in unit.tokens):
+            return []  # nothing followed the part that was cut off
+        pen = flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
+        if unit.kind == "item":
+            drawn = flow.item(unit.tokens, number, pen)
+        else:
+            drawn = flow.block(unit.tokens, pen)
+        return [BLANK, *drawn] if drawn and self._gap(unit, rows) else drawn
+
+    def _relink(self) -> None:
+        """Draw again the blocks that were drawn before all links were known."""
+        lines: list[Line] = []
+        at = 0
+        for block in self._blocks:
+            if block.known == len(self._references):
+                continue
+            lines += self.lines[at : block.start]
+            at = block.start + block.count
+            pen = flow.Pen(
+                block.rows, self._width, self._styles, self._references, self._styles["text"]
+            )
+            for unit in parse("\n".join(block.rows) + "\n", {}):
+                if unit.kind == "item":
+                    lines += flow.item(unit.tokens, block.number, pen)
+                else:
+                    lines += flow.block(unit.tokens, pen)
+        if at:
+            self.lines = lines + self.lines[at:]
+        self._blocks.clear()
+        self.settled = len(self.lines)
+
+    # Fenced code
+
+    def _open_fence(self, unit: Unit, rows: list[str]) -> None:
+        opening, row = unit.tokens[0], rows[unit.start]
+        if self._gap(unit, rows):
+            self.lines.append(BLANK)
+        self.lines += code.draw_top(opening.info, self._width, self._styles)
+        self.settled = len(self.lines)
+        self._before = "fence"
+        self._list = None
+        self._fence = _Fence(opening.markup, opening.info, len(row) - len(row.lstrip(" ")))
+
+    def _feed_fence(self, rows: list[str]) -> list[str]:
+        """Settle code; returns the rows after the fence, once it is closed."""
+        fence = self._fence
+        assert fence is not None
+        for index, row in enumerate(rows):
+            if fence.closes(row):
+                self._close_fence()
+                return rows[index + 1 :]
+            stripped = fence.strip(row)
+            if fence.rows and code.ends(len(fence.rows), fence.chars, fence.rows[-1], stripped):
+                self._settle_piece(fence)
+            fence.rows.append(stripped)
+            fence.chars += len(stripped) + 1
+        return []
+
+    def _settle_piece(self, fence: _Fence) -> None:
+        self.lines += code.draw_rows(fence.rows, fence.info, self._width, self._styles)
+        self.settled = len(self.lines)
+        fence.rows, fence.chars, fence.drawn, fence.seen = [], 0, [], 0
+
+    def _close_fence(self) -> None:
+        fence = self._fence
+        assert fence is not None
+        if fence.rows:
+            self._settle_piece(fence)
+        self.settled = len(self.lines)
+        self._fence = None
+        self._blank = False
+
+    # The end that may still change
+
+    def _tail(self) -> list[Line]:
+        partial = self._intake.partial
+        if self._fence is not None:
+            return self._fence_tail(self._fence, partial)
+        rows = as_if_ended([*self._carry, *self._rows], partial)
+        if not any(row.strip() for row in rows):
+            return []
+        references = dict(self._references)
+        units = parse("\n".join(rows) + "\n", references)
+        if units and units[-1].kind == "flow" and rows[-1].startswith("|"):
+            while rows and rows[-1].startswith("|"):  # perhaps the head of a table
+                rows.pop()
+            units = parse("\n".join(rows) + "\n", references)
+        drawn: list[Line] = []
+        before, listed = self._before, self._list
+        for unit, number in zip(units, self._numbers(units) if units else [], strict=True):
+            drawn += self._draw_unit(unit, rows, number, references)
+            self._before = unit.tokens[0].type
+        self._before, self._list = before, listed
+        return drawn
+
+    def _fence_tail(self, fence: _Fence, partial: str) -> list[Line]:
+        if fence.seen != len(fence.rows):
+            fence.drawn = code.draw_rows(fence.rows, fence.info, self._width, self._styles)
+            fence.seen = len(fence.rows)
+        drawn = list(fence.drawn)
+        partial = fence.strip(partial)
+        if partial.strip(f" {fence.markup[0]}"):
+            drawn += code.draw_rows([partial], fence.info, self._width, self._styles)
+        return drawn
+
+
+def render(text: str, styles: Styles, width: int, *, cap: int = CAP) -> list[Line]:
+    """The lines of a whole text: what feeding it in any pieces comes to."""
+    document = Document(styles, width, cap=cap)
+    for start in range(0, len(text), 2 * CAP):
+        document.feed(text[start : start + 2 * CAP])
+        document.advance()
+    document.finish()
+    return document.lines

@@ -1,0 +1,176 @@
+"""Parsed blocks → lines. Spacing inside lists and quotes follows the source, line by line, so that
+an item looks the same whatever comes after it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+
+from tui.ui.widgets.markdown import code, inline
+from tui.ui.widgets.markdown.parse import References, groups, start_of
+from tui.ui.widgets.markdown.parse import inline as parse_inline
+from tui.ui.widgets.markdown.table import Align, Table
+from tui.ui.widgets.markdown.table import draw as draw_table
+from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, prefixed, wrap
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+    from tui.ui.widgets.markdown.styles import Styles
+
+MEASURE = 120
+"""Prose is not set wider than this: longer lines are hard to follow back."""
+_BULLETS = "•◦▪"
+_TASK = re.compile(r"\[([ xX])\](?= |$)")
+_BLANK_ROW = re.compile(r"[ \t>]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """What drawing needs to know: the source's lines, the room, the styles, how deep it is."""
+
+    rows: list[str]
+    width: int
+    styles: Styles
+    references: References
+    base: Style
+    depth: int = 0
+
+    def within(self, cells: int) -> Pen:
+        """A pen for a container's inside."""
+        return replace(self, width=max(8, self.width - cells), depth=self.depth + 1)
+
+
+def _spans(token: Token, pen: Pen, base: Style) -> list[Span]:
+    return inline.spans(parse_inline(token, pen.references), base, pen.styles)
+
+
+def _prose(spans: list[Span], pen: Pen) -> list[Line]:
+    return wrap(spans, min(pen.width, MEASURE))
+
+
+def _heading(group: list[Token], pen: Pen) -> list[Line]:
+    level = int(group[0].tag[1])
+    spans = _spans(group[1], pen, pen.styles[f"h{min(level, 4)}"])
+    rows = _prose(spans, pen)
+    rows[0] = rows[0]._replace(lead="#" * level + " ")
+    return rows
+
+
+def _verbatim(content: str, pen: Pen, style: Style) -> list[Line]:
+    rows = content.rstrip("\n").split("\n")
+    return [
+        part for row in rows for part in wrap([(row.expandtabs(4), style)], min(pen.width, MEASURE))
+    ]
+
+
+def _fence(token: Token, pen: Pen) -> list[Line]:
+    rows = token.content.removesuffix("\n").split("\n") if token.content else []
+    drawn = code.draw_top(token.info, pen.width, pen.styles)
+    for piece in code.pieces(rows):
+        drawn += code.draw_rows(piece, token.info, pen.width, pen.styles)
+    return drawn
+
+
+def _table(group: list[Token], pen: Pen) -> list[Line]:
+    table = Table()
+    for token in group:
+        if token.type == "tr_open":
+            table.rows.append([])
+        elif token.type in {"th_open", "td_open"}:
+            if token.type == "th_open":
+                style = str(token.attrs.get("style", ""))
+                align: Align = "left"
+                if style.endswith("center"):
+                    align = "center"
+                elif style.endswith("right"):
+                    align = "right"
+                table.aligns.append(align)
+        elif token.type == "inline":
+            base = pen.styles["head"] if len(table.rows) == 1 else pen.base
+            table.rows[-1].append(_spans(token, pen, base))
+    return draw_table(table, pen.width, pen.styles)
+
+
+def item(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
+    """One list item: its marker, and its blocks beside it."""
+    opening = group[0]
+    text = f"{number}{opening.markup}" if number is not None else "-"
+    mark = text if number is not None else _BULLETS[min(pen.depth, len(_BULLETS) - 1)]
+    look, inside = pen.styles["bullet"], groups(group[1:-1])
+    task = None
+    if inside and inside[0][0].type == "paragraph_open":
+        content = inside[0][1]
+        task = _TASK.match(content.content)
+        if task is not None:
+            content.content = content.content[task.end() :].lstrip()
+            text += f" {task.group()}"
+            if number is None:
+                mark = "☐" if task.group(1) == " " else "☑"
+                look = pen.styles["muted" if task.group(1) == " " else "done"]
+            else:
+                mark += " ☐" if task.group(1) == " " else " ☑"
+    size = len(mark) + 1
+    rows = blocks(inside, pen.within(size)) or [line([])]
+    first = prefixed(rows[0], [(f"{mark} ", look)], f"{text} ")
+    return [first, *(prefixed(row, [(" " * size, pen.base)], " " * size) for row in rows[1:])]
+
+
+def _list(group: list[Token], pen: Pen) -> list[Line]:
+    ordered = group[0].type == "ordered_list_open"
+    start = int(group[0].attrs.get("start", 1))
+    drawn: list[Line] = []
+    for index, entry in enumerate(groups(group[1:-1])):
+        if index and _spaced(entry, pen):
+            drawn.append(BLANK)
+        drawn += item(entry, start + index if ordered else None, pen)
+    return drawn
+
+
+def _quote(group: list[Token], pen: Pen) -> list[Line]:
+    inner = replace(pen.within(2), base=pen.styles["quote"])
+    bar = [("▎ ", pen.styles["bar"])]
+    return [prefixed(row, bar, "> ") for row in blocks(groups(group[1:-1]), inner)]
+
+
+def _spaced(group: list[Token], pen: Pen) -> bool:
+    before = start_of(group) - 1
+    return 0 <= before < len(pen.rows) and bool(_BLANK_ROW.match(pen.rows[before]))
+
+
+def block(group: list[Token], pen: Pen) -> list[Line]:
+    """The lines of one block."""
+    opening = group[0]
+    match opening.type:
+        case "paragraph_open":
+            return _prose(_spans(group[1], pen, pen.base), pen)
+        case "heading_open":
+            return _heading(group, pen)
+        case "bullet_list_open" | "ordered_list_open":
+            return _list(group, pen)
+        case "blockquote_open":
+            return _quote(group, pen)
+        case "fence" | "code_block":
+            return _fence(opening, pen)
+        case "table_open":
+            return _table(group, pen)
+        case "hr":
+            width = min(pen.width, MEASURE)
+            return [decoration([("─" * width, pen.styles["border"])], source="---")]
+        case "html_block":
+            return _verbatim(opening.content, pen, pen.styles["muted"])
+        case _:
+            return _verbatim(opening.content, pen, pen.base)
+
+
+def blocks(inside: list[list[Token]], pen: Pen) -> list[Line]:
+    """The blocks of a container, spaced as in the source."""
+    drawn: list[Line] = []
+    for index, group in enumerate(inside):
+        if index and _spaced(group, pen):
+            drawn.append(BLANK)
+        drawn += block(group, pen)
+    return drawn

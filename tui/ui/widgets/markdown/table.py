@@ -1,0 +1,141 @@
+"""Tables: boxed, fitted to the width, cells wrapped; too narrow for columns, one field a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rich.cells import cell_len
+
+from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, prefixed, wrap
+
+if TYPE_CHECKING:
+    from tui.ui.widgets.markdown.styles import Styles
+
+Align: TypeAlias = Literal["left", "center", "right"]
+_LEAST, _WORD = 6, 14
+"""Cells that a column keeps, if it has as many, before the table becomes a list of fields: the
+first, or as many as its longest word has, up to the second."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of cells, the first is the head; a cell is its spans."""
+
+    aligns: list[Align] = field(default_factory=list[Align])
+    rows: list[list[list[Span]]] = field(default_factory=list[list[list[Span]]])
+
+
+def _widest(cell: Sequence[Span]) -> int:
+    text = "".join(part for part, _ in cell)
+    return max(cell_len(row) for row in text.split("\n"))
+
+
+def _longest(cell: Sequence[Span]) -> int:
+    words = "".join(part for part, _ in cell).split()
+    return max((cell_len(word) for word in words if word.isascii()), default=0)
+
+
+def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | None:
+    """Column widths that need at most `room` cells together; the widest give way first.
+
+    `words` are the longest words of the columns. None when a column would get less than it can be
+    read in.
+    """
+    if sum(natural) <= room:
+        return list(natural)
+    least = [
+        min(width, max(_LEAST, min(word, _WORD)))
+        for width, word in zip(natural, words, strict=True)
+    ]
+    if sum(least) > room:
+        return None
+
+    def widths_of(most: int) -> list[int]:
+        return [max(bound, min(width, most)) for width, bound in zip(natural, least, strict=True)]
+
+    low, high = 1, max(natural)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(widths_of(middle)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    widths = widths_of(low)
+    spare = room - sum(widths)
+    for index, width in enumerate(natural):
+        if spare and widths[index] < width:
+            widths[index] += 1
+            spare -= 1
+    return widths
+
+
+def _source(row: Sequence[Sequence[Span]]) -> str:
+    cells = ("".join(text for text, _ in cell).replace("|", "\\|") for cell in row)
+    return "| " + " | ".join(cells) + " |"
+
+
+def _padded(row: Line | None, width: int, align: Align, styles: Styles) -> list[Span]:
+    spans: list[Span] = []
+    if row is not None:
+        spans = [(segment.text, segment.style or styles["text"]) for segment in row.segments]
+    space = max(0, width - (row.cells if row is not None else 0))
+    left = {"left": 0, "right": space, "center": space // 2}[align]
+    plain = styles["text"]
+    return [(" " * (left + 1), plain), *spans, (" " * (space - left + 1), plain)]
+
+
+def _boxed(table: Table, widths: list[int], styles: Styles) -> list[Line]:
+    border = styles["border"]
+
+    def rule(left: str, middle: str, right: str, source: str) -> Line:
+        text = left + middle.join("─" * (width + 2) for width in widths) + right
+        return decoration([(text, border)], source=source)
+
+    dashes = {"left": "---", "center": ":-:", "right": "--:"}
+    drawn = [rule("┌", "┬", "┐", "")]
+    cells = [
+        [wrap(cell, width) for cell, width in zip(row, widths, strict=True)] for row in table.rows
+    ]
+    ruled = any(len(cell) > 1 for row in cells[1:] for cell in row)
+    for index, row in enumerate(cells):
+        for step in range(max(len(cell) for cell in row)):
+            spans: list[Span] = [("│", border)]
+            for cell, width, align in zip(row, widths, table.aligns, strict=True):
+                part = cell[step] if step < len(cell) else None
+                spans += [*_padded(part, width, align, styles), ("│", border)]
+            source = "" if step else _source(table.rows[index])
+            row_line = line(spans, source=source, join="" if step else None)
+            drawn.append(row_line._replace(start=2, end=len(row_line.text) - 2))
+        if index == 0:
+            between = "| " + " | ".join(dashes[align] for align in table.aligns) + " |"
+            drawn.append(rule("├", "┼", "┤", between))
+        elif ruled and index < len(cells) - 1:
+            drawn.append(rule("├", "┼", "┤", ""))
+    drawn.append(rule("└", "┴", "┘", ""))
+    return drawn
+
+
+def _listed(table: Table, width: int, styles: Styles) -> list[Line]:
+    drawn: list[Line] = []
+    head = ["".join(text for text, _ in cell).replace("\n", " ") for cell in table.rows[0]]
+    for row in table.rows[1:] or table.rows[:1]:
+        if drawn:
+            drawn.append(BLANK)
+        for name, cell in zip(head, row, strict=True):
+            label: list[Span] = [(f"{name}: ", styles["head"])] if name else []
+            for index, part in enumerate(wrap([*label, *cell], max(2, width - 2))):
+                drawn.append(prefixed(part, [("  " if index else "· ", styles["bullet"])]))
+    return drawn
+
+
+def draw(table: Table, width: int, styles: Styles) -> list[Line]:
+    """The lines of a table in `width` cells."""
+    columns = len(table.aligns)
+    natural = [max(1, *(_widest(row[index]) for row in table.rows)) for index in range(columns)]
+    words = [max(_longest(row[index]) for row in table.rows) for index in range(columns)]
+    widths = fit(natural, words, width - 3 * columns - 1)
+    if widths is None:
+        return _listed(table, width, styles)
+    return _boxed(table, widths, styles)

@@ -1,0 +1,219 @@
+"""A tool's output, line by line. A frame costs the lines in sight; memory is bounded."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len, chop_cells
+from rich.style import Style
+from textual.selection import Selection
+
+from tui.ui.widgets import ansi
+from tui.ui.widgets.conversation import style
+from tui.ui.widgets.conversation.diff import Diff
+from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.line_view import place
+from tui.ui.widgets.markdown.text import Line, Span, decoration
+from tui.ui.widgets.output_lines import OutputLines
+from tui.ui.widgets.text_view import TextView
+
+CELLS_MAX = 4_000
+"""Cells of a line that can be seen."""
+
+DIFF_ROWS_MAX = 20_000
+"""Rows of a diff that are drawn; the rest is counted."""
+
+_LOOKS = ("text", "note", "nothing")
+_NOTHING = "no output so far"
+
+
+class OutputView(TextView):
+    """Text with the colours of its escape sequences; follows the end while it is at the end.
+
+    Long lines go on out of sight, or `wrap`; those of a diff are always broken to fit.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"output-view--{name}" for name in _LOOKS),
+        *style.COMPONENTS_OF_DIFFS,
+    }
+    DEFAULT_CSS = """
+    OutputView {
+        & > .output-view--text { color: $text; }
+        & > .output-view--note { color: $text-warning; }
+        & > .output-view--nothing { color: $text-muted; }
+    }
+    """ + style.css_of_diffs("OutputView")
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._output = OutputLines()
+        self._viewport.lay(flat=True)
+        self._diff: Diff | None = None
+        self.title = ""
+
+    @property
+    def wrap(self) -> bool:
+        return self._wrap
+
+    @wrap.setter
+    def wrap(self, wrap: bool) -> None:
+        self._wrap = wrap
+        self._pictures.clear()
+        self._lay()
+
+    @property
+    def text(self) -> str:
+        """What is kept of the output, without escape sequences."""
+        return self._between(0, len(self._output))
+
+    @property
+    def raw(self) -> str:
+        """What is kept of the output, escape sequences too."""
+        return "\n".join(self._output)
+
+    def show(self, title: str, text: str, *, diff: bool = False) -> None:
+        """Show another output, from its end; a unified diff as one, from its beginning."""
+        self.clear()
+        self.title = title
+        if diff:
+            self._output.write(text)
+            self._diff = Diff(text, rows_max=DIFF_ROWS_MAX)
+            self._viewport.following = False
+        self._lay()
+        if not diff:
+            self.write(text)
+
+    def write(self, text: str) -> None:
+        """Add text at the end, in whatever pieces it comes. What is shown is no diff then."""
+        if self._diff is not None:
+            self._diff = None
+            self._lay()
+        output, known, dropped = self._output, len(self._output), self._output.dropped_lines
+        first = output.write(text)
+        if not known or output.dropped_lines != dropped:
+            self._pictures.clear()
+            moved = len(output) - known if known else 0
+            self._viewport.replace(self._estimates(0), min(0, moved))
+        else:
+            for index in range(first, known):
+                self._pictures.pop(index, None)
+                self._viewport.estimate(index, self._estimate(output[index]))
+            self._viewport.extend(self._estimates(known))
+        self._stale = True
+        self._soon()
+
+    def clear(self) -> None:
+        """Take all lines out, and the title."""
+        self._output = OutputLines()
+        self._diff = None
+        self.title = ""
+        self._viewport.clear()
+        self._lay()
+        self._unroll()
+        self._stale = True
+        self._soon()
+
+    # Layout
+
+    def _lay(self) -> None:
+        self._viewport.lay(flat=not self.wrap and self._diff is None)
+        self._viewport.replace(self._estimates(0))
+
+    def _estimate(self, text: str) -> int:
+        return 1 + len(text) // self._width if self.wrap and self._width else 1
+
+    def _estimates(self, start: int) -> list[int]:
+        if self._diff is not None:
+            return [1] * len(self._diff)
+        count = len(self._output) - start
+        if not count and not start and self.title:
+            return [1]  # that there is nothing is said in a line
+        if not self.wrap:
+            return [1] * count
+        return [self._estimate(text) for text in self._output.between(start, len(self._output))]
+
+    def _breadth(self) -> int:
+        return super()._breadth() if self._diff is None else 1
+
+    def _settled(self) -> None:
+        if self._diff is None:
+            super()._settled()
+
+    # What it looks like
+
+    def _styles(self) -> dict[str, Style]:
+        own = {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
+        return own | style.styles_of_diffs(self)
+
+    def _draw(self, index: int) -> list[Line]:
+        looks, output = self._look, self._output
+        if self._diff is not None:
+            return self._diff.lines(index, self._width, looks)
+        if not output:
+            return [decoration([(_NOTHING, looks["nothing"])])]
+        if index == output.gap:
+            size = output.dropped_bytes / 1e6
+            text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
+            return [decoration([(text, looks["note"])])]
+        spans = ansi.spans(output[index], looks["text"])
+        return self._laid(_clipped(spans, output.over(index), looks["note"]))
+
+    # Copying
+
+    def _between(self, start: int, stop: int) -> str:
+        base = Style.null()
+        return "\n".join(
+            "".join(text for text, _ in ansi.spans(row, base))
+            for row in self._output.between(start, stop)
+        )
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        if self._diff is not None:
+            return self._of_diff(selection, len(self._diff)), "\n"
+        start, end = selection
+        total = len(self._output)
+        first = self._character(*place(start.y), start.x) if start else (0, 0)
+        last = self._character(*place(end.y), end.x) if end else (total, 0)
+        rows = self._between(first[0], min(last[0] + 1, total)).split("\n")
+        if last[0] < total:
+            rows[-1] = rows[-1][: last[1]]
+        rows[0] = rows[0][first[1] :]
+        return "\n".join(rows), "\n"
+
+    def _of_diff(self, selection: Selection, parts: int) -> str:
+        """What is selected of a diff; all of it is the diff itself."""
+        start, end = selection
+        if start is None and end is None:
+            return self.text
+        first, row = place(start.y) if start else (0, 0)
+        last, stop = place(end.y) if end else (parts - 1, 1 << 30)
+        rows: list[Line] = []
+        for index in range(first, min(last, parts - 1) + 1):
+            if index == last:
+                stop += len(rows)
+            rows += self._picture(index).lines
+        return copied(rows, (row, start.x if start else 0), (stop, end.x if end else 1 << 30))
+
+    def _character(self, index: int, row: int, x: int) -> tuple[int, int]:
+        """(line, character in it) of a character in a row of the line."""
+        if index >= len(self._output):
+            return index, 0
+        rows = self._picture(index).lines
+        return index, x + sum(len(above.text) for above in rows[:row])
+
+
+def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:
+    """The spans up to CELLS_MAX; what is left out, and `over` before, is counted at the end."""
+    if sum(cell_len(text) for text, _ in spans) <= CELLS_MAX and not over:
+        return spans
+    kept: list[Span] = []
+    room = CELLS_MAX
+    for text, look in spans:
+        size = cell_len(text)
+        part = text if size <= room else chop_cells(text, room)[0] if room > 1 else ""
+        room = max(0, room - size)
+        over += len(text) - len(part)
+        if part:
+            kept.append((part, look))
+    return [*kept, (f" … +{over:,}", note)]

@@ -1,0 +1,331 @@
+"""The items of a conversation, made from its records and from facts that both ways share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+from tui.context import start_card
+from tui.context.interrupted import INTERRUPTION, interrupted_calls
+from tui.figures import moment, tokens
+from tui.images.images import prompt_of
+from tui.messages import Block, text_of
+from tui.paths import shorten
+from tui.session.records import Record
+from tui.ui.widgets.conversation.items import (
+    STOPPED,
+    AssistantItem,
+    AttemptItem,
+    Item,
+    NoticeItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tui.ui.widgets.figures import plural
+from tui.widgets.error_words import words
+
+INTERRUPTED = "interrupted"
+"""The summary of a call that was closed without an end of its own."""
+BEGUN, NEVER = "started, end unknown", "never started"
+_OUTCOMES = {
+    "never_started": NEVER,
+    "finished_result_lost": "finished, result lost",
+    "unknown": "end unknown",
+}
+SHORT_DIFF = 16
+"""Lines of a diff that stands open in the conversation once the change is made."""
+PREVIEW_LINES = 12
+SHOWN_CHARS = 8000
+
+
+def items_of(records: Iterable[Record]) -> list[Item]:
+    """The items of a conversation as its records tell it, in their order."""
+    calls: dict[str, ToolItem] = {}
+    branch = list(records)
+    items = list(chain.from_iterable(_record_items(record, calls) for record in branch))
+    if any(item.state == "interrupted" for item in calls.values()):
+        for call in interrupted_calls(branch):
+            if item := calls.get(call.call_id):
+                begun = call.outcome == "unknown" and call.started
+                item.summary = BEGUN if begun else _OUTCOMES[call.outcome]
+    return items
+
+
+def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item | None:
+    """The item at which a record is told; `items` are `items_of` the same records."""
+    calls: dict[str, ToolItem] = {}
+    cards = {item.id: item for item in items if isinstance(item, ToolItem)}
+    place = 0
+    for record in records:
+        if record.id == id_ and record.type in {"tool_result", "intent", "permission"}:
+            return cards.get(str(record.data.get("call_id")))
+        made = _record_items(record, calls)
+        if record.id == id_:
+            return items[min(place, len(items) - 1)] if items else None
+        place += len(made)
+    return None
+
+
+def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
+    data = record.data
+    content = cast("list[Block]", data.get("content") or [])
+    match record.type:
+        case "user":
+            typed = data.get("text")
+            return [NoticeItem(text_of(content)) if typed is None else UserItem(prompt_of(data))]
+        case "assistant":
+            return _answer_items(content, calls)
+        case "permission" | "intent" | "tool_result":
+            if item := calls.get(str(data.get("call_id"))):
+                _tell(item, record.type, data)
+        case "interrupt":
+            said = str(data.get("text") or "")
+            stopped = NoticeItem("Stopped here.", "warning")
+            return [AssistantItem(said), stopped] if said.strip() else [stopped]
+        case "error":
+            text, hint = str(data.get("message") or ""), str(data.get("hint") or "")
+            return [NoticeItem(text, "error", hint=hint)]
+        case "repair":
+            return repair_items(cast("list[dict[str, str]]", data.get("findings") or []))
+        case "note":
+            return [NoticeItem(str(data.get("text", "")))]
+        case _:
+            return _trouble_items(record.type, data, record.time)
+    return []
+
+
+def _tell(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
+    """Put on its card what a record says of a call."""
+    match kind:
+        case "permission":
+            item.label = item.label or str(data.get("subject", ""))
+            if data.get("answer") in {"no", "deny"}:
+                item.state = "denied"
+            elif data.get("by") == "elevated":
+                item.elevated = True
+        case "intent":
+            item.summary = BEGUN
+        case _:
+            summary, details = str(data.get("summary") or ""), data.get("details")
+            text = text_of(cast("list[Block]", data.get("content") or []))
+            if summary == INTERRUPTED and isinstance(details, dict):
+                text = str(cast("dict[str, object]", details).get("partial") or "")
+            fill(
+                item,
+                is_error=bool(data.get("is_error")),
+                seconds=data.get("seconds"),
+                receipt=data.get("receipt"),
+                text=text,
+                diff=str(data.get("display") or ""),
+                summary=summary,
+            )
+
+
+def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
+    """What became of a request that did not go well."""
+    match kind:
+        case "retry":
+            return [attempt_item(data)]
+        case "failover":
+            return [_switch_item(data)]
+        case "parked":
+            kind, reason = str(data.get("error_class") or "unknown"), str(data.get("reason") or "")
+            return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
+        case "recovery":
+            before, after = data.get("tokens_before"), data.get("tokens_after")
+            return [recovery_item(str(data.get("action") or ""), before, after)]
+        case _:
+            return []
+
+
+def _answer_items(content: Iterable[Block], calls: dict[str, ToolItem]) -> list[Item]:
+    items: list[Item] = []
+    for block in content:
+        match block.get("type"):
+            case "text" if str(block.get("text", "")).strip():
+                items.append(AssistantItem(str(block["text"])))
+            case "thinking" if str(block.get("thinking", "")).strip():
+                items.append(ThinkingItem(str(block["thinking"])))
+            case "tool_use":
+                given: object = block.get("input")
+                input_ = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+                id_ = str(block.get("id", ""))
+                item = ToolItem(
+                    id_, str(block.get("name", "")), _label(input_), "interrupted", input=input_
+                )
+                calls[id_] = item
+                items.append(item)
+            case _:
+                pass
+    return items
+
+
+def _label(input_: dict[str, Any]) -> str:
+    names = ("command", "path", "pattern", "query", "id")
+    return next((str(input_[name]) for name in names if input_.get(name)), "")
+
+
+def fill(
+    item: ToolItem,
+    *,
+    is_error: bool,
+    seconds: float | None,
+    receipt: dict[str, Any] | None,
+    text: str,
+    diff: str,
+    summary: str,
+) -> None:
+    """Put a finished call's result on its card. A short change is seen without unfolding it."""
+    interrupted = summary == INTERRUPTED
+    if item.state != "denied":
+        cut_off = interrupted or summary == STOPPED
+        item.state = "interrupted" if cut_off else "error" if is_error else "ok"
+    item.summary = _how_far(text, seconds, item.summary) if interrupted else summary
+    item.seconds = (seconds or None) if interrupted else seconds
+    item.receipt, item.diff = receipt, diff
+    if item.state == "ok" and 0 < diff.count("\n") <= SHORT_DIFF:
+        item.folded = False
+    lines = text[:SHOWN_CHARS].splitlines()
+    half = PREVIEW_LINES // 2
+    if len(lines) > PREVIEW_LINES + 1:
+        lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
+    item.preview = "\n".join(lines)
+
+
+def close(item: ToolItem, printed: str) -> None:
+    """A call to which no end was told: the turn ended before it could begin, or with it."""
+    seconds = item.seconds if printed else None
+    item.summary = ""
+    fill(
+        item,
+        is_error=True,
+        seconds=seconds,
+        receipt=None,
+        text=printed,
+        diff="",
+        summary=INTERRUPTED,
+    )
+
+
+def _how_far(printed: str, seconds: float | None, begun: str) -> str:
+    """How far an interrupted call came, as far as that is known; its seconds say more."""
+    if printed.strip():
+        return f"{plural(len(printed.splitlines()), 'line')} printed"
+    return "" if seconds else begun or NEVER
+
+
+def title_of(item: ToolItem) -> str:
+    """What the output pane calls a tool call."""
+    return f"{item.name} {item.label}".strip()
+
+
+def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
+    """What a `retry` record tells; a field that it lacks, or holds otherwise, is left out."""
+    attempt, delay, status, received = (
+        value if isinstance(value := data.get(name), int | float) else None
+        for name in ("attempt", "delay_s", "status", "received")
+    )
+    return AttemptItem(
+        int(attempt or 1),
+        str(data.get("error_class") or "unknown"),
+        float(delay or 0),
+        str(data.get("reason") or ""),
+        int(status) if status else None,
+        str(data.get("request_id") or ""),
+        int(received or 0),
+        str(data.get("text") or ""),
+    )
+
+
+def _switch_item(data: Mapping[str, Any]) -> NoticeItem:
+    """What a `failover` record tells."""
+    new, reason = str(data.get("new") or ""), str(data.get("reason") or "")
+    if data.get("error_class") is None:
+        return NoticeItem(f"back to {new}: {reason}")
+    text = str(data.get("text") or "")
+    id_ = f"request {data['request_id']}" if data.get("request_id") else ""
+    detail = "\n".join(part for part in (id_, text) if part.strip())
+    return NoticeItem(f"{reason} · {new} goes on", "warning", detail)
+
+
+def repair_items(findings: Sequence[dict[str, str]]) -> list[Item]:
+    """One line for what was repaired; none for mere interruptions, which their cards show."""
+    damage = [finding for finding in findings if finding.get("code") != INTERRUPTION]
+    return [repair_item(damage)] if damage else []
+
+
+def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
+    """One line for a repair, its findings folded below."""
+    lines = [" · ".join(filter(None, (f.get("where"), f.get("action")))) for f in findings]
+    count = "one place" if len(lines) == 1 else f"{len(lines)} places"
+    return NoticeItem(f"This session was repaired in {count}.", "warning", "\n".join(lines))
+
+
+def attached_item(text: str) -> NoticeItem:
+    """What went along with a prompt, folded."""
+    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
+
+
+def files_item(files: Sequence[Mapping[str, Any]]) -> NoticeItem:
+    """The files in the prompt; opened where one was cut."""
+    title, detail = start_card.card(files)
+    return NoticeItem(title, detail=detail, folded=not start_card.cuts(files))
+
+
+def parked_item(
+    error_class: str, until: datetime | None, now: datetime | None, *details: str
+) -> NoticeItem:
+    """A turn that waits for a server's limit."""
+    when = f" until {moment(until, now)}" if until and now else ""
+    text = f"{words(error_class)}{when}: parked, goes on by itself"
+    return NoticeItem(text, "warning", "\n".join(filter(None, details)))
+
+
+def recovery_item(action: str, before: object, after: object, detail: str = "") -> NoticeItem:
+    """A request that was too large, and what made it smaller."""
+    sizes = [tokens(size) for size in (before, after) if isinstance(size, int)]
+    size = f" · {' → '.join(sizes)} tokens" if sizes else ""
+    return NoticeItem(f"context full: {action}{size}", "warning", detail)
+
+
+def compacted_item(
+    before: int, after: int, messages: int, summary: str, problem: str = ""
+) -> NoticeItem:
+    """A compaction, its summary folded below, or why there was none."""
+    if problem:
+        stop = "" if problem[-1:] in ".!?…" else "."
+        return NoticeItem(f"Not compacted: {problem}{stop}", "warning")
+    size = f"{tokens(before)} → {tokens(after)} tokens"
+    what = f"a summary stands for {plural(messages, 'message')}"
+    back = "/uncompact brings everything back."
+    return NoticeItem(f"Compacted {size}: {what}. {back}", "success", summary)
+
+
+def uncompacted_item(size: int) -> NoticeItem:
+    """A compaction that was undone; `size` is of what is sent now, in tokens."""
+    text = f"The full conversation is sent again: {tokens(size)} tokens."
+    return NoticeItem(f"{text} /compact makes a new summary.", "success")
+
+
+def memory_item(path: str, entries: int) -> NoticeItem:
+    """What the memory has got."""
+    if not entries:
+        return NoticeItem("Nothing new was found to keep in memory.")
+    return NoticeItem(f"{plural(entries, 'line')} saved to memory, in {shorten(Path(path))}.")
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def debug_item(text: str) -> NoticeItem:
+    """A debug block, opened."""
+    first, _, rest = text.strip("\n").partition("\n")
+    return NoticeItem(first, detail=rest, folded=False)

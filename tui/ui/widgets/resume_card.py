@@ -1,0 +1,130 @@
+"""What an earlier run left open, above the prompt of a resumed session, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tui.ui.widgets.choice import Choice
+from tui.ui.widgets.figures import plural
+from tui.widgets.plain import one_line
+
+_APART = "   "
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One thing that was left open: what it is, and what is known of it."""
+
+    name: str
+    label: str
+    known: str
+    certain: bool = True
+
+
+class ResumeCard(Vertical):
+    """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "way('tell')", show=False),
+        Binding("a", "way('again')", show=False),
+        Binding("l", "way('leave')", show=False),
+        Binding("s", "way('stop')", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
+
+    DEFAULT_CSS = """
+    ResumeCard { height: auto; max-height: 13; width: 1fr; background: $warning-muted; }
+    ResumeCard #resume-title { height: auto; padding: 0 1; }
+    ResumeCard #resume-items {
+        height: auto; max-height: 6; padding: 0 1 0 3; scrollbar-size-vertical: 1;
+        scrollbar-background: $warning-muted; scrollbar-background-hover: $warning-muted;
+        scrollbar-background-active: $warning-muted; scrollbar-color: $text-warning 50%;
+    }
+    ResumeCard > .ways { height: auto; padding: 0 2; }
+    ResumeCard Choice { width: auto; }
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Left],
+        commands: Sequence[Left],
+        act: Callable[[str], Coroutine[Any, Any, None]],
+    ) -> None:
+        super().__init__()
+        self._act = act
+        self._calls = calls
+        self._commands = commands
+
+    def compose(self) -> ComposeResult:
+        facts = [plural(len(self._calls), "call") + " without a result"] if self._calls else []
+        if self._commands:
+            facts.append(plural(len(self._commands), "command") + " still running")
+        title = Content.styled("■ the last run was interrupted", "bold $text-warning")
+        yield _Pair(title, Content.styled(" · ".join(facts), "$text-muted"), id="resume-title")
+        with VerticalScroll(id="resume-items", can_focus=False):
+            for left in (*self._calls, *self._commands):
+                yield _Pair(*_told(left))
+        if self._calls:
+            with Horizontal(classes="ways"):
+                yield Choice("t", "Tell the model", "tell")
+                yield Choice("a", "Run again", "again")
+                yield Choice("l", "Leave it", "leave")
+        if self._commands:
+            with Horizontal(classes="ways"):
+                yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        event.stop()
+        work = self._act(event.name)
+        self.app.run_worker(work, group="card")  # pyright: ignore[reportUnknownMemberType]
+
+    def action_way(self, name: str) -> None:
+        if choice := next((c for c in self.query(Choice) if c.name == name), None):
+            choice.action_choose()
+
+
+def _told(left: Left) -> tuple[Content, Content]:
+    """What it is, and what is known of it."""
+    label = f" {one_line(left.label)}" if left.label else ""
+    what = Content.assemble((left.name, "bold $foreground"), (label, "$foreground"))
+    return what, Content.styled(left.known, "$text-muted" if left.certain else "$text-warning")
+
+
+class _Pair(Widget):
+    """A thing and what is said of it: in one row where there is room, else in rows of their own."""
+
+    DEFAULT_CSS = """
+    _Pair { height: auto; width: 1fr; }
+    """
+
+    def __init__(self, what: Content, said: Content, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._what, self._said = what, said
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._rows(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._rows(self.content_size.width))
+
+    def _rows(self, width: int) -> list[Content]:
+        if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
+            return [Content.assemble(self._what, _APART, self._said)]
+        indent = Content("  ")
+        said = self._said.wrap(max(8, width - 2))
+        return [
+            self._what.truncate(width, ellipsis=True),
+            *(Content.assemble(indent, row) for row in said),
+        ]

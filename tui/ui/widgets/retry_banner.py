@@ -1,0 +1,245 @@
+"""What is being waited for after a failure: a retry, a server's limit, a recovery step.
+
+A countdown is brought up to date once a second. The keys of the banner count only while it has the
+focus, which it gets by Tab or a click and never by itself, so that it takes no typed key.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.clock import Clock
+from tui.figures import moment
+from tui.ui.widgets.keys import BANNER_KEYS, bindings
+from tui.widgets.error_words import words
+from tui.widgets.plain import one_line
+
+Wish: TypeAlias = Literal["now", "other"]
+
+SOON_S = 120
+"""A wait shorter than this is counted in seconds."""
+
+_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """What is shown. `due` is monotonic, `until` by the wall clock; one of them may be set.
+
+    `head` says what, `which` which of how many, `reason` may be cut, `tail` goes first when the
+    room is short.
+    """
+
+    glyph: str
+    head: str
+    which: str = ""
+    reason: str = ""
+    tail: str = ""
+    due: float | None = None
+    until: datetime | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.due is not None or self.until is not None
+
+
+class RetryBanner(Widget, can_focus=True):
+    """Hidden unless something is waited for. `other` is the model that f goes on with, "" for
+    none."""
+
+    DEFAULT_CSS = """
+    RetryBanner { height: auto; max-height: 2; width: 1fr; padding: 0 1; display: none;
+        background: $warning-muted; }
+    RetryBanner.-waiting { display: block; }
+    RetryBanner:focus { background: $primary-muted; }
+    """
+    BINDINGS = bindings(BANNER_KEYS)  # pyright: ignore[reportAssignmentType]
+
+    remaining: reactive[int] = reactive(0)
+    other: reactive[str] = reactive("", layout=True)
+
+    @dataclass
+    class Asked(Message):
+        """The person will not wait: `now`, or with the `other` model."""
+
+        wish: Wish
+
+    def __init__(self, clock: Clock, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._clock = clock
+        self._wait: _Wait | None = None
+        self._timer: Timer | None = None
+
+    def on_mount(self) -> None:
+        self._timer = self.set_interval(1, self.tick, pause=True)
+
+    def wait(
+        self,
+        reason: str,
+        *,
+        attempt: int,
+        max_attempts: int,
+        delay_s: float,
+        error_class: str = "",
+    ) -> None:
+        """Show a retry that comes in `delay_s` seconds: which of how many, and why."""
+        due, reason = self._clock.monotonic() + delay_s, one_line(reason)
+        head, reason = (words(error_class), reason) if error_class else (reason, "")
+        reason = "" if reason == head else reason
+        self._show(_Wait("↻", head, f"retry {attempt} of {max_attempts}", reason, due=due))
+
+    def park(self, until: datetime, error_class: str = "rate_limit") -> None:
+        """Show that the turn goes on by itself at a moment of the wall clock."""
+        tail = "you can close the program"
+        self._show(
+            _Wait("‖", words(error_class), reason="goes on by itself", tail=tail, until=until)
+        )
+
+    def recover(self, what: str, step: str) -> None:
+        """Show a step that brings a failed request back: why, and what is being done."""
+        self._show(_Wait("⟳", one_line(what), reason=one_line(step)))
+
+    def done(self) -> None:
+        """It goes on, or nobody waits any more. The focus goes back to the prompt."""
+        self._wait = None
+        self.remove_class("-waiting", "-counts")
+        if self._timer:
+            self._timer.pause()
+        if self.has_focus:
+            for prompt in self.screen.query("#prompt"):
+                prompt.focus()
+
+    def tick(self) -> None:
+        """Bring the countdown up to date."""
+        wait = self._wait
+        if wait is None:
+            return
+        left = 0.0
+        if wait.due is not None:
+            left = wait.due - self._clock.monotonic()
+        elif wait.until is not None:  # a sleeping laptop stops the other clock
+            left = (wait.until - self._clock.now()).total_seconds()
+        self.remaining = max(0, math.ceil(left))
+
+    def moment(self, until: datetime) -> str:
+        """A moment of the wall clock as a person reads it, in their time zone."""
+        return moment(until, self._clock.now())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key without a meaning is no key of the banner: it goes to the prompt."""
+        if action != "ask":
+            return True
+        counting = self._wait is not None and self._wait.counts
+        return counting and (parameters != ("other",) or bool(self.other))
+
+    def action_ask(self, wish: Wish) -> None:
+        self.post_message(self.Asked(wish))
+
+    def on_click(self) -> None:
+        self.focus()
+
+    def on_focus(self) -> None:
+        self.refresh(layout=True)
+
+    def on_blur(self) -> None:
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _show(self, wait: _Wait) -> None:
+        self._wait = wait
+        self.add_class("-waiting")
+        self.set_class(wait.counts, "-counts")
+        self.tick()
+        if self._timer:
+            self._timer.reset()
+            if wait.counts:
+                self._timer.resume()
+            else:
+                self._timer.pause()
+        self.refresh(layout=True)
+
+    def _lines(self, width: int) -> list[Content]:
+        """What is shown, in one line where it fits and else in two: the keys are never cut."""
+        wait = self._wait
+        if wait is None or width <= 0:
+            return [Content("")]
+        head = Content.assemble((f"{wait.glyph} ", "bold $text-warning"), self._when(wait))
+        keys = self._keys(wait)
+        reason, tail = (f" · {text}" if text else "" for text in (wait.reason, wait.tail))
+        room = width - head.cell_length
+        said = reason + tail
+        if len(said) + _GAP + keys.cell_length <= room:
+            return [_beside(Content.assemble(head, (said, "$foreground")), keys, width)]
+        if wait.tail:  # what must be known before the program is closed: a line of its own
+            first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
+            return [first, _beside(Content.styled(wait.tail, "$foreground"), keys, width)]
+        if room >= _GAP + keys.cell_length + 12:
+            cut = Content.styled(reason, "$foreground")
+            cut = cut.truncate(room - _GAP - keys.cell_length, ellipsis=True)
+            return [_beside(Content.assemble(head, cut), keys, width)]
+        if room >= _GAP + keys.cell_length:
+            return [_beside(head, keys, width)]
+        first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
+        return [first, _beside(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
+
+    def _when(self, wait: _Wait) -> Content:
+        if wait.until is not None:
+            text = f"{wait.head} until {self.moment(wait.until)}"
+            return Content.styled(f"{text} ({span(self.remaining)})", "bold $text-warning")
+        if wait.due is None:
+            return Content.styled(wait.head, "bold $text-warning")
+        when = f"in {self.remaining} s" if self.remaining else "now"
+        return Content.styled(f"{wait.head} · {wait.which} {when}", "bold $text-warning")
+
+    def _keys(self, wait: _Wait) -> Content:
+        """The keys that count now: those of the banner only while it has the focus."""
+        if not wait.counts:
+            pairs = [("esc", "stops")]
+        elif self.has_focus:
+            pairs = [("r", "now"), *([("f", self.other)] if self.other else []), ("esc", "stops")]
+        else:
+            switch = [("/retry other", "")] if self.other else []
+            pairs = [("/retry", "now"), *switch, ("esc", "stops")]
+        if wait.until is not None and not self.has_focus:
+            pairs = pairs[:-1]  # closing the program does no harm, and the line is full
+        return Content(" · ").join(
+            Content.assemble(
+                (key, "bold $text-accent"), (f" {text}" if text else "", "$text-muted")
+            )
+            for key, text in pairs
+        )
+
+
+def span(seconds: int) -> str:
+    """How far off a moment is: `now`, `in 40 s`, `in 23 min`, `in 3 h 20 min`, `in 4 days`."""
+    if seconds <= 0:
+        return "now"
+    if seconds < SOON_S:
+        return f"in {seconds} s"
+    minutes = -(-seconds // 60)
+    if minutes < 60:
+        return f"in {minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours >= 48:
+        return f"in {-(-hours // 24)} days"
+    return f"in {hours} h {rest} min" if rest else f"in {hours} h"
+
+
+def _beside(left: Content, right: Content, width: int, *, gap: int = _GAP) -> Content:
+    gap = max(gap, width - left.cell_length - right.cell_length)
+    return Content.assemble(left, " " * gap, right)
