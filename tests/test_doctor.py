@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.program import Program
 from tui import doctor
-from tui.clock import SystemClock
+from tui.core.clock import SystemClock
+from tui.core.paths import Folders, folders
 from tui.doctor import Check, Subject, machine
-from tui.paths import Folders, folders
 from tui.session.session import Session
 
 KEY = "sk-ant-very-secret"

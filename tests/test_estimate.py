@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests.context.tokenisers import CONTENT, ENCODING
 from tui import estimate, tokens
-from tui.errors import StorageError
+from tui.core.errors import StorageError
+from tui.core.messages import Message, text_block
 from tui.estimate import BOUNDS, block_weight, content_weight, json_weight, smoothed, weight
-from tui.messages import Message, text_block
 
 
 @pytest.mark.parametrize("make", CONTENT)

@@ -28,8 +28,8 @@ from tui.commands.table import COMMANDS
 from tui.configuration import settings
 from tui.configuration.settings_table import Setting, table
 from tui.configuration.settings_words import WORDS
-from tui.errors import ErrorClass
-from tui.paths import Folders
+from tui.core.errors import ErrorClass
+from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
 from tui.tools.registry import builtin_tools
 from tui.ui.toolkit import themes

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui import cli
-from tui.paths import folders
+from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
 from tui.session.session import Session

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.command_line.arguments import Options
-    from tui.errors import HoldfastError
+    from tui.core.errors import HoldfastError
     from tui.ui.start.first_frame import EarlyPrompt
 
 EXIT_FAILED, EXIT_USAGE, EXIT_CREDENTIALS, EXIT_SESSION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _told(error: Exception) -> int:
     """Say what ended the program, on stderr. Returns the exit code."""
-    from tui.errors import HoldfastError  # noqa: PLC0415
+    from tui.core.errors import HoldfastError  # noqa: PLC0415
 
     if isinstance(error, HoldfastError):
         print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
@@ -87,8 +87,8 @@ def _to_log(error: Exception) -> str:
     """Log an exception with its traceback. Returns where."""
     import logging  # noqa: PLC0415 - as below: only when something went wrong
 
-    from tui import log  # noqa: PLC0415
-    from tui.paths import folders, shorten  # noqa: PLC0415
+    from tui.core import log  # noqa: PLC0415
+    from tui.core.paths import folders, shorten  # noqa: PLC0415
 
     folder = folders().log
     if not logging.getLogger().handlers:
@@ -99,7 +99,7 @@ def _to_log(error: Exception) -> str:
 
 def exit_code(error: HoldfastError) -> int:
     """INTERFACE's exit code of an error."""
-    from tui import errors  # noqa: PLC0415
+    from tui.core import errors  # noqa: PLC0415
 
     match error:
         case errors.UsageError():
@@ -116,12 +116,12 @@ def exit_code(error: HoldfastError) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is as it was when this returns or raises."""
-    from tui import plainly  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
+    from tui.core import plain_detection  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
     from tui.ui.start import first_frame  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
 
     first = first_frame.open_prompt(words)
     try:
-        if not words and not plainly.why(words):
+        if not words and not plain_detection.why(words):
             # Plain `holdfast`: the parser would only delay the first real frame.
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
@@ -136,15 +136,15 @@ def _run(words: Sequence[str]) -> int:
 
 def _wants_screen(options: Options) -> bool:
     """Whether `run` opens the full screen."""
-    from tui import plainly  # noqa: PLC0415
+    from tui.core import plain_detection  # noqa: PLC0415
 
     plain = options.headless or options.json or options.dry_run or options.status or options.reset
-    screen = sys.stdin.isatty() and sys.stdout.isatty() and not plainly.why(())
+    screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
-    from tui import plainly  # noqa: PLC0415
+    from tui.core import plain_detection  # noqa: PLC0415
 
     match options.command:
         case "completion":
@@ -180,7 +180,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.launch import print_answer  # noqa: PLC0415
 
             return print_answer(options)
-        case "chat" if options.plain or plainly.why(()):
+        case "chat" if options.plain or plain_detection.why(()):
             from tui.plain import open_plain  # noqa: PLC0415
 
             return open_plain(options)

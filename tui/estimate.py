@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from tui.errors import StorageError
-from tui.images.images import picture_of
-from tui.messages import Block, Message, blocks_of
-from tui.storage.files import read_small, replace_file
-from tui.storage.private import safe_name
+from tui.core.errors import StorageError
+from tui.core.images.images import picture_of
+from tui.core.messages import Block, Message, blocks_of
+from tui.core.storage.atomic_files import read_small, replace_file
+from tui.core.storage.private_files import safe_name
 
 log = logging.getLogger(__name__)
 

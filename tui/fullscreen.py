@@ -10,18 +10,19 @@ from datetime import datetime
 from pathlib import Path
 
 import tui
-from tui import launch, look
+from tui import launch
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
-from tui.clock import SystemClock
 from tui.command_line.arguments import Options
 from tui.configuration import credentials, settings, settings_edit, trust
 from tui.configuration.servers import probe_local_servers
 from tui.configuration.settings import Loaded
-from tui.errors import ConfigError, CredentialsError
-from tui.images import clipboard
+from tui.core import theme_cache
+from tui.core.clock import SystemClock
+from tui.core.errors import ConfigError, CredentialsError
+from tui.core.images import clipboard
+from tui.core.paths import shorten
 from tui.live.services import AppServices, Opening, SessionChoice
-from tui.paths import shorten
 from tui.permissions.base import Approver
 from tui.permissions.rules import Rule
 from tui.provider import catalogue
@@ -261,7 +262,7 @@ class Wiring:
 
         with suppress(ConfigError):  # which the app says
             theme = themes.load(name, self.launch.folders.config / "themes").theme
-            look.remember(themes.look_of(theme))
+            theme_cache.remember(themes.look_of(theme))
 
     def _remember_always(self, rule: Rule) -> None:
         settings_edit.remember_always(self.launch.folders, str(rule))

@@ -21,8 +21,8 @@ from tui.agent.agent import Agent
 from tui.agent.events import Event, to_json
 from tui.agent.parking import moment_of
 from tui.agent.telling import told
-from tui.clock import Clock
-from tui.errors import StorageError
+from tui.core.clock import Clock
+from tui.core.errors import StorageError
 from tui.provider.retry import duration
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]

@@ -10,18 +10,18 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tui import log
 from tui.agent.assemble import Launch, make_agent
 from tui.agent.limits import Limits
-from tui.clock import Clock, SystemClock
 from tui.command_line.arguments import Options
 from tui.configuration import credentials, settings, trust
 from tui.configuration.settings import Ignored
-from tui.errors import CredentialsError, UsageError
-from tui.paths import Folders, folders, shorten
+from tui.core import log
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import CredentialsError, UsageError
+from tui.core.paths import Folders, folders, shorten
+from tui.core.workspace import Workspace
 from tui.session import catalog
 from tui.session.session import Session
-from tui.workspace import Workspace
 
 MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""

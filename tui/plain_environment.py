@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tui.secrets import child_environment
-from tui.workspace import Workspace
+from tui.core.redaction import child_environment
+from tui.core.workspace import Workspace
 
 _GIT_SETTINGS: Mapping[str, str] = {
     "core.hooksPath": os.devnull,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from tui import cl100k
 from tui.cl100k import Encoding, build_cl100k
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 
 log = logging.getLogger(__name__)
 

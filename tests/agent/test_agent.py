@@ -15,8 +15,8 @@ from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.limits import Limits
 from tui.context.check import check
-from tui.errors import ProviderError
-from tui.messages import text_of
+from tui.core.errors import ProviderError
+from tui.core.messages import text_of
 
 INTERRUPTED = "Session was interrupted before tool execution completed"
 

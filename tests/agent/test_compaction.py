@@ -12,12 +12,12 @@ from tests.support.provider import Hang, ScriptedProvider, call, last_user_text,
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.clock import SystemClock
-from tui.config import Compaction, Config, Price, Prune
 from tui.context.check import check
-from tui.errors import ProviderError
+from tui.core.clock import SystemClock
+from tui.core.config import Compaction, Config, Price, Prune
+from tui.core.errors import ProviderError
+from tui.core.messages import Block, Usage, text_block, text_of
 from tui.estimate import request_weight
-from tui.messages import Block, Usage, text_block, text_of
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
 from tui.tokens import count

@@ -11,8 +11,8 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.context.check import check
 from tui.context.overlay import Overlay
-from tui.errors import HoldfastError
-from tui.messages import text_of
+from tui.core.errors import HoldfastError
+from tui.core.messages import text_of
 
 
 async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from tui import tokens
 from tui.agent import events, results
 from tui.agent.directives import Directives
 from tui.agent.events import Event
-from tui.config import Config, Guard
-from tui.messages import Block, text_of
+from tui.core.config import Config, Guard
+from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request

@@ -16,11 +16,11 @@ from tui import cli, launch
 from tui.agent.agent import Agent
 from tui.agent.assemble import make_agent
 from tui.agent.events import Event
-from tui.clock import SystemClock
 from tui.command_line.arguments import Options
 from tui.context import request
 from tui.context.overlay import Overlay
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session.session import Session
 

@@ -11,10 +11,10 @@ from tests.support.clock import FakeClock
 from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
 from tui.agent import events
 from tui.agent.events import Event
-from tui.clock import SystemClock
-from tui.config import Retry
-from tui.messages import text_block
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.config import Retry
+from tui.core.messages import text_block
+from tui.core.paths import folders
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session

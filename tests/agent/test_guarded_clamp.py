@@ -23,11 +23,11 @@ from tests.agent.test_guards import (
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.config import Config, Guard
-from tui.errors import ProviderError, ToolError
+from tui.core.config import Config, Guard
+from tui.core.errors import ProviderError, ToolError
+from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.guards.clamp import PLACEHOLDER, SUFFIX
 from tui.guards.text import byte_length, line_count
-from tui.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo
 from tui.tools.base import Tool
 from tui.tools.registry import builtin_tools

@@ -14,9 +14,9 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui import tokens
 from tui.agent import events
-from tui.config import Config, Guard
+from tui.core.config import Config, Guard
+from tui.core.messages import Block, ToolOutput, text_of
 from tui.guards.text import byte_length, line_count
-from tui.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.tools.capture import Spill

@@ -13,10 +13,10 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent import results as made
 from tui.agent.agent import Agent
-from tui.config import Config, Guard
+from tui.core.config import Config, Guard
+from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.guards.pipeline import Guarded
 from tui.guards.text import byte_length
-from tui.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tools.base import Effect, Keep, Params, Tool, ToolContext

@@ -17,9 +17,9 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.check import check
 from tui.context.overlay import Overlay
-from tui.images.images import MAX_FILE, Image, of_bytes
-from tui.messages import Block
-from tui.paths import folders
+from tui.core.images.images import MAX_FILE, Image, of_bytes
+from tui.core.messages import Block
+from tui.core.paths import folders
 from tui.session.reader import read
 from tui.session.records import Record
 from tui.session.session import Session

@@ -15,9 +15,9 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.clock import SystemClock
 from tui.context.check import check
-from tui.messages import ToolOutput, blocks_of, tool_calls
+from tui.core.clock import SystemClock
+from tui.core.messages import ToolOutput, blocks_of, tool_calls
 from tui.permissions.base import Answer, Call, Decision
 from tui.session.session import Session
 from tui.tools.base import Effect, Params, Tool, ToolContext

@@ -13,8 +13,8 @@ from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.leftovers import left_open, new_findings
-from tui.clock import SystemClock
 from tui.context.repair import INTERRUPTED
+from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
 from tui.session.session import Session
 from tui.tools.process import born, end_group

@@ -19,16 +19,16 @@ from tui.agent.agent import Agent
 from tui.agent.assemble import Launch, make_servers
 from tui.agent.assemble import make_agent as assembled
 from tui.agent.events import Event
-from tui.clock import SystemClock
-from tui.config import Config, Guard, McpServer
-from tui.messages import Block
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.config import Config, Guard, McpServer
+from tui.core.messages import Block
+from tui.core.paths import folders
+from tui.core.workspace import Workspace
 from tui.permissions.base import Mode
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.session.session import Session
 from tui.tools.mcp import SETTLED_S, Servers
-from tui.workspace import Workspace
 
 pytestmark = pytest.mark.slow
 

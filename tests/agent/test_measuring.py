@@ -13,10 +13,10 @@ from tests.support.provider import ScriptedProvider, say
 from tui import estimate
 from tui.agent import events
 from tui.agent.measuring import wide_enough
-from tui.clock import SystemClock
-from tui.config import Compaction, Config
+from tui.core.clock import SystemClock
+from tui.core.config import Compaction, Config
+from tui.core.messages import Usage, text_block
 from tui.estimate import request_weight
-from tui.messages import Usage, text_block
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
 

@@ -17,10 +17,10 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.agent.parking import moment_of
-from tui.config import Retry
-from tui.errors import ProviderError
+from tui.core.config import Retry
+from tui.core.errors import ProviderError
+from tui.core.paths import folders
 from tui.headless import Countdown
-from tui.paths import folders
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.describe import describe

@@ -16,10 +16,10 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.recovery import cap, silent_overflow
-from tui.clock import SystemClock
 from tui.context.check import check
-from tui.errors import ErrorClass, LimitReachedError, Overflow, ProviderError
-from tui.messages import Block, text_block, text_of
+from tui.core.clock import SystemClock
+from tui.core.errors import ErrorClass, LimitReachedError, Overflow, ProviderError
+from tui.core.messages import Block, text_block, text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.session.session import Session

@@ -11,13 +11,13 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.clock import SystemClock
 from tui.context.check import check
 from tui.context.ladder import RUNGS, Rung
 from tui.context.repair import CONTINUE
 from tui.context.rungs import RungViewer
-from tui.errors import ProviderError
-from tui.messages import text_block, text_of
+from tui.core.clock import SystemClock
+from tui.core.errors import ProviderError
+from tui.core.messages import text_block, text_of
 from tui.session.session import Session
 
 

@@ -9,7 +9,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.repeating import Repeats
 from tui.context.check import check
-from tui.messages import Block, text_block
+from tui.core.messages import Block, text_block
 from tui.session.records import Record
 
 

@@ -12,10 +12,10 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.limits import Limits, Spent
 from tui.agent.spending import Spending, spending
-from tui.clock import SystemClock
-from tui.config import Compaction, Config, Price
 from tui.context.check import check
-from tui.messages import Usage, text_block
+from tui.core.clock import SystemClock
+from tui.core.config import Compaction, Config, Price
+from tui.core.messages import Usage, text_block
 from tui.session.session import Session
 
 PRICE = Price(input=3.0, output=15.0, cache_write=3.75, cache_read=0.3)
@@ -59,7 +59,7 @@ def test_no_price_is_invented(tmp_path: Path) -> None:
 
 
 async def test_a_resumed_session_knows_what_it_has_cost(own_folders: Path, tmp_path: Path) -> None:
-    from tui.paths import folders  # noqa: PLC0415 - behind the fixture
+    from tui.core.paths import folders  # noqa: PLC0415 - behind the fixture
 
     assert own_folders
     session = Session.create(tmp_path, folders=folders(), clock=SystemClock())

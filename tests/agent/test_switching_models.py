@@ -13,10 +13,10 @@ from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.telling import told
-from tui.config import Config, Price, Retry
-from tui.errors import ProviderError
+from tui.core.config import Config, Price, Retry
+from tui.core.errors import ProviderError
+from tui.core.messages import text_block
 from tui.estimate import save_ratio
-from tui.messages import text_block
 from tui.provider.base import (
     Alive,
     AttemptStarted,

@@ -14,20 +14,20 @@ from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import assemble, events
 from tui.agent.assemble import Launch
-from tui.clock import SystemClock
-from tui.config import Bootstrap, Compaction, Config, Prune, Retry
 from tui.context.repair import INTERRUPTED
 from tui.context.system_prompt import Source, compose
-from tui.errors import ProviderError
+from tui.core.clock import SystemClock
+from tui.core.config import Bootstrap, Compaction, Config, Prune, Retry
+from tui.core.errors import ProviderError
+from tui.core.messages import Block, Usage, blocks_of, text_block, text_of
+from tui.core.paths import folders
+from tui.core.workspace import Workspace
 from tui.estimate import request_weight
-from tui.messages import Block, Usage, blocks_of, text_block, text_of
-from tui.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, Request, StreamPart
 from tui.provider.retry import Retrying
 from tui.session.session import Session
 from tui.tokens import count
-from tui.workspace import Workspace
 
 
 class Weighed(ScriptedProvider):

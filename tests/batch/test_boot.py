@@ -8,7 +8,7 @@ import pytest
 
 from tui.batch import boot
 from tui.batch.taskfile import parse
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 
 def git(repo: Path, *args: str) -> str:

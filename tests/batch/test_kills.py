@@ -23,7 +23,7 @@ from tui.batch import state as state_module
 from tui.batch.events import BatchEvent, TaskStarted
 from tui.batch.git import GitIsolation
 from tui.batch.state import RunState
-from tui.messages import Block
+from tui.core.messages import Block
 from tui.provider.base import Request
 
 TASKS = "## g\n- [ ] make one\n- [ ] break two\n## g\n- [ ] retry three\n"

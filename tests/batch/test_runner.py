@@ -41,9 +41,9 @@ from tui.batch.runner import Runner
 from tui.batch.setup import Setup
 from tui.batch.state import RunFolder, RunState
 from tui.batch.stops import Stops
-from tui.config import Batch, Config, Price
-from tui.errors import ErrorClass, ProviderError, StorageError
-from tui.messages import Usage
+from tui.core.config import Batch, Config, Price
+from tui.core.errors import ErrorClass, ProviderError, StorageError
+from tui.core.messages import Usage
 from tui.provider.base import ModelInfo
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tui.batch.state import RunFolder, RunState, begin, edited, partial, recovered
 from tui.batch.taskfile import parse
-from tui.errors import StorageError, UsageError
+from tui.core.errors import StorageError, UsageError
 
 NOW = "2026-11-21T12:00:00Z"
 TASKS = b"## g\n- [x] one\n- [ ] two\n- three\n"

@@ -18,8 +18,8 @@ from typing import Any
 
 import anthropic
 
-from tui.clock import SystemClock
-from tui.messages import text_block
+from tui.core.clock import SystemClock
+from tui.core.messages import text_block
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.base import Completed, Request
 

@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tui.clock import SystemClock
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.paths import folders
 from tui.session.session import Session
 
 ROUNDS = 5

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tui.paths import Folders, folders
+from tui.core.paths import Folders, folders
 from tui.session import catalog, index
 from tui.session.reader import read, read_ends
 from tui.session.records import Header, Record

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tui.cl100k import build_cl100k
 from tui.context.ledger import Ledger
-from tui.messages import text_block
+from tui.core.messages import text_block
 from tui.session.records import Record
 from tui.tokens import Tokenizer
 

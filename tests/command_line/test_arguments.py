@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tui.command_line.arguments import Options, parse
 from tui.command_line.flags import COMMANDS, FAULTS, MAIN, first_words
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 
 def given_by(line: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import pytest
 
 from tui.configuration import credentials
 from tui.configuration.credentials import find_key, forget_key, keyring_name, server_of, store_key
-from tui.errors import CredentialsError, StorageError
-from tui.paths import Folders, folders
+from tui.core.errors import CredentialsError, StorageError
+from tui.core.paths import Folders, folders
 
 KEY = "sk-ant-test-0123456789abcdef0123456789abcdef"
 OTHER = "sk-ant-test-ffffffffffffffffffffffffffffffff"

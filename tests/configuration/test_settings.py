@@ -15,10 +15,10 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.config import Config, Permissions
 from tui.configuration.settings import Loaded, load, parse, project_file
-from tui.errors import ConfigError
-from tui.paths import Folders, folders
+from tui.core.config import Config, Permissions
+from tui.core.errors import ConfigError
+from tui.core.paths import Folders, folders
 
 
 @pytest.fixture

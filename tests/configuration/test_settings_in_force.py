@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui import look
 from tui.agent import events
 from tui.command_line.arguments import Options
-from tui.config import Config, Permissions
-from tui.errors import ConfigError, UsageError
+from tui.core import theme_cache
+from tui.core.config import Config, Permissions
+from tui.core.errors import ConfigError, UsageError
+from tui.core.paths import folders
 from tui.fullscreen import Wiring
-from tui.paths import folders
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_a_key_does_not_go_to_another_server(wiring: Wiring) -> None:
 async def test_a_theme_is_remembered_for_the_next_first_frame(wiring: Wiring) -> None:
     write('theme = "linen"')
     await wiring.use_settings()
-    assert look.remembered().get("theme") == "linen"
+    assert theme_cache.remembered().get("theme") == "linen"
 
 
 async def test_a_broken_file_leaves_what_was_in_force(wiring: Wiring) -> None:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.config import Config, Price
 from tui.configuration.settings import Loaded, load, project_file
 from tui.configuration.settings_edit import change_settings
 from tui.configuration.settings_table import Setting, matching, table
 from tui.configuration.settings_text import changes, removal, safe, told, typed
 from tui.configuration.settings_words import SECTIONS, WHEN, WORDS
-from tui.errors import ConfigError
-from tui.paths import Folders, folders
+from tui.core.config import Config, Price
+from tui.core.errors import ConfigError
+from tui.core.paths import Folders, folders
 
 SECRET = "sk-ant-" + "a1b2" * 8
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tui.configuration import trust
-from tui.errors import StorageError
-from tui.paths import Folders, folders
+from tui.core.errors import StorageError
+from tui.core.paths import Folders, folders
 
 
 @pytest.fixture

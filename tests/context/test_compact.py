@@ -21,13 +21,13 @@ from tests.context.sessions import (
     valid_sessions,
 )
 from tests.context.wild import call
-from tui.config import Prune
 from tui.context import compact, progress, recall
 from tui.context.check import check
 from tui.context.fill import over, percent
 from tui.context.history import history
 from tui.context.summarise import merging, parts, question, transcript
 from tui.context.view import Viewer, build
+from tui.core.config import Prune
 from tui.session.records import Record
 
 

@@ -17,7 +17,7 @@ from tests.context.tokenisers import Server, by_bytes, by_cl100k, code, prose, s
 from tui import estimate
 from tui.context.ledger import PARTS, Ledger
 from tui.context.overlay import Stand
-from tui.messages import Block, text_block
+from tui.core.messages import Block, text_block
 from tui.session.records import Record
 from tui.tools.registry import builtin_tools
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.memory import CAP, HEADING, merge, notes_in, question, remember
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 
 TODAY = date(2026, 11, 21)
 LATER = date(2026, 11, 22)

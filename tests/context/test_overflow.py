@@ -25,8 +25,8 @@ from tui.context.overflow import (
     starts_turn,
 )
 from tui.context.repair import repair
+from tui.core.messages import Message
 from tui.guards.clamp import SUFFIX
-from tui.messages import Message
 
 
 def worked(turns: int) -> list[Any]:

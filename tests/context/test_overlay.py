@@ -25,8 +25,8 @@ from tests.context.wild import call, text, thinking, user
 from tui.context.check import check
 from tui.context.overlay import Overlay, overlays_of, pins_of, stand
 from tui.context.view import Viewer, build
+from tui.core.messages import text_of
 from tui.guards.clamp import SUFFIX, Room
-from tui.messages import text_of
 
 ROUND = (prompt("go"), answer("look", call("a")), output("a", "x" * 12_345), answer("done"))
 

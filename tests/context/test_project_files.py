@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tui.context.project_files import Found, find
-from tui.errors import UsageError
-from tui.paths import Folders
-from tui.workspace import Workspace
+from tui.core.errors import UsageError
+from tui.core.paths import Folders
+from tui.core.workspace import Workspace
 
 
 @pytest.fixture

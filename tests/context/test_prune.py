@@ -21,11 +21,11 @@ from tests.context.sessions import (
     valid_sessions,
 )
 from tests.context.wild import assistant, call, result, text, user
-from tui.config import Prune
 from tui.context.check import check
 from tui.context.prune import prune
 from tui.context.view import View, Viewer, build
-from tui.messages import Message
+from tui.core.config import Prune
+from tui.core.messages import Message
 from tui.session.records import Record
 
 RULE = Prune(when="turns")

@@ -18,8 +18,8 @@ from tui.context.ladder import summary_only
 from tui.context.overflow import clamp_results, drop_oldest
 from tui.context.repair import CONTINUE, INTERRUPTED, repair
 from tui.context.request import MARGIN_TOKENS, build
+from tui.core.messages import blocks_of, text_block
 from tui.estimate import request_weight
-from tui.messages import blocks_of, text_block
 from tui.provider.base import ModelInfo
 from tui.tokens import count
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.config import Bootstrap
 from tui.context.system_prompt import (
     CUT_ORDER,
     Injected,
@@ -21,7 +20,8 @@ from tui.context.system_prompt import (
     SystemPrompt,
     compose,
 )
-from tui.workspace import Workspace
+from tui.core.config import Bootstrap
+from tui.core.workspace import Workspace
 
 TODAY = date(2026, 11, 21)
 MARKER = "[... truncated at 20,000 chars. Use read_file for full content ...]"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui import tokens
-from tui.messages import Block, text_block
+from tui.core.messages import Block, text_block
 
 _WORDS = """
 the of and to a in that is was for it with as his on be at by had not are but from or have an they

@@ -24,10 +24,10 @@ from tests.support.program import Program, of_type
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events
-from tui.clock import SystemClock
-from tui.config import Retry
-from tui.messages import text_block
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.config import Retry
+from tui.core.messages import text_block
+from tui.core.paths import folders
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, Retrying

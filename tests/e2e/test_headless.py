@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
-from tui.clock import SystemClock
+from tui.core.clock import SystemClock
 from tui.session.lease import Lease
 
 

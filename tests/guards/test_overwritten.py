@@ -9,9 +9,9 @@ import pytest
 
 from tests.tools.test_run_command import Bench
 from tui import tokens
+from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.guards.pipeline import Guarded, GuardLimits, guard
 from tui.guards.text import byte_length, line_count
-from tui.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs
 from tui.tools.run_command import RunCommand

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tui.config import Guard
+from tui.core.config import Guard
+from tui.core.messages import Block, ToolOutput, text_of
 from tui.guards.clamp import PLACEHOLDER, SUFFIX
 from tui.guards.pipeline import Guarded, GuardLimits, guard
 from tui.guards.receipt import Keep
-from tui.messages import Block, ToolOutput, text_of
 
 LIMITS = GuardLimits.of(Guard(), window=200_000)
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.permissions.test_policy import command
+from tui.core.workspace import Workspace
 from tui.permissions.base import Decision, Mode
 from tui.permissions.gate import Gate
 from tui.permissions.plain_command import MOST_CHARS, parse
 from tui.permissions.policy import Policy
-from tui.workspace import Workspace
 
 
 def lines(table: str) -> list[str]:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.permissions.test_policy import command
+from tui.core.workspace import Workspace
 from tui.permissions.base import Decision
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.plain_environment import plain_environment
-from tui.workspace import Workspace
 
 LOOKS = (
     "git status",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 from tui.permissions.rules import Rule
 
 

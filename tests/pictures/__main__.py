@@ -25,8 +25,8 @@ from textual.pilot import Pilot
 from tests.pictures import scenes
 from tui.batch_command.plan import plan
 from tui.command_line.arguments import parse
+from tui.core.paths import folders
 from tui.fullscreen import Wiring
-from tui.paths import folders
 from tui.tour import scene as touring
 from tui.tour.screen import TourApp, TourWiring
 from tui.ui.app import HoldfastApp

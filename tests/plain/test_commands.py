@@ -13,9 +13,9 @@ import pytest
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.fake_agent import World
-from tui import plainly
 from tui.agent import events
 from tui.commands.table import COMMANDS
+from tui.core import plain_detection
 from tui.live.services import SessionChoice
 from tui.plain.commands import HANDLERS
 from tui.plain.completing import complete
@@ -214,13 +214,13 @@ def test_when_lines_are_spoken(
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text(settings)
-    assert plainly.why(argv) == why
+    assert plain_detection.why(argv) == why
 
 
 def test_the_settings_are_looked_for_where_they_are_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tui.paths import folders  # noqa: PLC0415
+    from tui.core.paths import folders  # noqa: PLC0415
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("HOLDFAST_HOME", raising=False)
@@ -230,6 +230,6 @@ def test_the_settings_are_looked_for_where_they_are_kept(
         file = folders().config_file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("plain = true\n")
-        assert plainly.why(()) == "configured"
+        assert plain_detection.why(()) == "configured"
         file.unlink()
-        assert plainly.why(()) == ""
+        assert plain_detection.why(()) == ""

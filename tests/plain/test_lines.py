@@ -8,7 +8,7 @@ import pytest
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.messages import Usage
+from tui.core.messages import Usage
 from tui.plain.lines import lines
 
 RECEIPT = {

@@ -14,9 +14,9 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.fake_agent import Ask, FakeSession, Hold, World, record
 from tui.agent import events
-from tui.errors import CredentialsError, SessionInUseError
+from tui.core.errors import CredentialsError, SessionInUseError
+from tui.core.messages import Usage
 from tui.live.services import SessionChoice
-from tui.messages import Usage
 from tui.permissions.base import Call, Decision
 from tui.screens.choices import KeySetup, ModelRow, PracticeSetup
 from tui.session.drafts import LeftBehind

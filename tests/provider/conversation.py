@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.clock import ManualClock
 from tests.support.server import LoopbackServer
-from tui.messages import Message, text_block
+from tui.core.messages import Message, text_block
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.base import Completed, Provider, Request, StreamPart
 

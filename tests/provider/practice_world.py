@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.clock import FakeClock
-from tui.clock import SystemClock
-from tui.errors import ToolError
-from tui.messages import Block, Message, ToolOutput, text_block, text_of, tool_calls
+from tui.core.clock import SystemClock
+from tui.core.errors import ToolError
+from tui.core.messages import Block, Message, ToolOutput, text_block, text_of, tool_calls
+from tui.core.workspace import Workspace
 from tui.provider.base import Completed, Provider, Request, StreamPart
 from tui.provider.practice.provider import PracticeModel
 from tui.tools.base import ToolContext
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
-from tui.workspace import Workspace
 
 INTERRUPTED = "Session was interrupted before tool execution completed"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.errors import ErrorClass
+from tui.core.errors import ErrorClass
 
 STATUSES: list[tuple[int, ErrorClass, bool]] = [
     (400, "invalid_request", False),

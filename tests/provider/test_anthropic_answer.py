@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.server_script import encoded, events_of
-from tui.messages import Usage
+from tui.core.messages import Usage
 from tui.provider.anthropic.answer import Answer, tool_input
 from tui.provider.anthropic.sse import EventDecoder
 from tui.provider.base import TextDelta

@@ -17,7 +17,7 @@ from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
-from tui.errors import CredentialsError, ErrorClass, Overflow, ProviderError
+from tui.core.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
 from tui.provider.anthropic.rules import RULES

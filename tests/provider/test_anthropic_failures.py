@@ -16,7 +16,7 @@ from tests.support.clock import FakeClock, ManualClock
 from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.errors import ErrorClass, ProviderError
+from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, classify
 

@@ -15,7 +15,7 @@ from tests.provider.conversation import MODEL, ask, provider_for
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.errors import CredentialsError, ProviderError
+from tui.core.errors import CredentialsError, ProviderError
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider, sdk
 from tui.provider.base import ModelInfo
@@ -33,7 +33,7 @@ def _modules_after(code: str) -> set[str]:
 
 def test_importing_and_making_a_provider_loads_no_sdk() -> None:
     code = (
-        "from tui.clock import SystemClock\n"
+        "from tui.core.clock import SystemClock\n"
         "from tui.provider.anthropic import AnthropicProvider\n"
         "AnthropicProvider(api_key='k', clock=SystemClock())"
     )
@@ -43,7 +43,7 @@ def test_importing_and_making_a_provider_loads_no_sdk() -> None:
 def test_loading_restores_the_interpreter_and_keeps_the_loop_alive() -> None:
     code = (
         "import asyncio, gc, sys\n"
-        "from tui.clock import SystemClock\n"
+        "from tui.core.clock import SystemClock\n"
         "from tui.provider.anthropic import AnthropicProvider\n"
         "provider = AnthropicProvider(api_key='k', clock=SystemClock())\n"
         "async def main():\n"

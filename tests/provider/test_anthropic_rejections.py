@@ -11,8 +11,8 @@ import pytest
 from tests.provider.conversation import MODEL, a_request, ask, provider_for, user
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json, signature_of
-from tui.errors import ErrorClass, ProviderError
-from tui.messages import Block, Message, text_block
+from tui.core.errors import ErrorClass, ProviderError
+from tui.core.messages import Block, Message, text_block
 from tui.provider.base import Request
 
 _CALL: Block = {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {}}

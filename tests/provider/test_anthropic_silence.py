@@ -13,7 +13,7 @@ from tests.provider.conversation import a_request, parts_of, provider_for
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.errors import ProviderError
+from tui.core.errors import ProviderError
 from tui.provider.anthropic.silence import (
     ALIVE_BYTES,
     LIFE,

@@ -15,8 +15,8 @@ from tests.provider.conversation import MODEL, a_request, ask, parts_of, provide
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json, signature_of
-from tui.errors import ErrorClass, ProviderError
-from tui.messages import Usage
+from tui.core.errors import ErrorClass, ProviderError
+from tui.core.messages import Usage
 from tui.provider.base import (
     AttemptStarted,
     Completed,

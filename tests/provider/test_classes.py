@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.errors import CredentialsError, ErrorClass, ProviderError, ToolError
+from tui.core.errors import CredentialsError, ErrorClass, ProviderError, ToolError
 from tui.provider.classes import TASK_CLASS, TaskClass, classify_error, classify_text
 
 

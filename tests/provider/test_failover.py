@@ -12,9 +12,9 @@ import pytest
 from tests.provider.conversation import MODEL, a_request, parts_of, provider_for
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
-from tui.config import Retry
-from tui.errors import CredentialsError, ErrorClass, HoldfastError, ProviderError
-from tui.messages import Usage
+from tui.core.config import Retry
+from tui.core.errors import CredentialsError, ErrorClass, HoldfastError, ProviderError
+from tui.core.messages import Usage
 from tui.provider.base import (
     AttemptStarted,
     Completed,

@@ -13,8 +13,8 @@ from tests.provider.practice_world import INTERRUPTED, World, parts_of
 from tests.support.clock import FakeClock
 from tui.context import memory, summarise
 from tui.context.digest import digest
+from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.live.shell import attachment
-from tui.messages import Block, Message, text_block, text_of, tool_calls
 from tui.provider.base import Completed, Request
 from tui.provider.practice.provider import PracticeModel
 

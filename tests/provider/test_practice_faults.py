@@ -13,9 +13,9 @@ from tests.provider.statuses import STATUSES
 from tests.support.clock import FakeClock
 from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
+from tui.core.errors import ErrorClass, Overflow, ProviderError
+from tui.core.messages import Message, text_block, text_of
 from tui.drill.tour import STEPS
-from tui.errors import ErrorClass, Overflow, ProviderError
-from tui.messages import Message, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
     Completed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.context.pictures import image, jpeg, png
-from tui.messages import Block, Message, text_block
+from tui.core.messages import Block, Message, text_block
 from tui.provider.base import Request
 from tui.provider.practice.respond import respond
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.provider.practice_world import parts_of
 from tests.support.clock import FakeClock
-from tui.errors import ProviderError, UsageError
-from tui.messages import Message, Usage, text_block, text_of
+from tui.core.errors import ProviderError, UsageError
+from tui.core.messages import Message, Usage, text_block, text_of
 from tui.provider.base import AttemptStarted, Completed, Request, TextDelta
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.practice.script import read_script

@@ -10,8 +10,8 @@ import pytest
 from tests.provider.practice_world import World, parts_of
 from tests.support.clock import FakeClock
 from tui import tokens
-from tui.errors import ProviderError
-from tui.messages import Message, text_block, text_of
+from tui.core.errors import ProviderError
+from tui.core.messages import Message, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
     Completed,

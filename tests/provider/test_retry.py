@@ -16,9 +16,9 @@ from tests.provider.conversation import a_request, ask, parts_of, provider_for
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.config import Retry
-from tui.errors import CredentialsError, HoldfastError, ProviderError
-from tui.messages import Usage
+from tui.core.config import Retry
+from tui.core.errors import CredentialsError, HoldfastError, ProviderError
+from tui.core.messages import Usage
 from tui.provider.base import (
     AttemptStarted,
     Completed,

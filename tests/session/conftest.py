@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.paths import Folders, folders
+from tui.core.paths import Folders, folders
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from tui.clock import SystemClock
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.paths import folders
 from tui.session.session import Session
 
 

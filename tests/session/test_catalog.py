@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import SessionError
-from tui.paths import Folders
+from tui.core.errors import SessionError
+from tui.core.paths import Folders
 from tui.session import catalog, describe, reader
 from tui.session.session import Session
 

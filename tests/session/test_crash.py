@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.paths import folders
+from tui.core.paths import folders
 from tui.session.reader import read
 from tui.session.session import Session
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.clock import FakeClock
-from tui.paths import Folders
+from tui.core.paths import Folders
 from tui.session.drafts import DraftReader, DraftWriter, LeftBehind
 from tui.session.reader import read
 from tui.session.session import Session

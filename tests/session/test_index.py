@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.paths import Folders
+from tui.core.paths import Folders
 from tui.session import catalog, index, search
 from tui.session.records import Record
 from tui.session.session import Session

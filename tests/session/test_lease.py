@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import SessionInUseError, StorageError
-from tui.paths import folders
+from tui.core.errors import SessionInUseError, StorageError
+from tui.core.paths import folders
 from tui.session.lease import holder, lock_of
 from tui.session.reader import read
 from tui.session.session import Session
@@ -22,7 +22,7 @@ from tui.session.session import Session
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from tui.clock import SystemClock
+from tui.core.clock import SystemClock
 from tui.session.session import Session
 
 async def main():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.errors import SessionError
+from tui.core.errors import SessionError
 from tui.session import lines
 from tui.session.reader import Loaded, read
 from tui.session.records import Header, Record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.errors import SessionError
+from tui.core.errors import SessionError
 from tui.session.reader import read, read_ends
 from tui.session.records import Header, Record
 

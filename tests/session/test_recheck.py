@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import StorageError
-from tui.paths import folders
+from tui.core.errors import StorageError
+from tui.core.paths import folders
 from tui.session.lease import Lease
 from tui.session.reader import read
 from tui.session.session import Session

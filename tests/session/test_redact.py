@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.clock import FakeClock
-from tui.paths import folders
-from tui.secrets import MASK
+from tui.core.paths import folders
+from tui.core.redaction import MASK
 from tui.session.reader import read
 from tui.session.redact import redacted
 from tui.session.session import Session

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import SessionError
-from tui.paths import Folders
+from tui.core.errors import SessionError
+from tui.core.paths import Folders
 from tui.session.reader import read
 from tui.session.session import Session
 

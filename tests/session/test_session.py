@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import SessionError
-from tui.messages import Usage
-from tui.paths import Folders
+from tui.core.errors import SessionError
+from tui.core.messages import Usage
+from tui.core.paths import Folders
 from tui.session.session import Session
 
 TEXT = [{"type": "text", "text": "fix the flaky test"}]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 from tui.session.store import SessionFile
 
 HEADER = b'{"type":"session"}\n'

@@ -10,9 +10,10 @@ from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.agent.limits import Limits
 from tui.agent.parts import Parts
-from tui.clock import Clock, SystemClock
-from tui.config import Config
-from tui.messages import text_block
+from tui.core.clock import Clock, SystemClock
+from tui.core.config import Config
+from tui.core.messages import text_block
+from tui.core.workspace import Workspace
 from tui.permissions.base import Answer, Approver, Call, Decision
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
@@ -21,7 +22,6 @@ from tui.session.session import Session
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
-from tui.workspace import Workspace
 
 MODEL = ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True)
 

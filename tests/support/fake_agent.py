@@ -18,7 +18,6 @@ from tui.agent.events import Event
 from tui.agent.keeping import Keeping
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
-from tui.config import Config, Permissions
 from tui.configuration.servers import LocalServer
 from tui.configuration.settings import Loaded, load
 from tui.context import view
@@ -26,10 +25,11 @@ from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.view import View
-from tui.images.images import Image
+from tui.core.config import Config, Permissions
+from tui.core.images.images import Image
+from tui.core.messages import Usage
+from tui.core.paths import folders
 from tui.live.services import AppServices, SessionChoice
-from tui.messages import Usage
-from tui.paths import folders
 from tui.permissions.base import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
 from tui.screens.choices import ModelRow, SessionRow, Setup

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from tests.support.agents import make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider
-from tui.config import Compaction, Config, Prune
-from tui.messages import Block, ToolOutput, Usage, text_block
+from tui.core.config import Compaction, Config, Prune
+from tui.core.messages import Block, ToolOutput, Usage, text_block
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
 from tui.tools.base import Effect, Params, Tool, ToolContext

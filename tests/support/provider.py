@@ -7,8 +7,8 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeAlias
 
-from tui.errors import ProviderError
-from tui.messages import Block, Usage, text_block, text_of
+from tui.core.errors import ProviderError
+from tui.core.messages import Block, Usage, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
     Completed,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_of
-from tui.storage.private import safe_name
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_of
+from tui.core.storage.private_files import safe_name
+from tui.core.workspace import Workspace
 from tui.tools.base import Preview, Todo, Tool, ToolContext
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs
-from tui.workspace import Workspace
 
 
 @dataclass

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.tools.test_run_command import Bench, gone
-from tui.clock import SystemClock
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_of
+from tui.core.clock import SystemClock
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_of
 from tui.tools.base import ToolContext
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 from tui.tools.pages import Limits, Page, read_page
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.folder import Folder, said
+from tui.core.workspace import Workspace
 from tui.tools.read_file import ReadFile
-from tui.workspace import Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(40)
 read_file = ReadFile()

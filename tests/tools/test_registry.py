@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tools.folder import Folder
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 from tui.tools.base import Todo
 from tui.tools.registry import builtin_tools
 from tui.tools.todo_write import TodoWrite

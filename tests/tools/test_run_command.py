@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.clock import PATIENCE_S, FakeClock
-from tui.clock import SystemClock
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_of
+from tui.core.clock import SystemClock
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_of
+from tui.core.workspace import Workspace
 from tui.tools.base import OutputLimits, Todo, ToolContext
 from tui.tools.capture import Capture, Cleaner, Spill
 from tui.tools.files import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.process import Process
 from tui.tools.run_command import RunCommand
-from tui.workspace import Workspace
 
 
 class Bench:

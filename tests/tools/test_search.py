@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.folder import Folder
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 from tui.tools import plain_search, search
 from tui.tools.find_by_name import FindByName
 from tui.tools.grep_search import GrepSearch

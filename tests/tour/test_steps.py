@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.core.messages import Usage
 from tui.drill.tour import Strikes
-from tui.messages import Usage
 from tui.session.records import Record
 from tui.tour import seen as places
 from tui.tour.seen import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE

@@ -27,14 +27,14 @@ from tui.agent.running import Running
 from tui.agent.spending import Spending, spending
 from tui.agent.start import first_events
 from tui.agent.steering import NO_IMAGES, Typed
-from tui.config import Config
 from tui.context import recall
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.recall import Passage
 from tui.context.view import View
-from tui.images.images import Image
+from tui.core.config import Config
+from tui.core.images.images import Image
 from tui.permissions.base import Mode
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request

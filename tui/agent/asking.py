@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.recorder import Recorder
-from tui.clock import timestamp
-from tui.errors import ProviderError
+from tui.core.clock import timestamp
+from tui.core.errors import ProviderError
 from tui.provider.base import (
     Alive,
     AttemptStarted,

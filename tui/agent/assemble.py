@@ -15,10 +15,12 @@ from msgspec import structs
 from tui.agent.agent import Agent
 from tui.agent.limits import Limits
 from tui.agent.parts import Parts
-from tui.clock import Clock, SystemClock
-from tui.config import Config
 from tui.context import project_files, system_prompt
-from tui.paths import Folders
+from tui.core.clock import Clock, SystemClock
+from tui.core.config import Config
+from tui.core.paths import Folders
+from tui.core.storage.output_store import Kept, Retention
+from tui.core.workspace import Workspace, branch_of
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -27,10 +29,8 @@ from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
-from tui.storage.kept import Kept, Retention
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
-from tui.workspace import Workspace, branch_of
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Servers

@@ -8,10 +8,10 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tui.clock import Clock
-from tui.errors import HoldfastError
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
+from tui.core.storage.output_store import Kept
 from tui.provider.base import Provider
-from tui.storage.kept import Kept
 
 log = logging.getLogger(__name__)
 

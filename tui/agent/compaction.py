@@ -19,7 +19,6 @@ from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
 from tui.agent.remembering import Memory
 from tui.agent.summarising import Summariser
-from tui.config import Compaction, Price
 from tui.context import compact, fill, progress
 from tui.context.compact import Plan
 from tui.context.digest import digest
@@ -27,8 +26,9 @@ from tui.context.ladder import DIGEST_TOKENS
 from tui.context.ledger import Item, Ledger
 from tui.context.rungs import front_of
 from tui.context.view import View
-from tui.errors import HoldfastError, LimitReachedError
-from tui.messages import Message
+from tui.core.config import Compaction, Price
+from tui.core.errors import HoldfastError, LimitReachedError
+from tui.core.messages import Message
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
 

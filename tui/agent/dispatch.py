@@ -26,11 +26,11 @@ from tui.agent.open_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
 from tui.agent.results import SHOWN_CHARS, Results
 from tui.agent.settings import Settings
-from tui.clock import Clock
-from tui.errors import ToolError
+from tui.core.clock import Clock
+from tui.core.errors import ToolError
+from tui.core.messages import Block, ToolOutput
 from tui.guards.clamp import Room, clamp_text
 from tui.guards.pipeline import GuardLimits
-from tui.messages import Block, ToolOutput
 from tui.permissions.base import Answer, Approver, Call, Decision
 from tui.permissions.gate import Gate
 from tui.session.records import encode

@@ -37,7 +37,7 @@ from tui.agent.request_events import (
     RecoveryStep,
     RetryScheduled,
 )
-from tui.messages import Usage
+from tui.core.messages import Usage
 
 
 @dataclass(frozen=True, slots=True)

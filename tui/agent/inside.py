@@ -25,8 +25,8 @@ from tui.agent.settings import Settings
 from tui.agent.standing import Standing
 from tui.agent.switches import Switches
 from tui.agent.turns import Turns
-from tui.config import Price
 from tui.context import recall
+from tui.core.config import Price
 from tui.guards.pipeline import GuardLimits
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.failover import Failover

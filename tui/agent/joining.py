@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
-from tui.clock import Clock
-from tui.figures import plural
+from tui.core.clock import Clock
+from tui.core.formatting import plural
 from tui.tools.base import Tool
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tui.core.messages import ToolOutput, text_block, text_of
+from tui.core.storage.output_store import Kept
+from tui.core.storage.private_files import safe_name
 from tui.guards.pipeline import GuardLimits, guard
-from tui.messages import ToolOutput, text_block, text_of
-from tui.storage.kept import Kept
-from tui.storage.private import safe_name
 from tui.tools.base import OutputLimits
 from tui.tools.capture import Capture
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.context.interrupted import Interrupted, interrupted_calls, with_file
-from tui.messages import Block, blocks_of, tool_calls
+from tui.core.messages import Block, blocks_of, tool_calls
 from tui.session.records import Finding, Record
 from tui.tools.process import born
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tui.config import Price
-from tui.errors import LimitReachedError
-from tui.figures import plural
-from tui.messages import Usage
+from tui.core.config import Price
+from tui.core.errors import LimitReachedError
+from tui.core.formatting import plural
+from tui.core.messages import Usage
 
 
 @dataclass(frozen=True, slots=True)

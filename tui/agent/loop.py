@@ -16,10 +16,10 @@ from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
 from tui.agent.repeating import MOST, Repeats
-from tui.config import Price
 from tui.context.binding import BOUND_TO, has_thinking
-from tui.errors import HoldfastError, ProviderError
-from tui.messages import Block, text_of, tool_calls
+from tui.core.config import Price
+from tui.core.errors import HoldfastError, ProviderError
+from tui.core.messages import Block, text_of, tool_calls
 from tui.provider.base import Completed, Request
 
 

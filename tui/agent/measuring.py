@@ -15,7 +15,7 @@ from tui.context import request
 from tui.context.history import same_model
 from tui.context.ledger import Ledger
 from tui.context.view import View
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 from tui.provider.base import ModelInfo
 from tui.session.records import Record
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tui.errors import HoldfastError, ImageError, ToolError
-from tui.images import images
-from tui.images.image_files import load
-from tui.images.images import Image
+from tui.core.errors import HoldfastError, ImageError, ToolError
+from tui.core.images import images
+from tui.core.images.image_files import load
+from tui.core.images.images import Image
+from tui.core.workspace import Workspace
 from tui.session.records import Record
-from tui.workspace import Workspace
 
 MOST = 50
 """Mentions that are looked at in one prompt."""

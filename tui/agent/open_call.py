@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tui.messages import Block, ToolOutput
+from tui.core.messages import Block, ToolOutput
 
 PARTIAL_CHARS = 2000
 """How much of an interrupted call's output its record keeps."""

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from tui.agent.events import Event, Parked
 from tui.agent.recorder import Recorder
-from tui.clock import Clock, timestamp
-from tui.errors import ProviderError
+from tui.core.clock import Clock, timestamp
+from tui.core.errors import ProviderError
 from tui.provider.retry import RetryControl, duration
 from tui.session.records import Record
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.limits import Limits
-from tui.clock import Clock
-from tui.config import Config
 from tui.context.system_prompt import Injected
-from tui.messages import Block
+from tui.core.clock import Clock
+from tui.core.config import Config
+from tui.core.messages import Block
+from tui.core.storage.output_store import Kept
+from tui.core.workspace import Workspace
 from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl
 from tui.session.session import Session
-from tui.storage.kept import Kept
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
-from tui.workspace import Workspace
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Servers

@@ -17,8 +17,8 @@ from tui.context.binding import BREAK, Binding
 from tui.context.ledger import Ledger
 from tui.context.rungs import RungViewer
 from tui.context.view import View
+from tui.core.messages import text_of
 from tui.guards.clamp import Room
-from tui.messages import text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tools.base import Tool

@@ -9,8 +9,6 @@ from datetime import datetime
 from tui.agent.events import Event, Pruned
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
-from tui.clock import Clock
-from tui.config import Prune
 from tui.context import payoff
 from tui.context.binding import has_thinking
 from tui.context.caching import first_change
@@ -18,6 +16,8 @@ from tui.context.overlay import Overlay
 from tui.context.payoff import Figures
 from tui.context.prune import Due
 from tui.context.view import View
+from tui.core.clock import Clock
+from tui.core.config import Prune
 from tui.provider.base import Request
 from tui.session.records import Record
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.errors import ProviderError
-from tui.messages import Usage, text_block, text_of
+from tui.core.errors import ProviderError
+from tui.core.messages import Usage, text_block, text_of
 from tui.provider.base import (
     AttemptStarted,
     Completed,

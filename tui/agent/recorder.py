@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from tui.agent.events import Event, StorageChanged
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 from tui.session.records import Record
 from tui.session.session import Session
 

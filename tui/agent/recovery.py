@@ -24,8 +24,8 @@ from tui.agent.request_events import Compacting, RecoveryStep, Step
 from tui.context.history import same_model
 from tui.context.overlay import MEDIA, Overlay
 from tui.context.request import MARGIN_TOKENS
-from tui.errors import ProviderError
-from tui.messages import Usage, blocks_of
+from tui.core.errors import ProviderError
+from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record
 

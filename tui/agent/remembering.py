@@ -15,18 +15,18 @@ from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.question import Question, ask
 from tui.agent.recorder import Recorder
-from tui.clock import Clock
-from tui.config import Price
 from tui.context import memory, summarise
 from tui.context.compact import GONE
 from tui.context.history import History
 from tui.context.overlay import SPEAKING, content_of
 from tui.context.view import View
-from tui.errors import HoldfastError
-from tui.messages import Usage
+from tui.core.clock import Clock
+from tui.core.config import Price
+from tui.core.errors import HoldfastError
+from tui.core.messages import Usage
+from tui.core.storage.private_files import private_folder
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
-from tui.storage.private import private_folder
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from tui.agent.recorder import Recorder
 from tui.context.binding import BREAK, has_thinking
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
-from tui.errors import ProviderError
+from tui.core.errors import ProviderError
 from tui.estimate import json_weight
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Finding, Record

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from tui.messages import Block, blocks_of, text_of
+from tui.core.messages import Block, blocks_of, text_of
 from tui.session.records import Record
 
 MOST = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from tui.errors import ErrorClass
+from tui.core.errors import ErrorClass
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
 

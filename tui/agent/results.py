@@ -17,13 +17,13 @@ from tui.agent.events import Debug, Event, Notice, ToolFinished
 from tui.agent.open_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
 from tui.agent.settings import Settings
-from tui.clock import Clock
 from tui.context.repair import INTERRUPTED
+from tui.core.clock import Clock
+from tui.core.messages import Block, ToolOutput, text_block, text_of
+from tui.core.storage.output_store import Kept
+from tui.core.storage.private_files import safe_name
 from tui.guards.pipeline import GuardLimits, guard, left_behind
 from tui.guards.receipt import Keep, Receipt
-from tui.messages import Block, ToolOutput, text_block, text_of
-from tui.storage.kept import Kept
-from tui.storage.private import safe_name
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tui.core.workspace import Workspace
 from tui.permissions.base import Mode
-from tui.workspace import Workspace
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tui.agent.limits import Spent
-from tui.config import Price
-from tui.messages import Usage
+from tui.core.config import Price
+from tui.core.messages import Usage
 from tui.session.records import Record
 
 _COSTLY = frozenset({"assistant", "compaction", "memory"})

@@ -10,7 +10,7 @@ from tui.agent.events import ContextChanged, Event
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
 from tui.context.overlay import SPEAKING, Overlay
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.session.session import Session
 
 

@@ -11,10 +11,10 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.question import Question, ask
-from tui.config import Price
 from tui.context import summarise
-from tui.errors import HoldfastError, ProviderError
-from tui.messages import Message
+from tui.core.config import Price
+from tui.core.errors import HoldfastError, ProviderError
+from tui.core.messages import Message
 from tui.provider.base import ModelInfo, Provider
 
 _SPLITS = 3

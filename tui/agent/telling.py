@@ -8,7 +8,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.parking import moment_of
 from tui.context import start_card
-from tui.figures import local
+from tui.core.formatting import local
 
 
 def told(event: Event) -> Sequence[str]:

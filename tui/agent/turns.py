@@ -26,10 +26,10 @@ from tui.agent.settings import Settings
 from tui.agent.steering import NO_IMAGES, Steering
 from tui.agent.switches import Switches
 from tui.context.binding import BREAK
-from tui.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.images import images as pictures
-from tui.images.images import Image
-from tui.messages import Block, blocks_of, text_block, tool_calls
+from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.core.images import images as pictures
+from tui.core.images.images import Image
+from tui.core.messages import Block, blocks_of, text_block, tool_calls
 from tui.provider.base import Provider, Request
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from contextlib import aclosing
 
 from tui.agent.limits import cost
 from tui.batch.attempt import Attempt
-from tui.config import Price
-from tui.errors import HoldfastError
-from tui.messages import text_block, text_of
+from tui.core.config import Price
+from tui.core.errors import HoldfastError
+from tui.core.messages import text_block, text_of
 from tui.provider.base import Completed, Provider, Request
 from tui.provider.through import Through
 

@@ -15,8 +15,8 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.batch.state import PARTIAL_CHARS, TaskState
-from tui.errors import StorageError
-from tui.messages import Usage
+from tui.core.errors import StorageError
+from tui.core.messages import Usage
 
 Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 

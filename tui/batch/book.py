@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tui.batch.isolation import Isolation
 from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, partial, recovered
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
-from tui.clock import Clock, timestamp
-from tui.errors import StorageError, UsageError
-from tui.storage.files import read_small, replace_file
+from tui.core.clock import Clock, timestamp
+from tui.core.errors import StorageError, UsageError
+from tui.core.storage.atomic_files import read_small, replace_file
 
 FILE_MAX: Final = 10_000_000
 _MARKS: Final[dict[str, Mark]] = {

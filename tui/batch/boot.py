@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.context.project_files import BOOT_FILES
-from tui.errors import UsageError
-from tui.paths import shorten
-from tui.storage.files import read_small
+from tui.core.errors import UsageError
+from tui.core.paths import shorten
+from tui.core.storage.atomic_files import read_small
 
 _READ_MAX = 4_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, cast
 
 from tui.batch.attempt import Attempt
-from tui.errors import ErrorClass
+from tui.core.errors import ErrorClass
 from tui.provider.classes import TASK_CLASS, TaskClass, classify_text
 
 Answer: TypeAlias = Literal["give_up", "stop_run", "go_on", "summarise", "analyse"]

@@ -18,8 +18,8 @@ from typing import Final
 
 from tui.batch.git_call import git, listed
 from tui.batch.isolation import IsolationError
-from tui.errors import UsageError
-from tui.workspace import PRIVATE_DIR
+from tui.core.errors import UsageError
+from tui.core.workspace import PRIVATE_DIR
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree

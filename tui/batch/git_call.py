@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.batch.isolation import IsolationError
-from tui.secrets import child_environment
+from tui.core.redaction import child_environment
 
 _LOCK_TRIES: Final = 20
 _LOCK_WAIT_S: Final = 0.25

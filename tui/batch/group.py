@@ -10,7 +10,7 @@ from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.batch import prompts
 from tui.batch.attempt import Attempt, attempt
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.provider.classes import classify_error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 
 
 class IsolationError(HoldfastError):

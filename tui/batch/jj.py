@@ -18,9 +18,9 @@ from typing import Final
 
 from tui.batch.isolation import IsolationError
 from tui.batch.state import RUN_DIR
-from tui.secrets import child_environment
-from tui.storage.files import read_small, replace_file
-from tui.workspace import PRIVATE_DIR
+from tui.core.redaction import child_environment
+from tui.core.storage.atomic_files import read_small, replace_file
+from tui.core.workspace import PRIVATE_DIR
 
 _NAME: Final = "jj-task.json"
 

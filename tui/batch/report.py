@@ -20,9 +20,9 @@ from tui.batch.events import (
     Waiting,
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
-from tui.figures import duration, money, plural, tokens
-from tui.messages import Usage
-from tui.paths import shorten
+from tui.core.formatting import duration, money, plural, tokens
+from tui.core.messages import Usage
+from tui.core.paths import shorten
 
 ROWS_MAX: Final = 60
 """A table of more tasks leaves out those that are completed."""

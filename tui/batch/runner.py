@@ -13,7 +13,7 @@ from tui.batch.events import RunFinished, RunStarted
 from tui.batch.setup import Course, Setup
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_run import TaskRun
-from tui.messages import Usage
+from tui.core.messages import Usage
 
 _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leave traces."
 

@@ -16,8 +16,8 @@ from tui.batch.events import BatchEvent, Said
 from tui.batch.group import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.stops import Stops
-from tui.clock import Clock
-from tui.config import Batch
+from tui.core.clock import Clock
+from tui.core.config import Batch
 from tui.provider.base import ModelInfo
 
 

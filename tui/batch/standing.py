@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tui.batch.book import Book
 from tui.batch.state import RunFolder, RunState
-from tui.clock import Clock
-from tui.errors import UsageError
+from tui.core.clock import Clock
+from tui.core.errors import UsageError
 
 
 class StandingRun:

@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.taskfile import TaskFile
-from tui.errors import StorageError, UsageError
-from tui.storage.files import read_small, replace_file
-from tui.storage.private import private_dir
-from tui.workspace import PRIVATE_DIR
+from tui.core.errors import StorageError, UsageError
+from tui.core.storage.atomic_files import read_small, replace_file
+from tui.core.storage.private_files import private_dir
+from tui.core.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
 

@@ -29,8 +29,8 @@ from tui.batch.isolation import IsolationError
 from tui.batch.setup import Course
 from tui.batch.state import TaskState, partial
 from tui.batch.stops import cost_reached
-from tui.clock import timestamp
-from tui.errors import HoldfastError
+from tui.core.clock import timestamp
+from tui.core.errors import HoldfastError
 from tui.provider.classes import TaskClass
 
 

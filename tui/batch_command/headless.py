@@ -16,9 +16,9 @@ from tui.batch_command.ending import EXIT_FAILED, exit_code, write_summary
 from tui.batch_command.output import told, width
 from tui.batch_command.plan import Plan
 from tui.batch_command.workshop import Workshop
-from tui.clock import SystemClock
 from tui.command_line.arguments import Options
-from tui.paths import shorten
+from tui.core.clock import SystemClock
+from tui.core.paths import shorten
 from tui.permissions.gate import RulesOnly
 
 

@@ -16,8 +16,8 @@ from tui.batch_command.ending import EXIT_DONE
 from tui.batch_command.output import put, told, width
 from tui.batch_command.plan import Plan, real_task_file
 from tui.command_line.arguments import Options
-from tui.errors import UsageError
-from tui.paths import shorten
+from tui.core.errors import UsageError
+from tui.core.paths import shorten
 
 
 def reset(options: Options) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 
 
 def width() -> int:

@@ -18,8 +18,8 @@ from tui.batch.isolations import find_isolation
 from tui.batch.stops import Stops
 from tui.batch.taskfile import TaskFile
 from tui.command_line.arguments import Options
-from tui.errors import CredentialsError, UsageError
-from tui.paths import shorten
+from tui.core.errors import CredentialsError, UsageError
+from tui.core.paths import shorten
 
 FALLBACK_AFTER_S = 60.0
 

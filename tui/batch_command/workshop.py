@@ -15,7 +15,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.runner import Runner
 from tui.batch.setup import Setup
 from tui.batch_command.plan import Plan
-from tui.clock import Clock
+from tui.core.clock import Clock
 from tui.permissions.base import Approver
 from tui.provider.base import ModelInfo, Provider
 from tui.session.session import Session

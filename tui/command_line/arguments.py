@@ -21,7 +21,7 @@ from tui.command_line.flags import (
     second_words,
 )
 from tui.command_line.parser import build, near, prefix
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 CommandName: TypeAlias = Literal["chat", "run", "sessions", "doctor", "tour", "drill", "completion"]
 

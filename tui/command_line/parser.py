@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import tui
 from tui.command_line.flags import COMMANDS, FAULTS, GROUPS, MAIN, Command, Flag, first_words
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 
 class _Parser(argparse.ArgumentParser):

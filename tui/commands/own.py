@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tui.commands.table import COMMANDS
 from tui.configuration.user_commands import OwnCommands
+from tui.core.workspace import PRIVATE_DIR
 from tui.live.services import AppServices
-from tui.workspace import PRIVATE_DIR
 
 
 def own_commands(services: AppServices) -> OwnCommands:

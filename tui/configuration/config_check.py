@@ -1,6 +1,6 @@
 """What is wrong with a configuration: the key, and what is allowed there.
 
-The schema in `tui.config` decides; this module only finds the words, and is slow only on error.
+The schema in `tui.core.config` decides; this module only finds the words, and is slow only on error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, cast, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as schema
 
-from tui.config import Config
-from tui.errors import ConfigError
-from tui.secrets import mask
+from tui.core.config import Config
+from tui.core.errors import ConfigError
+from tui.core.redaction import mask
 
 Path: TypeAlias = tuple[str, ...]
 Fault: TypeAlias = tuple[Path, str, str]

@@ -19,9 +19,9 @@ from threading import Thread
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
-from tui.errors import CredentialsError, StorageError
-from tui.paths import Folders, shorten
-from tui.storage.files import locked, read_small, replace_file
+from tui.core.errors import CredentialsError, StorageError
+from tui.core.paths import Folders, shorten
+from tui.core.storage.atomic_files import locked, read_small, replace_file
 
 Place: TypeAlias = Literal["keyring", "file"]
 T = TypeVar("T")

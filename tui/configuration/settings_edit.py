@@ -17,9 +17,9 @@ from tui.configuration import toml_edit
 from tui.configuration.config_check import check
 from tui.configuration.settings import Table, parse
 from tui.configuration.toml_edit import Key, Value
-from tui.errors import ConfigError, StorageError
-from tui.paths import Folders, shorten
-from tui.storage.files import locked, read_small, replace_file
+from tui.core.errors import ConfigError, StorageError
+from tui.core.paths import Folders, shorten
+from tui.core.storage.atomic_files import locked, read_small, replace_file
 
 Changes: TypeAlias = Mapping[Key, Value | None]
 """The values to set; None removes a key, so that its default holds again."""

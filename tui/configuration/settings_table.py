@@ -1,6 +1,6 @@
 """The settings as a table: one row a key, with its value, where that is from, and what is allowed.
 
-The rows are derived from the schema in `tui.config`. Nothing here draws or writes.
+The rows are derived from the schema in `tui.core.config`. Nothing here draws or writes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_type_hint
 import msgspec
 from msgspec import inspect as schema
 
-from tui.config import Config, Price
 from tui.configuration.config_check import allowed, dotted, plain
 from tui.configuration.settings import Layer, Loaded, Place, Table
 from tui.configuration.settings_text import safe, told
 from tui.configuration.settings_words import SECTIONS, WHEN, WORDS, Words
+from tui.core.config import Config, Price
 
 Key: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal["switch", "choice", "number", "text", "list", "entries", "fixed"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.configuration.config_check import dotted
-from tui.secrets import MASK, mask
+from tui.core.redaction import MASK, mask
 
 if TYPE_CHECKING:
     from tui.configuration.settings_table import Setting

@@ -1,6 +1,6 @@
 """What each setting does, and from when a change of it counts, in words for the settings screen.
 
-The keys themselves stand in `tui.config`; a test compares the two.
+The keys themselves stand in `tui.core.config`; a test compares the two.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from tui.errors import StorageError
-from tui.paths import Folders, shorten
-from tui.storage.files import locked, read_small, replace_file
-from tui.workspace import PRIVATE_DIR
+from tui.core.errors import StorageError
+from tui.core.paths import Folders, shorten
+from tui.core.storage.atomic_files import locked, read_small, replace_file
+from tui.core.workspace import PRIVATE_DIR
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000

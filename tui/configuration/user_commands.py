@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.storage.files import read_small
+from tui.core.storage.atomic_files import read_small
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500

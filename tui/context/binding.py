@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from tui.context.rules.blocks import THINKING
-from tui.messages import Block, blocks_of
+from tui.core.messages import Block, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record
 

@@ -19,7 +19,7 @@ from tui.context.overlay import (
     pins_of,
     stand,
 )
-from tui.messages import tool_calls
+from tui.core.messages import tool_calls
 from tui.session.records import Record
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui.messages import Block, Message
+from tui.core.messages import Block, Message
 from tui.provider.base import Request
 
 

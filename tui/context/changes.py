@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from tui.errors import StorageError
+from tui.core.errors import StorageError
+from tui.core.storage.atomic_files import read_small, replace_file
+from tui.core.storage.private_files import private_file, safe_name
 from tui.session.records import Record
-from tui.storage.files import read_small, replace_file
-from tui.storage.private import private_file, safe_name
 
 READ_MAX = 64_000_000
 

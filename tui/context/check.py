@@ -16,7 +16,7 @@ from tui.context.rules.order import Tail, order_violations, thinking_violations
 from tui.context.rules.pairs import Seen, pair_violations
 from tui.context.rules.plain import is_plain, is_plain_message
 from tui.context.rules.request import MAX_MARKS, marks_in, request_violations
-from tui.messages import Block
+from tui.core.messages import Block
 
 __all__ = ["Tail", "Violation", "check", "check_request"]
 

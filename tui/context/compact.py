@@ -20,7 +20,7 @@ from tui.context.overflow import KEEP_MESSAGES, cut_at
 from tui.context.overlay import SPEAKING, Stand, content_of, summary_text
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
-from tui.messages import Block, Message, text_block, text_of, tool_calls
+from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
 
 PROMPT_CHARS: Final = 8000

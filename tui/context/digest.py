@@ -15,7 +15,7 @@ from tui import tokens
 from tui.context.fixes.order import CONTINUE
 from tui.context.fixes.pairs import INTERRUPTED
 from tui.context.overlay import SUMMARY
-from tui.messages import Block, Message, blocks_of, text_of
+from tui.core.messages import Block, Message, blocks_of, text_of
 
 HEADING = "[Digest of the conversation so far, made without a model]"
 MIN_TOKENS = 64

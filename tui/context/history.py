@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from tui.context.overlay import Stand, content_of
 from tui.context.rules.blocks import THINKING
-from tui.messages import Block, Message, tool_calls
+from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record
 
 _VERSION = re.compile(r"-(\d{8}|latest)$")

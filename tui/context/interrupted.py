@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
-from tui.messages import Block, blocks_of, tool_calls
+from tui.core.messages import Block, blocks_of, tool_calls
 from tui.session.records import Record
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from tui.context.overlay import content_of
-from tui.messages import Block, text_of, tool_calls
+from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 
 CHARS: Final = 80

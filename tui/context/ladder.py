@@ -21,7 +21,7 @@ from tui.context import repair as repairs
 from tui.context.digest import HEADING, MIN_TOKENS, digest
 from tui.context.rules.blocks import THINKING, block_violations, is_object
 from tui.context.rules.order import Tail
-from tui.messages import Block, Message, blocks_of, text_block, text_of
+from tui.core.messages import Block, Message, blocks_of, text_block, text_of
 from tui.session.records import Finding
 
 Stepped: TypeAlias = tuple[list[Message], tuple[Finding, ...]]

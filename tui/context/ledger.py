@@ -33,7 +33,7 @@ from tui.context.ledger_items import (
 )
 from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
-from tui.messages import Block, Usage
+from tui.core.messages import Block, Usage
 from tui.session.records import Record
 
 __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from tui.context import untrusted
-from tui.errors import StorageError
-from tui.storage.files import locked, read_small, replace_file
+from tui.core.errors import StorageError
+from tui.core.storage.atomic_files import locked, read_small, replace_file
 
 CAP: Final = 20_000
 """Characters of the whole file: what the system prompt takes in (R21)."""

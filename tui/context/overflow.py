@@ -25,9 +25,9 @@ from tui.context.ladder import Stepped
 from tui.context.overlay import SUMMARY
 from tui.context.prune import starts_turn
 from tui.context.rules.order import Tail
+from tui.core.messages import Block, Message, blocks_of, text_block
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.share import share, threshold
-from tui.messages import Block, Message, blocks_of, text_block
 from tui.session.records import Finding
 
 KEEP_MESSAGES = 6

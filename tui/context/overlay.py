@@ -22,11 +22,11 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.context import untrusted
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
+from tui.core.images.images import names_in
+from tui.core.messages import Block, blocks_of, text_block
 from tui.guards.clamp import Room, ceiling, clamp
 from tui.guards.receipt import Keep
 from tui.guards.share import share
-from tui.images.images import names_in
-from tui.messages import Block, blocks_of, text_block
 from tui.session.records import Record
 
 State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]

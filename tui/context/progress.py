@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from tui.context.overlay import content_of
-from tui.messages import Block, text_of, tool_calls
+from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 
 TRIES: Final = 2

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from tui.context.system_prompt import Origin, Source
-from tui.errors import UsageError
-from tui.paths import Folders, shorten
-from tui.storage.files import read_small
-from tui.workspace import PRIVATE_DIR, Workspace
+from tui.core.errors import UsageError
+from tui.core.paths import Folders, shorten
+from tui.core.storage.atomic_files import read_small
+from tui.core.workspace import PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 """Project instructions: of one folder, the first that exists."""

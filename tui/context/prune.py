@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui.config import Prune
 from tui.context.overlay import Stand, chars, pruned_text, shortened
-from tui.messages import Block, Message, blocks_of
+from tui.core.config import Prune
+from tui.core.messages import Block, Message, blocks_of
 
 
 @dataclass(frozen=True, slots=True)

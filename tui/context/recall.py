@@ -9,7 +9,7 @@ from typing import Final, Literal
 from tui.context.compact import in_force
 from tui.context.overlay import SPEAKING, content_of, overlays_of
 from tui.context.summarise import transcript
-from tui.messages import Block, Message
+from tui.core.messages import Block, Message
 from tui.session.records import Record
 
 FOUND: Final = 20

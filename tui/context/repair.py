@@ -19,7 +19,7 @@ from tui.context.fixes.order import CONTINUE, join, settle, split_roles, strip_w
 from tui.context.fixes.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
 from tui.context.fixes.pieces import pieces_of
 from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields
-from tui.messages import Message, blocks_of, text_block
+from tui.core.messages import Message, blocks_of, text_block
 from tui.session.records import Finding
 
 __all__ = ["CONTINUE", "INTERRUPTED", "ORPHANED", "repair", "text_only"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tui.messages import Block, Message
+from tui.core.messages import Block, Message
 from tui.provider.base import ModelInfo, Request
 
 OUTPUT_TOKENS = 32_000

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tui.config import Prune
 from tui.context.compact import Summary, in_force
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.overlay import SPEAKING, Stand, State
 from tui.context.rules.order import Tail
 from tui.context.view import View, Viewer, build
+from tui.core.config import Prune
+from tui.core.messages import Message, text_block, text_of
 from tui.guards.clamp import Room
-from tui.messages import Message, text_block, text_of
 from tui.session.records import Finding, Record
 
 WHOLE: Final = frozenset[Rung]({"strict", "drop_thinking"})

@@ -10,7 +10,7 @@ from tui.context.check import check
 from tui.context.fixes.draft import place
 from tui.context.rules.media import media_in
 from tui.context.rules.request import marks_in
-from tui.messages import Message, tool_calls
+from tui.core.messages import Message, tool_calls
 from tui.session.records import Finding
 
 

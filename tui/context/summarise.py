@@ -14,7 +14,7 @@ from typing import Final
 
 from tui import tokens
 from tui.context import untrusted
-from tui.messages import Block, Message, blocks_of, text_of
+from tui.core.messages import Block, Message, blocks_of, text_of
 
 SHARE: Final = 0.4
 """Of the window, what one request to the summariser may carry."""

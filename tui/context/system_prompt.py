@@ -26,10 +26,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
-from tui.config import Bootstrap
 from tui.context import untrusted
-from tui.messages import Block, text_block
-from tui.workspace import Workspace
+from tui.core.config import Bootstrap
+from tui.core.messages import Block, text_block
+from tui.core.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui.config import Prune
 from tui.context.binding import BREAK, answers_before_break
 from tui.context.compact import Beginning, Summary, begin
 from tui.context.fixes.draft import place
@@ -36,8 +35,9 @@ from tui.context.prune import Due, Facts, Pruned, Pruner
 from tui.context.repair import CONTINUE, repair
 from tui.context.rules.media import MANY_IMAGES
 from tui.context.settling import begins_turn, calls_in, crowd, fitting_thinking, moved
+from tui.core.config import Prune
+from tui.core.messages import Message, text_block
 from tui.guards.clamp import Room
-from tui.messages import Message, text_block
 from tui.session.records import Finding, Record
 
 __all__ = ["Stand", "State", "View", "Viewer", "build", "fitting_thinking"]

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tui import launch
 from tui.command_line.arguments import Options
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.core.paths import folders
 from tui.doctor import machine, setup, storage
 from tui.doctor.check import Check, Subject
-from tui.errors import HoldfastError
-from tui.figures import plural
-from tui.paths import folders
 
 __all__ = ["Check", "Subject", "examine", "report", "run", "subject", "summary"]
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tui.config import Config
 from tui.configuration import settings, trust
 from tui.configuration.settings import Ignored
-from tui.errors import ConfigError
-from tui.paths import Folders
+from tui.core.config import Config
+from tui.core.errors import ConfigError
+from tui.core.paths import Folders
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tui.configuration import credentials, settings
 from tui.configuration.credentials import server_of
+from tui.core.errors import CredentialsError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
 from tui.doctor import reach
 from tui.doctor.check import Check, Subject
-from tui.errors import CredentialsError
-from tui.figures import plural
-from tui.paths import shorten
 
 _OTHER_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
 _PLACES = {"environment": "ANTHROPIC_API_KEY", "keyring": "the keyring"}

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from tui.core.formatting import plural, size
+from tui.core.paths import shorten
+from tui.core.workspace import Workspace
 from tui.doctor.check import Check, Subject
-from tui.figures import plural, size
-from tui.paths import shorten
 from tui.session import catalog
-from tui.workspace import Workspace
 
 LITTLE = 50_000_000
 """Bytes of free space below which a session is soon in trouble."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tui import look
-from tui.errors import UsageError
-from tui.paths import folders
+from tui.core import theme_cache
+from tui.core.errors import UsageError
+from tui.core.paths import folders
 from tui.ui.toolkit.themes import DEFAULT_DARK
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def need_terminal(what: str, *, hint: str) -> None:
 
 def theme_of(options: Options) -> str:
     """The colours that were asked for, else those of the last run."""
-    return options.theme or look.remembered().get("theme", DEFAULT_DARK)
+    return options.theme or theme_cache.remembered().get("theme", DEFAULT_DARK)
 
 
 def show(app: HoldfastApp) -> int:

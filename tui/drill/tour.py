@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from tui.clock import Clock
-from tui.errors import UsageError
+from tui.core.clock import Clock
+from tui.core.errors import UsageError
 from tui.provider.base import Provider, Request
 from tui.provider.practice.faults import Struck
 from tui.provider.practice.script import Fault

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from tui import cl100k, tokens
-from tui.config import Guard
+from tui.core.config import Guard
+from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.guards import spill as spilling
 from tui.guards.clamp import CEILING_CHARS, Room, ceiling, clamp
 from tui.guards.receipt import Keep, Receipt, Size, Stage
 from tui.guards.share import share, threshold
 from tui.guards.spill import Copy, Disk, joined
 from tui.guards.text import byte_length, encode, line_count
-from tui.messages import Block, RawOutput, ToolOutput, text_block
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.errors import StorageError
+from tui.core.errors import StorageError
+from tui.core.storage.private_files import private_file
 from tui.guards.text import head_bytes, tail_bytes
-from tui.storage.private import private_file
 
 TAIL_BYTES = 1024
 

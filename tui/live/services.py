@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.agent.events import Event
-from tui.clock import Clock
-from tui.config import Config, Permissions
 from tui.configuration.servers import LocalServer
 from tui.configuration.settings import Loaded
-from tui.images.clipboard import Clip
-from tui.images.images import Image
-from tui.paths import Folders
+from tui.core.clock import Clock
+from tui.core.config import Config, Permissions
+from tui.core.images.clipboard import Clip
+from tui.core.images.images import Image
+from tui.core.paths import Folders
 from tui.permissions.base import Approver, Mode
 from tui.provider.base import ModelInfo
 from tui.screens.choices import ModelRow, SessionRow, Setup

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.clock import Clock
 from tui.context.untrusted import wrap
-from tui.errors import HoldfastError
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.agent.keeping import Keeping

@@ -11,9 +11,9 @@ from typing import Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.leftovers import Leftovers, Orphan, new_findings
-from tui.clock import Clock
 from tui.context.interrupted import Interrupted
-from tui.figures import plural
+from tui.core.clock import Clock
+from tui.core.formatting import plural
 from tui.live.services import Agent, AppServices, Session, SessionChoice
 from tui.screens.damage import beyond_interruption
 from tui.screens.shelf import Shelf

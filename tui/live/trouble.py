@@ -111,7 +111,7 @@ def _last_turn(records: Sequence[Record]) -> Record | None:
 
 
 def _calls(record: Record) -> bool:
-    from tui.messages import blocks_of, tool_calls  # noqa: PLC0415
+    from tui.core.messages import blocks_of, tool_calls  # noqa: PLC0415
 
     return bool(tool_calls(blocks_of(record.data.get("content"))))
 

@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tui.errors import HoldfastError, ToolError
-from tui.paths import shorten
+from tui.core.errors import HoldfastError, ToolError
+from tui.core.paths import shorten
+from tui.core.workspace import Workspace
 from tui.permissions.base import Answer, Call, Decision, Mode
 from tui.permissions.matching import allowing_command, matching
 from tui.permissions.policy import Facts, Grant, Policy, decide, look
 from tui.permissions.rules import Rule, escape
-from tui.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tui.core.workspace import Workspace
 from tui.permissions.places import real
 from tui.permissions.plain_programs import PROGRAMS
 from tui.permissions.repository import not_plain
 from tui.permissions.tiers import names
-from tui.workspace import Workspace
 
 MOST_CHARS = 2000
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
+from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.base import Call, Decision, Mode
 from tui.permissions.matching import (
     GUARDED,
@@ -27,7 +28,6 @@ from tui.permissions.places import real
 from tui.permissions.plain_command import Reach, parse, questions
 from tui.permissions.risk import RiskVerdict, classify
 from tui.permissions.rules import Rule, parse_all
-from tui.workspace import PRIVATE_DIR, Workspace
 
 _READERS = ("read_file", "grep_search")
 _OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.core.workspace import Workspace
 from tui.permissions.places import real
 from tui.plain_environment import plain_environment
-from tui.workspace import Workspace
 
 _PATIENCE_S = 5.0
 _MOST_MODULES = 50

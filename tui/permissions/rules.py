@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 _SYNTAX = re.compile(r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
 _ESCAPED = re.compile(r"\[([*?\[])\]")

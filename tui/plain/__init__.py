@@ -25,8 +25,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui import plainly
-from tui.errors import HoldfastError, UsageError
+from tui.core import plain_detection
+from tui.core.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,11 +57,11 @@ def open_plain(options: Options) -> int:
     with scratch_of(options) as scratch:
         from tui.fullscreen import Wiring  # noqa: PLC0415
 
-        return _converse(Wiring(options, scratch), "" if options.plain else plainly.why(()))
+        return _converse(Wiring(options, scratch), "" if options.plain else plain_detection.why(()))
 
 
 def _converse(wiring: Wiring, why: str) -> int:
-    from tui.paths import workspace_slug  # noqa: PLC0415
+    from tui.core.paths import workspace_slug  # noqa: PLC0415
     from tui.plain.editor import Editor  # noqa: PLC0415
     from tui.plain.terminal import Terminal  # noqa: PLC0415
     from tui.widgets.prompt_history import PromptHistory  # noqa: PLC0415

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.errors import UsageError
-from tui.figures import plural
-from tui.paths import shorten
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
 from tui.permissions.base import Mode
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, opened

@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
+from tui.core.text_cleaning import clean
 from tui.plain.crossing import Crossing, Request
 from tui.plain.tty import Tty
 from tui.plain.typed_ahead import TypedAhead
-from tui.widgets.plain import clean
 
 GRACE_S: Final = 0.5
 """A question takes an answer after so long without a key: what was meant for the prompt must

@@ -8,13 +8,13 @@ from typing import Final
 from tui.agent.compaction import Preview
 from tui.context.ledger import Item
 from tui.context.overlay import SPEAKING, Overlay
-from tui.errors import UsageError
-from tui.figures import plural
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
+from tui.core.workspace import PRIVATE_DIR
 from tui.live.services import Agent
 from tui.plain.lines import meter
 from tui.plain.spoken import counted, said, sentence, shown
 from tui.plain.talk import Talk, free, opened
-from tui.workspace import PRIVATE_DIR
 
 SHOWN: Final = 30
 """So many items are listed: the last ones. `/context all` lists every one."""
@@ -196,7 +196,7 @@ async def _pinned(talk: Talk, agent: Agent, item: Item, *, on: bool) -> None:
 def _text(agent: Agent, item: Item) -> list[str]:
     """The whole of an item."""
     from tui.context.overlay import content_of  # noqa: PLC0415 - on demand
-    from tui.messages import text_of  # noqa: PLC0415
+    from tui.core.messages import text_of  # noqa: PLC0415
 
     fixed = agent.fixed_texts().get(item.id)
     record = next((r for r in agent.session.records if r.id == item.id), None)

@@ -15,7 +15,7 @@ from tui.agent.events import Event
 from tui.agent.parking import moment_of
 from tui.context import start_card
 from tui.context.interrupted import INTERRUPTION
-from tui.figures import duration, moment, plural
+from tui.core.formatting import duration, moment, plural
 from tui.plain.reading import read
 from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
 from tui.widgets.error_words import words

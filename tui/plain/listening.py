@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable
 
 from tui.commands.table import ELSEWHERE
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.plain import ways
 from tui.plain.commands import command as carry_out
 from tui.plain.talk import Talk

@@ -6,9 +6,9 @@ import asyncio
 import os
 
 from tui.context.changes import changes
-from tui.errors import UsageError
-from tui.figures import plural
-from tui.paths import shorten
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
 from tui.plain.lines import meter, todo_lines
 from tui.plain.spoken import changed, diff, said, sentence, shown
 from tui.plain.talk import Talk, opened

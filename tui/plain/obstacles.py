@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.errors import SessionInUseError
+from tui.core.errors import SessionInUseError
 from tui.live.services import Agent, SessionChoice
 from tui.live.taking_up import (
     IN_USE,

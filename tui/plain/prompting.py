@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.text_cleaning import clean
 from tui.plain.editor import Editor
 from tui.plain.entry import Entry
 from tui.plain.tty import Tty
-from tui.widgets.plain import clean
 
 PROMPT: Final = "> "
 MORE: Final = "... "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tui.widgets.plain import clean
+from tui.core.text_cleaning import clean
 
 LONG = 160
 """An unfinished line with so many characters is spoken up to its last whole sentence."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from tui.errors import UsageError
-from tui.figures import plural
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
 from tui.plain.spoken import said, sentence, shown
 from tui.plain.talk import Talk, opened
 from tui.tools.mcp import Server

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from tui.context.changes import Restored
-from tui.errors import UsageError
-from tui.figures import plural
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
 from tui.live.services import Agent, SessionChoice
 from tui.live.taking_up import forked
-from tui.paths import shorten
 from tui.plain import ways
 from tui.plain.obstacles import damaged
 from tui.plain.opening import change, pick

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.plain.spoken import sentence
 from tui.plain.talk import Talk
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup

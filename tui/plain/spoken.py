@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tui.figures import plural, size
-from tui.widgets.plain import clean, one_line, visible
+from tui.core.formatting import plural, size
+from tui.core.text_cleaning import clean, one_line, visible
 
 CODE_FENCE: Final = "```"
 

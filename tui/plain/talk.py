@@ -16,7 +16,7 @@ from tui.agent import directives, events
 from tui.agent.events import Event
 from tui.commands.own import own_commands
 from tui.configuration.user_commands import OwnCommands
-from tui.errors import HoldfastError, UsageError
+from tui.core.errors import HoldfastError, UsageError
 from tui.live import shell
 from tui.live.outbox import Outbox, Waiting
 from tui.live.services import Agent, AppServices

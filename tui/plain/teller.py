@@ -15,9 +15,9 @@ from typing import Final
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.parking import moment_of
-from tui.clock import Clock
-from tui.figures import duration
-from tui.images.images import without_words, words_in
+from tui.core.clock import Clock
+from tui.core.formatting import duration
+from tui.core.images.images import without_words, words_in
 from tui.plain.lines import image, labelled, lines, meter, of_a_request, tool
 from tui.plain.reading import Reader
 from tui.plain.spoken import shown

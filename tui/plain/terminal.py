@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final
 
+from tui.core.plain_detection import DUMB
+from tui.core.text_cleaning import clean
 from tui.plain.answering import Answering
 from tui.plain.crossing import Crossing, Request
 from tui.plain.editor import Editor
@@ -23,8 +25,6 @@ from tui.plain.prompting import Prompting
 from tui.plain.signals import answered
 from tui.plain.tty import Tty
 from tui.plain.typed_ahead import TypedAhead
-from tui.plainly import DUMB
-from tui.widgets.plain import clean
 
 _STEPS: Final = 8
 """So many steps of the loop lie between a line that was typed ahead and the turn it begins."""

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from tui.errors import ErrorClass, ProviderError
-from tui.messages import Block, Message, Usage
+from tui.core.errors import ErrorClass, ProviderError
+from tui.core.messages import Block, Message, Usage
 
 
 @dataclass(frozen=True, slots=True)

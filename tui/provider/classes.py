@@ -13,7 +13,7 @@ import socket
 import subprocess
 from typing import Final, Literal, TypeAlias
 
-from tui.errors import CredentialsError, ErrorClass, ProviderError
+from tui.core.errors import CredentialsError, ErrorClass, ProviderError
 
 TaskClass: TypeAlias = Literal[
     "rate_limit", "context_overflow", "auth", "timeout", "network", "unknown"

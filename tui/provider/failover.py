@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from tui.clock import Clock
-from tui.errors import ErrorClass, ProviderError
+from tui.core.clock import Clock
+from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
 from tui.provider.retry import duration
 from tui.provider.through import Through

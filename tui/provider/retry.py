@@ -11,9 +11,9 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Final
 
-from tui.clock import Clock
-from tui.config import Retry
-from tui.errors import ProviderError
+from tui.core.clock import Clock
+from tui.core.config import Retry
+from tui.core.errors import ProviderError
 from tui.provider.base import (
     AttemptStarted,
     Provider,

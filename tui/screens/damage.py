@@ -18,8 +18,8 @@ from typing import Any
 from tui.context.history import history
 from tui.context.interrupted import INTERRUPTION
 from tui.context.repair import repair
-from tui.errors import SessionError
-from tui.messages import Message
+from tui.core.errors import SessionError
+from tui.core.messages import Message
 from tui.session.lines import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import Finding, Record

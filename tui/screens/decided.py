@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from tui.config import Permissions
+from tui.core.config import Permissions
+from tui.core.text_cleaning import one_line
 from tui.permissions.base import Mode
 from tui.session.records import Record
-from tui.widgets.plain import one_line
 
 MODE_NAMES: Final[Mapping[Mode, str]] = {
     "ask": "asks before changes",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from tui.errors import SessionError
-from tui.paths import Folders
+from tui.core.errors import SessionError
+from tui.core.paths import Folders
 from tui.session.describe import Entry, describe, id_of
 from tui.session.lines import Findings, parse, split
 from tui.session.reader import open_session

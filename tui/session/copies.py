@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import tui
-from tui.clock import Clock, timestamp
-from tui.errors import SessionError, StorageError
-from tui.messages import Block, Message, blocks_of
-from tui.paths import Folders
+from tui.core.clock import Clock, timestamp
+from tui.core.errors import SessionError, StorageError
+from tui.core.messages import Block, Message, blocks_of
+from tui.core.paths import Folders
 from tui.session.lease import Lease
 from tui.session.reader import Loaded
 from tui.session.records import Header, Record, new_session_id

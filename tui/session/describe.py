@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from tui.errors import SessionError
-from tui.messages import Usage, blocks_of, tool_calls
+from tui.core.errors import SessionError
+from tui.core.messages import Usage, blocks_of, tool_calls
 from tui.session.drafts import LeftBehind
 from tui.session.reader import open_session, read, read_ends
 from tui.session.records import Record

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tui.images.images import names_in
-from tui.messages import Block, blocks_of, text_of
-from tui.secrets import mask, mask_values
+from tui.core.images.images import names_in
+from tui.core.messages import Block, blocks_of, text_of
+from tui.core.redaction import mask, mask_values
 from tui.session.reader import Loaded
 from tui.session.records import Record, encode
 

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tui.errors import SessionError
+from tui.core.errors import SessionError
 from tui.session import search as searching
 from tui.session.describe import Entry, describe
 from tui.session.reader import read

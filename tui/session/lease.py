@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tui.clock import Clock, timestamp
-from tui.errors import SessionInUseError
+from tui.core.clock import Clock, timestamp
+from tui.core.errors import SessionInUseError
 from tui.session.store import make_private
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tui.clock import timestamp
-from tui.errors import SessionError
+from tui.core.clock import timestamp
+from tui.core.errors import SessionError
 from tui.session.drafts import NOTHING, DraftReader, LeftBehind
 from tui.session.lines import Findings, Line, parse, split
 from tui.session.records import VERSION, Finding, Header, Record

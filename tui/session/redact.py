@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tui.secrets import mask_values
+from tui.core.redaction import mask_values
 
 _SIGNED = frozenset({"thinking", "redacted_thinking"})
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tui.errors import SessionError
-from tui.messages import blocks_of, text_of, tool_calls
+from tui.core.errors import SessionError
+from tui.core.messages import blocks_of, text_of, tool_calls
 from tui.session.reader import Loaded, read
 from tui.session.records import Record
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import tui
-from tui.clock import Clock, timestamp
-from tui.errors import SessionError, StorageError
-from tui.images.images import without_words
-from tui.messages import Usage, blocks_of, text_of
-from tui.paths import Folders
+from tui.core.clock import Clock, timestamp
+from tui.core.errors import SessionError, StorageError
+from tui.core.images.images import without_words
+from tui.core.messages import Usage, blocks_of, text_of
+from tui.core.paths import Folders
 from tui.session.drafts import NO_IMAGES, DraftWriter, LeftBehind
 from tui.session.lease import Lease
 from tui.session.reader import Loaded, read

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TypeAlias
 
-from tui.errors import StorageError
+from tui.core.errors import StorageError
 
 _Job: TypeAlias = tuple[int, Path | None, Callable[[OSError | None], None]]
 

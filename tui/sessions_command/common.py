@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tui.command_line.arguments import Options
-from tui.errors import UsageError
-from tui.paths import folders
+from tui.core.errors import UsageError
+from tui.core.paths import folders
 from tui.session import catalog, importers
 from tui.session.reader import Loaded, read
 from tui.session.records import Finding

@@ -7,13 +7,13 @@ from typing import Any
 
 from tui import launch
 from tui.agent.assemble import make_agent
-from tui.clock import SystemClock
 from tui.command_line.arguments import Options
 from tui.context import view
-from tui.errors import UsageError
-from tui.images.images import facts, of_block
-from tui.messages import blocks_of, text_of
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.errors import UsageError
+from tui.core.images.images import facts, of_block
+from tui.core.messages import blocks_of, text_of
+from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, index
 from tui.session.reader import Loaded

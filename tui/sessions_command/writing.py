@@ -6,13 +6,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tui.clock import SystemClock
 from tui.command_line.arguments import Options
 from tui.context.history import history
 from tui.context.repair import repair
-from tui.errors import SessionError, UsageError
-from tui.messages import Message
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.errors import SessionError, UsageError
+from tui.core.messages import Message
+from tui.core.paths import folders
 from tui.session import catalog, copies, importers
 from tui.session.export import export
 from tui.session.reader import Loaded

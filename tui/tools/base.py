@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 
 import msgspec
 
-from tui.clock import Clock
-from tui.errors import ToolError
-from tui.messages import ToolOutput
-from tui.workspace import Workspace
+from tui.core.clock import Clock
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput
+from tui.core.workspace import Workspace
 
 if TYPE_CHECKING:
     from tui.tools.files import FileLedger
@@ -73,7 +73,7 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often and from the
     event loop only. `spill_path` is where this call may put its full raw output (the folder
-    need not exist yet, see `tui.storage.private.private_file`). A tool that is cancelled hands
+    need not exist yet, see `tui.core.storage.private_files.private_file`). A tool that is cancelled hands
     what it had to `leave` before it raises. One that starts a process group tells its id to
     `started`. `plain` says that nobody was asked about the command, because it only looks: then
     nothing of the workspace may steer it.

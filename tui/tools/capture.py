@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tui.errors import StorageError
-from tui.messages import RawOutput
-from tui.storage.private import private_file
+from tui.core.errors import StorageError
+from tui.core.messages import RawOutput
+from tui.core.storage.private_files import private_file
 from tui.tools.base import OutputLimits
 from tui.tools.overwrites import Overwrites
 from tui.tools.text import size_text

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from tui.messages import ToolOutput, text_block
+from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import Effect, Keep, Params, Tool, ToolContext
 from tui.tools.jobs import Job
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from threading import Event
 from typing import BinaryIO, TypeVar
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
+from tui.core.workspace import Workspace
 from tui.tools.text import printable
-from tui.workspace import Workspace
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from tui.errors import ToolError
-from tui.messages import ToolOutput
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.plain_search import SECONDS, Order

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tui.clock import Clock, SystemClock
-from tui.errors import ToolError
-from tui.messages import RawOutput
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import ToolError
+from tui.core.messages import RawOutput
 from tui.tools.base import OutputLimits
 from tui.tools.capture import SPILL_AFTER, Cleaner, Spill
 from tui.tools.overwrites import Overwrites

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import BinaryIO
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 from tui.tools.text import size_text
 
 _CHUNK = 1 << 20

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from itertools import accumulate, islice
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 from tui.tools.text import Text
 
 _SHOWN_LINES = 12

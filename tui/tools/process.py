@@ -19,9 +19,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tui.clock import Clock
-from tui.errors import ToolError
-from tui.secrets import child_environment
+from tui.core.clock import Clock
+from tui.core.errors import ToolError
+from tui.core.redaction import child_environment
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""

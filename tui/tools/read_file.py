@@ -14,9 +14,9 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 
 from msgspec import Meta
 
-from tui.errors import ToolError
-from tui.messages import Block, ToolOutput, text_block
-from tui.storage.kept import whereabouts
+from tui.core.errors import ToolError
+from tui.core.messages import Block, ToolOutput, text_block
+from tui.core.storage.output_store import whereabouts
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.files import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
 from tui.tools.pages import Limits, read_page

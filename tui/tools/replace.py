@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from tui.errors import StorageError, ToolError
-from tui.storage.private import private_file, safe_name
+from tui.core.errors import StorageError, ToolError
+from tui.core.storage.private_files import private_file, safe_name
 from tui.tools.base import ToolContext
 from tui.tools.files import Snapshot, changed, in_thread, open_regular, os_failure
 from tui.tools.text import printable, size_text

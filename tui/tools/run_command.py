@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_block
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_block
 from tui.plain_environment import plain_environment
 from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
 from tui.tools.capture import Capture

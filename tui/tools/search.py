@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.errors import ToolError
-from tui.secrets import child_environment
+from tui.core.errors import ToolError
+from tui.core.redaction import child_environment
+from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.tools import plain_search
 from tui.tools.files import missing, not_regular, os_failure
 from tui.tools.text import printable
-from tui.workspace import PRIVATE_DIR, Workspace
 
 EXCLUDED = (
     "node_modules",

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 
 HEAD_BYTES = 8192
 """How much of a file is looked at to tell what it is."""

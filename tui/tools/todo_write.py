@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from tui.messages import ToolOutput
+from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Todo, Tool, ToolContext
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_block
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
 from tui.tools.diff import Diff, unified
 from tui.tools.files import Snapshot, in_thread, take_snapshot

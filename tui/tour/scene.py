@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from tui.clock import Clock
+from tui.core.clock import Clock
+from tui.core.messages import text_block
+from tui.core.paths import folders
 from tui.drill import scratch
-from tui.messages import text_block
-from tui.paths import folders
 from tui.session.session import Session
 
 SETTINGS = """\

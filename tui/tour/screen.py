@@ -11,8 +11,8 @@ from textual.binding import Binding
 from textual.screen import Screen, SystemModalScreen
 
 from tui.agent.events import Event
-from tui.clock import Clock
 from tui.command_line.arguments import Options
+from tui.core.clock import Clock
 from tui.drill.screen import ScratchApp
 from tui.drill.tour import Stage
 from tui.fullscreen import Wiring

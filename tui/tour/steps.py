@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tui.agent import events
-from tui.figures import size
+from tui.core.formatting import size
 from tui.provider.practice.script import Fault
 from tui.tour.seen import (
     APPROVAL,

@@ -13,10 +13,10 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 import tui
-from tui.clock import Clock, SystemClock
-from tui.errors import HoldfastError
-from tui.paths import folders
-from tui.smooth import smooth
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import HoldfastError
+from tui.core.gc_pause import smooth
+from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.labels import MODES
 from tui.ui.start.first_frame import Typed

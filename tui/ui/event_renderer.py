@@ -7,7 +7,7 @@ from typing import Any
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.messages import Usage
+from tui.core.messages import Usage
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.turn import request_status
 from tui.ui.turn.session_items import Past

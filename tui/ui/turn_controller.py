@@ -14,11 +14,12 @@ from textual.message import Message
 
 from tui.agent import directives, events
 from tui.agent.events import Event
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
+from tui.core.gc_pause import smooth
+from tui.core.workspace import branch_of
 from tui.live import shell
 from tui.live.outbox import Outbox, Waiting
 from tui.live.services import Agent, AppServices, SessionChoice
-from tui.smooth import smooth
 from tui.ui.event_renderer import Presenter
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.modal_approver import ModalApprover
@@ -28,7 +29,6 @@ from tui.ui.turn.notifications import Attention, attention
 from tui.ui.turn.session_items import end_of, past_of, warm
 from tui.ui.turn.turn_worker import Course, Kind, Work, follow
 from tui.ui.widgets.event_log import EventLog
-from tui.workspace import branch_of
 
 
 @dataclass

@@ -21,7 +21,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "refusal": "declined",
     "unknown": "failed",
 }
-"""One for each of `tui.errors.ErrorClass`."""
+"""One for each of `tui.core.errors.ErrorClass`."""
 
 
 def words(error_class: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.foreign import MODEL
 from tui.context.check import check
 from tui.context.view import build
-from tui.messages import Message, blocks_of, text_of
+from tui.core.messages import Message, blocks_of, text_of
 from tui.session.reader import Loaded
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.foreign import CWD, claude_code, codex, lines, pi
 from tui.context.check import check
 from tui.context.view import build
-from tui.errors import SessionError
+from tui.core.errors import SessionError
 from tui.session import importers
 from tui.session.records import Header, Record
 

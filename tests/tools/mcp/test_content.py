@@ -15,7 +15,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from tui.messages import Block
+from tui.core.messages import Block
 from tui.tools.mcp.content import IMAGES, output
 
 DATA = "aGVsbG8="

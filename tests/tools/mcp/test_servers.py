@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tui.config import McpServer
-from tui.errors import ToolError
-from tui.messages import ToolOutput, text_of
+from tui.core.config import McpServer
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_of
 from tui.tools.mcp import Server, Servers
 from tui.tools.mcp.tool import tool_name
 

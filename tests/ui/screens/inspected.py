@@ -16,7 +16,7 @@ from tui.context import request
 from tui.context.ledger import Ledger
 from tui.context.overlay import Overlay
 from tui.context.view import View, Viewer
-from tui.messages import text_block
+from tui.core.messages import text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session
 

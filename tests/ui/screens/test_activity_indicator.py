@@ -7,7 +7,7 @@ import pytest
 from tests.support.fake_agent import Hold, Step, World
 from tests.ui.screens.driving import items, running, say, turn, until
 from tui.agent import events
-from tui.messages import Usage
+from tui.core.messages import Usage
 from tui.ui.widgets.conversation.items import ToolItem
 
 

@@ -10,8 +10,8 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import answer, until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, opened
 from tui.agent import events
-from tui.images.clipboard import Clip
-from tui.messages import Usage
+from tui.core.images.clipboard import Clip
+from tui.core.messages import Usage
 from tui.ui.screens.chat import ChatScreen
 
 

@@ -8,7 +8,7 @@ from tests.support.fake_agent import MODEL, World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.commands.table import ELSEWHERE
-from tui.paths import folders
+from tui.core.paths import folders
 from tui.ui.commands import COMMANDS, find
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.items import (

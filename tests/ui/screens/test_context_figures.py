@@ -14,11 +14,11 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui import cli, launch
 from tui.agent.assemble import make_agent
-from tui.clock import SystemClock
 from tui.command_line.arguments import parse
 from tui.context.ledger import PARTS, Kind
-from tui.messages import text_block
-from tui.paths import folders
+from tui.core.clock import SystemClock
+from tui.core.messages import text_block
+from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session.reader import read
 from tui.session.session import Session

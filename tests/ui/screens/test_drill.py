@@ -16,10 +16,10 @@ from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.command_line.flags import FAULTS
+from tui.core.errors import UsageError
 from tui.drill import place
 from tui.drill.screen import MARK, DrillApp, DrillWiring
 from tui.drill.tour import OVER, STEPS, Tour
-from tui.errors import UsageError
 from tui.ui.screens import subprocess_handoff
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem

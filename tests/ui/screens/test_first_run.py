@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList, Static
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, until
 from tui.configuration.servers import LocalServer
-from tui.errors import CredentialsError, StorageError
+from tui.core.errors import CredentialsError, StorageError
 from tui.live.services import SessionChoice
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
 from tui.ui.app import HoldfastApp

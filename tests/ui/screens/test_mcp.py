@@ -10,8 +10,8 @@ from textual.widgets import Static
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, say, until
-from tui.config import McpServer
-from tui.messages import ToolOutput
+from tui.core.config import McpServer
+from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
 from tui.tools.mcp.tool import McpTool
 from tui.ui.screens.mcp import McpScreen

@@ -25,7 +25,7 @@ from tests.ui.screens.test_mcp import servers
 from tests.ui.screens.test_recovery import ROWS
 from tui import doctor
 from tui.agent import events
-from tui.config import Permissions
+from tui.core.config import Permissions
 from tui.doctor import Check, Subject
 from tui.live.services import SessionChoice
 from tui.permissions.base import Call

@@ -18,8 +18,8 @@ from tests.support.provider import say as said
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
 from tui.context.changes import Change
+from tui.core.paths import folders
 from tui.live.services import AppServices, SessionChoice
-from tui.paths import folders
 from tui.permissions.base import Approver
 from tui.session.reader import read
 from tui.session.session import Session

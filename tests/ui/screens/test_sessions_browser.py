@@ -15,8 +15,8 @@ from textual.widgets import Input, Static
 from tests.support.fake_agent import World
 from tests.support.foreign import claude_code
 from tests.ui.screens.driving import NARROW, WIDE, running, until
+from tui.core.paths import folders
 from tui.live.services import SessionChoice
-from tui.paths import folders
 from tui.screens.choices import SessionRow
 from tui.screens.shelf import Shelf
 from tui.session import catalog

@@ -17,9 +17,9 @@ from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.leftovers import left_open
 from tui.context.interrupted import Interrupted
-from tui.errors import SessionInUseError
+from tui.core.errors import SessionInUseError
+from tui.core.paths import folders
 from tui.live.services import SessionChoice
-from tui.paths import folders
 from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born

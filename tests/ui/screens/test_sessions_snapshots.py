@@ -11,7 +11,7 @@ from tests.context.sessions import prompt as asked
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
-from tui.errors import SessionInUseError
+from tui.core.errors import SessionInUseError
 from tui.live.services import SessionChoice
 from tui.screens.damage import Damage
 from tui.session.records import Finding

@@ -20,7 +20,7 @@ from tests.ui.screens.pictures import (
     here,
     prompt,
 )
-from tui.paths import folders
+from tui.core.paths import folders
 from tui.ui.screens.settings import SettingsScreen
 from tui.ui.widgets.edit_text import EditText
 

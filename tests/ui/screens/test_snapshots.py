@@ -11,7 +11,7 @@ from tests.support.fake_agent import Hold, World
 from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
 from tests.ui.screens.pictures import Compare, Drive, opened, prompt
 from tui.agent import events
-from tui.messages import Usage
+from tui.core.messages import Usage
 
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
 

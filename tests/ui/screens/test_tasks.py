@@ -19,8 +19,8 @@ from tests.ui.screens.driving import NARROW, WIDE, until
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.batch_command.plan import plan
-from tui.clock import Clock
 from tui.command_line.arguments import Options, parse
+from tui.core.clock import Clock
 from tui.ui.screens.task_picker import ChooseTasks
 from tui.ui.screens.task_rows import Pace, left_s, task_row
 from tui.ui.screens.tasks import TasksScreen
@@ -209,7 +209,7 @@ async def test_A24_a_wait_is_counted_down(repo: Path, home_config: Path) -> None
 
 @pytest.fixture
 def home_config(own_folders: Path) -> Path:
-    from tui.paths import folders  # noqa: PLC0415 - after the fixture has set the place
+    from tui.core.paths import folders  # noqa: PLC0415 - after the fixture has set the place
 
     folders().config.mkdir(parents=True, exist_ok=True)
     return folders().config_file

@@ -19,7 +19,7 @@ from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.ui.screens.test_first_run import keyless
 from tui import tour
 from tui.command_line.arguments import Options
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 from tui.session.reader import read
 from tui.tour import scene
 from tui.tour.panel import TourPanel, marked

@@ -11,7 +11,7 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tui.configuration.servers import LocalServer
-from tui.errors import CredentialsError
+from tui.core.errors import CredentialsError
 from tui.ui.screens.welcome import WelcomeScreen
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from tests.context.pictures import png
 from tests.support.terminal import HOLDFAST, Terminal
-from tui import look
 from tui.command_line import flags
-from tui.paths import folders
+from tui.core import theme_cache
+from tui.core.paths import folders
 from tui.ui.start import first_frame
 
 ALONE = """
@@ -60,7 +60,7 @@ while True:
 LOOK = {
     "theme": "daylight",
     "dark": "yes",
-    **dict.fromkeys(look.COLOURS, "#62d2c6"),
+    **dict.fromkeys(theme_cache.COLOURS, "#62d2c6"),
     "background": "#0b1019",
     "panel": "#182132",
     "foreground": "#dde5f0",
@@ -315,14 +315,14 @@ def test_the_look_is_kept_in_the_cache_folder(
     for other in ("HOLDFAST_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv(name, str(tmp_path))
-    assert Path(look.file()) == folders().cache / "look"
+    assert Path(theme_cache.file()) == folders().cache / "look"
 
 
 def test_a_look_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
-    assert look.remembered() == {}
-    look.remember(LOOK)
-    assert look.remembered() == LOOK
+    assert theme_cache.remembered() == {}
+    theme_cache.remember(LOOK)
+    assert theme_cache.remembered() == LOOK
 
 
 @pytest.mark.parametrize(
@@ -333,10 +333,10 @@ def test_a_damaged_look_costs_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: bytes
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
-    look.remember(LOOK)
-    whole = Path(look.file()).read_bytes()
-    Path(look.file()).write_bytes(damage + whole[:40])
-    assert look.remembered() == {}
+    theme_cache.remember(LOOK)
+    whole = Path(theme_cache.file()).read_bytes()
+    Path(theme_cache.file()).write_bytes(damage + whole[:40])
+    assert theme_cache.remembered() == {}
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing(
@@ -344,8 +344,8 @@ def test_a_cache_that_cannot_be_written_costs_nothing(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "file"))
-    look.remember(LOOK)
-    assert look.remembered() == {}
+    theme_cache.remember(LOOK)
+    assert theme_cache.remembered() == {}
 
 
 def test_the_first_frame_has_the_colours_of_the_last_run(env: dict[str, str], work: Path) -> None:

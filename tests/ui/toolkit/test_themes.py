@@ -13,8 +13,8 @@ import rich.color
 from rich.console import Console
 from textual.color import Color
 
-from tui import look
-from tui.errors import ConfigError
+from tui.core import theme_cache
+from tui.core.errors import ConfigError
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp
 
@@ -211,5 +211,5 @@ def test_an_unknown_theme_names_the_known_ones(tmp_path: Path) -> None:
 def test_a_look_makes_the_same_theme_again(name: str, tmp_path: Path) -> None:
     theme = themes.load(name, tmp_path).theme
     kept = themes.look_of(theme)
-    assert kept.keys() == {"theme", "dark", *look.COLOURS}
+    assert kept.keys() == {"theme", "dark", *theme_cache.COLOURS}
     assert themes.remembered(kept) == theme

@@ -11,11 +11,11 @@ from rich.style import Style
 from textual.containers import VerticalScroll
 
 from tests.ui.widgets.stage import Stage
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.selection import copied
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.markdown.text import Line
-from tui.widgets.plain import visible
 
 MARKED = {name: Style(color=f"color({n})") for n, name in enumerate(
     ("c-added", "c-removed", "c-added-word", "c-removed-word", "c-label"), 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.clock import FakeClock
 from tui.agent import events
-from tui.messages import Usage
+from tui.core.messages import Usage
 from tui.ui.widgets.event_log import ENTRIES_MAX, EventLog
 
 

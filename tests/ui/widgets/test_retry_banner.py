@@ -13,7 +13,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from tests.support.clock import FakeClock
-from tui.errors import ErrorClass
+from tui.core.errors import ErrorClass
 from tui.ui.widgets.retry_banner import RetryBanner, span
 from tui.widgets.error_words import words
 

@@ -26,7 +26,7 @@ from tui.context.rules.blocks import (
     is_object,
 )
 from tui.context.rules.sound import unsound
-from tui.messages import Block, text_block
+from tui.core.messages import Block, text_block
 
 NO_OUTPUT = "(no output)"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.messages import Block
+from tui.core.messages import Block
 from tui.session.records import Finding
 
 _PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")

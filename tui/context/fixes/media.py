@@ -10,7 +10,7 @@ from tui.context.fixes.blocks import without
 from tui.context.fixes.draft import Draft, Item, Report
 from tui.context.rules.media import MANY_IMAGES, MANY_PIXELS, MAX_MEDIA, media_in, picture_of
 from tui.context.rules.request import MAX_MARKS, marks_in
-from tui.messages import Block
+from tui.core.messages import Block
 
 
 def thin_media(drafts: Iterable[Draft], report: Report) -> None:

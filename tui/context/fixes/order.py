@@ -9,7 +9,7 @@ from tui.context.fixes.blocks import strip_thinking
 from tui.context.fixes.draft import Draft, Item, Report
 from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
 from tui.context.rules.order import Tail
-from tui.messages import text_block
+from tui.core.messages import text_block
 
 CONTINUE = "(continue)"
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from tui.context.fixes.blocks import call_key
 from tui.context.fixes.draft import Draft, Item, Report
 from tui.context.rules.blocks import ID, SERVER_RESULTS
-from tui.messages import Block, blocks_of, text_block, text_of
+from tui.core.messages import Block, blocks_of, text_block, text_of
 
 INTERRUPTED = "Session was interrupted before tool execution completed"
 """R2's literal text."""

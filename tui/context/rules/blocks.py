@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 from tui.context.rules import Violation
 from tui.context.rules.media import image_violations
 from tui.context.rules.sound import unsound
-from tui.messages import Block
+from tui.core.messages import Block
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")

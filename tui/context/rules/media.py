@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tui.context.rules import Violation
-from tui.images.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
-from tui.messages import Block
+from tui.core.images.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
+from tui.core.messages import Block
 
 MANY_IMAGES = 20
 MANY_PIXELS = 2000

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui.context.rules import Violation
 from tui.context.rules.blocks import SERVER_RESULTS
-from tui.messages import Block
+from tui.core.messages import Block
 
 
 class Seen(NamedTuple):

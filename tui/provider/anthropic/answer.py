@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from tui.messages import Block, Usage
+from tui.core.messages import Block, Usage
 from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta

@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final, cast
 
-from tui.errors import ProviderError
+from tui.core.errors import ProviderError
 from tui.provider.anthropic import sizes, texts
 from tui.provider.anthropic.rules import RULES, Rule
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.clock import Clock
-from tui.errors import HoldfastError, ProviderError
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError, ProviderError
 from tui.provider import catalogue
 from tui.provider.anthropic import sdk, shapes
 from tui.provider.anthropic.answer import Answer

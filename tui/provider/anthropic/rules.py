@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tui.errors import ErrorClass
+from tui.core.errors import ErrorClass
 
 
 def _words(*patterns: str) -> re.Pattern[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from tui.errors import CredentialsError, ProviderError
+from tui.core.errors import CredentialsError, ProviderError
 from tui.provider.anthropic import light
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 
 LONGEST_PINGING_S: Final = 3600.0
 """Pings are life, but nothing except pings for an hour is no answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, cast
 
-from tui.errors import Overflow
+from tui.core.errors import Overflow
 
 _N = r"(\d[\d,]{0,15})"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from tui import secrets
+from tui.core import redaction
 
 _LONGEST: Final = 8000
 _PAGE = re.compile(
@@ -68,7 +68,7 @@ def field(value: object, key: str) -> str | None:
 def plain(text: str) -> str:
     """One line without control characters or keys; of a long text the first 8,000 characters."""
     visible = "".join(c if c.isprintable() else " " for c in text[:_LONGEST])
-    return secrets.mask(" ".join(visible.split()))[0]
+    return redaction.mask(" ".join(visible.split()))[0]
 
 
 def shortened(line: str, longest: int) -> str:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tui.images.images import without_words
-from tui.messages import Block, Message, blocks_of, text_of
+from tui.core.images.images import without_words
+from tui.core.messages import Block, Message, blocks_of, text_of
 
 _NOT_TYPED = ("[Previous conversation summary]", "[Digest of the conversation so far", "<")
 _OWN_COMMAND = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tui.figures import size
-from tui.images.images import of_block
-from tui.messages import Block
+from tui.core.formatting import size
+from tui.core.images.images import of_block
+from tui.core.messages import Block
 
 _LINES = 12
 _COLUMNS = 160

@@ -12,8 +12,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui.clock import Clock
-from tui.errors import ProviderError
+from tui.core.clock import Clock
+from tui.core.errors import ProviderError
 from tui.provider.base import (
     AttemptStarted,
     Completed,

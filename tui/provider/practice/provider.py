@@ -8,8 +8,8 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from tui import tokens
-from tui.clock import Clock
-from tui.errors import ProviderError
+from tui.core.clock import Clock
+from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.provider.practice.faults import Fault, FaultQueue, inject
 from tui.provider.practice.respond import respond

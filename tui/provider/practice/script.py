@@ -23,8 +23,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tui.errors import UsageError
-from tui.storage.files import read_small
+from tui.core.errors import UsageError
+from tui.core.storage.atomic_files import read_small
 
 _LIMIT = 10_000_000
 

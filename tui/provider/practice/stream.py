@@ -11,10 +11,10 @@ from hashlib import blake2b
 import msgspec
 
 from tui import tokens
-from tui.clock import Clock
-from tui.errors import Overflow, ProviderError
+from tui.core.clock import Clock
+from tui.core.errors import Overflow, ProviderError
+from tui.core.messages import Block, Usage, text_block
 from tui.estimate import request_weight
-from tui.messages import Block, Usage, text_block
 from tui.provider.base import (
     AttemptStarted,
     Completed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.messages import text_of
+from tui.core.messages import text_of
 from tui.provider.base import Request
 
 _CONVERSATION = re.compile(r"<untrusted_content[^>]*>(.*?)</untrusted_content>", re.DOTALL)

@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tui.clock import timestamp
-from tui.errors import SessionError
+from tui.core.clock import timestamp
+from tui.core.errors import SessionError
 from tui.session import reader
 from tui.session.importers import claude_code, codex, pi
 from tui.session.importers.telling import Place, Telling

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tui.messages import Block, Usage, text_of
+from tui.core.messages import Block, Usage, text_of
 from tui.session.importers.claude_code_tree import SPOKEN, Entry, entries_of, grouped
 from tui.session.importers.telling import Place, Telling, mapping, string
 from tui.session.importers.tree import active_branch

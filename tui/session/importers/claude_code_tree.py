@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui.messages import Block
+from tui.core.messages import Block
 from tui.session.importers.telling import Place, Telling, content_blocks, mapping, string
 from tui.session.importers.tree import Node
 from tui.session.lines import Findings, JsonObject

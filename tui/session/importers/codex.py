@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, cast
 
-from tui.messages import Block, text_block, text_of
+from tui.core.messages import Block, text_block, text_of
 from tui.session.importers.telling import (
     Place,
     Telling,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from tui.messages import Block, text_block, text_of
+from tui.core.messages import Block, text_block, text_of
 from tui.session.importers.telling import (
     Place,
     Telling,

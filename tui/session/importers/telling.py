@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
-from tui.clock import timestamp
-from tui.messages import Block, text_block, text_of
+from tui.core.clock import timestamp
+from tui.core.messages import Block, text_block, text_of
 from tui.session.lines import Findings, JsonObject, Line
 from tui.session.records import Header, Record
 

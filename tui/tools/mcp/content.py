@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from tui.messages import Block, ToolOutput, text_block
+from tui.core.messages import Block, ToolOutput, text_block
 
 if TYPE_CHECKING:
     import mcp_types

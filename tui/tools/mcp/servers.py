@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from tui.config import McpServer
-from tui.errors import ToolError
-from tui.messages import ToolOutput
-from tui.secrets import child_environment
-from tui.storage.private import private_dir
+from tui.core.config import McpServer
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput
+from tui.core.redaction import child_environment
+from tui.core.storage.private_files import private_dir
 from tui.tools.mcp.content import output
 from tui.tools.mcp.tool import McpTool
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
-from tui.errors import ToolError
-from tui.messages import ToolOutput
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui.commands.table import COMMANDS, ELSEWHERE, Command
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.figures import tokens
+from tui.core.formatting import tokens
 from tui.live.services import Agent
 from tui.ui.widgets.figures import plural
 
@@ -99,7 +99,7 @@ def preview_lines(planned: Preview) -> list[str]:
 
 
 def _label(item: Item) -> str:
-    from tui.widgets.plain import one_line  # noqa: PLC0415
+    from tui.core.text_cleaning import one_line  # noqa: PLC0415
 
     return one_line(f"{item.kind} {item.label}".strip())[:60]
 
@@ -132,8 +132,8 @@ async def prune(desk: Desk, _: str) -> None:
 
 async def memory(desk: Desk, argument: str) -> None:
     """Open MEMORY.md, or let the model save to it what is worth keeping."""
+    from tui.core.workspace import PRIVATE_DIR  # noqa: PLC0415
     from tui.ui.commands.editing import edit_file  # noqa: PLC0415
-    from tui.workspace import PRIVATE_DIR  # noqa: PLC0415
 
     say = desk.bridge.chat.notice.say
     if argument.lower() == "save":

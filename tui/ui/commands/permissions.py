@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tui.core.paths import shorten
 from tui.live.services import Agent
-from tui.paths import shorten
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk

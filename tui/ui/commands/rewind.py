@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.context.changes import Change, Restored, changes, restore
-from tui.errors import HoldfastError
-from tui.images.images import prompt_of
+from tui.core.errors import HoldfastError
+from tui.core.images.images import prompt_of
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import PRIVATE_DIR
 from tui.live.services import Agent, SessionChoice
 from tui.session.records import Record
 from tui.ui.widgets.figures import plural
-from tui.widgets.plain import one_line
-from tui.workspace import PRIVATE_DIR
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
+from tui.core.paths import shorten
 from tui.live.services import Agent, Session, SessionChoice
-from tui.paths import shorten
 from tui.session.records import Finding
 from tui.ui.widgets.figures import plural
 

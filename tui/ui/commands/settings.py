@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config import Config
-from tui.errors import ConfigError
-from tui.paths import shorten
-from tui.storage.files import read_small
+from tui.core.config import Config
+from tui.core.errors import ConfigError
+from tui.core.paths import shorten
+from tui.core.storage.atomic_files import read_small
 
 if TYPE_CHECKING:
     from tui.ui.screens.settings import Port

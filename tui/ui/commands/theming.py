@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.ui.session_flow.command_context import Desk
 from tui.ui.toolkit import themes
 

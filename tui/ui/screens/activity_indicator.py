@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 from tui.ui.widgets.figures import duration
 from tui.ui.widgets.pane_title import PaneRule
 

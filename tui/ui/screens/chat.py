@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 from tui.ui.screens.activity_indicator import FRAMES_PER_S, Phase
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import footer

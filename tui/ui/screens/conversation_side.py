@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 from tui.ui.widgets.cached_render import StillColumn
 from tui.ui.widgets.context_meter import ContextMeter
 from tui.ui.widgets.notice import NoticeLine

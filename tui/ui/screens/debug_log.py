@@ -12,12 +12,12 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tui.core.text_cleaning import clean, one_line
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.event_log import Entry, EventLog
 from tui.ui.widgets.figures import plural
 from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, Rows
-from tui.widgets.plain import clean, one_line
 
 FOLLOW_S = 0.25
 """How often new events come into sight."""

@@ -12,9 +12,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.core.text_cleaning import visible
 from tui.doctor import Check, summary
 from tui.ui.widgets.dialog import SCROLL, Dialog
-from tui.widgets.plain import visible
 
 _MARKS: Final = {
     "ok": ("✓", "$text-success"),

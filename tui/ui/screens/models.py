@@ -13,10 +13,10 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.core.text_cleaning import one_line
 from tui.screens.choices import ModelRow
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.figures import tokens
-from tui.widgets.plain import one_line
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
 

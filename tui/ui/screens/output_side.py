@@ -15,11 +15,11 @@ from textual.timer import Timer
 from textual.widgets import Static
 from textual.worker import Worker
 
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.cached_render import StillColumn
 from tui.ui.widgets.context_meter import ContextMeter
 from tui.ui.widgets.key_hints import fitting
 from tui.ui.widgets.pane_title import PaneRule
-from tui.widgets.plain import one_line
 
 if TYPE_CHECKING:
     from tui.ui.screens.external_programs import Program
@@ -200,7 +200,7 @@ class OutputSide(StillColumn):
                 self.output.focus()
 
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
-        from tui.storage.kept import whereabouts  # noqa: PLC0415 - not for the first frame
+        from tui.core.storage.output_store import whereabouts  # noqa: PLC0415 - not for the first frame
         from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
 
         try:

@@ -18,10 +18,10 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.clock import Clock
+from tui.core.clock import Clock
+from tui.core.text_cleaning import one_line, visible
 from tui.screens.choices import Trouble, Way
 from tui.ui.widgets.dialog import PAGES, Dialog
-from tui.widgets.plain import one_line, visible
 
 GRACE_S: Final = 0.5
 TYPING_S: Final = 2.0

@@ -16,7 +16,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.paths import shorten
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
 from tui.screens.damage import Damage, in_words, where
 from tui.ui.toolkit.base_app import Sized
 from tui.ui.widgets.choice import Choice
@@ -24,7 +25,6 @@ from tui.ui.widgets.figures import plural
 from tui.ui.widgets.output_view import OutputView
 from tui.ui.widgets.pane_title import PaneRule
 from tui.ui.widgets.row_list import Part, Rows
-from tui.widgets.plain import one_line
 
 Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 

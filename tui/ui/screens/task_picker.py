@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.figures import plural
+from tui.core.formatting import plural
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.dialog import Dialog
-from tui.widgets.plain import one_line
 
 _NONE: Final = "No Markdown file with checkboxes is near. The path of one can be typed."
 

@@ -10,9 +10,9 @@ from textual.content import Content
 
 from tui.batch.report import cost_of
 from tui.batch.state import RunState, TaskState, total_usage
-from tui.figures import duration, money, plural, tokens
-from tui.messages import Usage
-from tui.widgets.plain import one_line
+from tui.core.formatting import duration, money, plural, tokens
+from tui.core.messages import Usage
+from tui.core.text_cleaning import one_line
 
 STATES: Final = {
     "pending": ("○", "$text-muted"),

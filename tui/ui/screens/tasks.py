@@ -18,9 +18,9 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 
 from tui.batch.state import TaskState
-from tui.clock import Clock
-from tui.errors import HoldfastError
-from tui.storage.files import read_small
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
+from tui.core.storage.atomic_files import read_small
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.task_port import Run
 from tui.ui.screens.task_queue import TaskQueue

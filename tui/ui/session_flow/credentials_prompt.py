@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.app import App
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.live.services import AppServices
 
 

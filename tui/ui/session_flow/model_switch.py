@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui.figures import tokens
+from tui.core.formatting import tokens
 from tui.live.services import Agent, AppServices
 from tui.screens.choices import ModelRow
 

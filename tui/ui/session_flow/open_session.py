@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
-from tui.errors import CredentialsError, HoldfastError, SessionInUseError
+from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.live.services import Agent, Opening, SessionChoice
 from tui.live.taking_up import shelf_of
 from tui.ui.session_flow.credentials_prompt import set_up

@@ -16,7 +16,8 @@ from textual.app import App
 
 from tui.agent.leftovers import Leftovers, Orphan, left_open
 from tui.context.interrupted import Interrupted
-from tui.errors import SessionInUseError
+from tui.core.errors import SessionInUseError
+from tui.core.gc_pause import smooth
 from tui.live.services import Agent, SessionChoice
 from tui.live.taking_up import (
     IN_USE,
@@ -34,7 +35,6 @@ from tui.live.taking_up import (
 )
 from tui.screens.choices import Picked
 from tui.screens.damage import Damage
-from tui.smooth import smooth
 from tui.ui.turn_controller import Bridge
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.record_items import entry_of

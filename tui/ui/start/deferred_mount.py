@@ -15,9 +15,9 @@ from typing import Any, Final
 from textual.app import App
 
 from tui.commands.own import own_commands
-from tui.errors import ConfigError
+from tui.core.errors import ConfigError
+from tui.core.paths import shorten, workspace_slug
 from tui.live.services import AppServices, Opening, SessionChoice
-from tui.paths import shorten, workspace_slug
 from tui.ui.commands.completion_sources import PromptSources
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.session_flow.command_context import Desk

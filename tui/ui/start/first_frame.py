@@ -16,7 +16,7 @@ import termios
 import threading
 import unicodedata
 
-from tui import look, plainly
+from tui.core import plain_detection, theme_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Typed:
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
     """A first frame for these words, if they open the full screen as far as a glance can tell."""
-    if not (os.isatty(0) and os.isatty(1)) or plainly.why(argv):
+    if not (os.isatty(0) and os.isatty(1)) or plain_detection.why(argv):
         return None
     if argv and argv[0] in SUBCOMMANDS:
         return None
@@ -89,7 +89,7 @@ class EarlyPrompt:
     def __init__(self) -> None:
         self.before = termios.tcgetattr(0)
         self.over = False
-        self.look = look.remembered()
+        self.look = theme_cache.remembered()
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []
@@ -257,7 +257,10 @@ class EarlyPrompt:
     def _style(self, colour: str = "foreground", back: str = "background") -> str:
         if not self._coloured:
             return "\x1b[0;2m" if colour in {"rule", "muted"} else "\x1b[0m"
-        (r, g, b), (r2, g2, b2) = look.rgb(self.look[colour]), look.rgb(self.look[back])
+        (r, g, b), (r2, g2, b2) = (
+            theme_cache.rgb(self.look[colour]),
+            theme_cache.rgb(self.look[back]),
+        )
         return f"\x1b[0;38;2;{r};{g};{b};48;2;{r2};{g2};{b2}m"
 
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from tui.errors import UsageError
+from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tui.command_line.arguments import Options

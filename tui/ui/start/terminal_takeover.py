@@ -13,9 +13,9 @@ from typing import Any
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyPrompt, Typed
 from tui.ui.toolkit.key_parser import Keyboard
-from tui.widgets.plain import clean
 
 _POLL_S = 0.01
 _READ = 65_536

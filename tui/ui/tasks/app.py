@@ -9,10 +9,10 @@ from textual import work
 
 from tui.batch.report import Summary
 from tui.batch_command.plan import Plan, plan
-from tui.clock import Clock, SystemClock
 from tui.command_line.arguments import Options
-from tui.errors import ConfigError
-from tui.paths import folders, shorten
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import ConfigError
+from tui.core.paths import folders, shorten
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.run import RunOnScreen
 from tui.ui.toolkit import themes

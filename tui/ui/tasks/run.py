@@ -17,9 +17,10 @@ from tui.batch.state import RunState, TaskState, begin
 from tui.batch_command.ending import exit_code, write_summary
 from tui.batch_command.plan import Plan
 from tui.batch_command.workshop import Workshop
-from tui.clock import Clock
-from tui.errors import HoldfastError
-from tui.paths import shorten
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
+from tui.core.paths import shorten
+from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import Presenter
@@ -27,7 +28,6 @@ from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.turn.session_items import Past, past_of
 from tui.ui.widgets.conversation.items import NoticeItem
-from tui.workspace import branch_of
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from tui.batch.standing import StandingRun
 from tui.batch.state import TaskState
 from tui.batch.taskfile import parse
 from tui.batch_command.plan import Plan, plan
-from tui.errors import StorageError, UsageError
-from tui.figures import plural
+from tui.core.errors import StorageError, UsageError
+from tui.core.formatting import plural
+from tui.core.storage.atomic_files import read_small
 from tui.live.services import SessionChoice
 from tui.session import catalog
 from tui.session.reader import read
-from tui.storage.files import read_small
 from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.session_flow.command_context import Desk

@@ -27,8 +27,8 @@ from textual.theme import Theme
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
-from tui.errors import ConfigError
-from tui.paths import folders
+from tui.core.errors import ConfigError
+from tui.core.paths import folders
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.key_sequencer import KeyOrder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 
 
 class Twice:

@@ -17,8 +17,8 @@ from typing import Any, cast
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from tui.errors import ConfigError
-from tui.look import COLOURS
+from tui.core.errors import ConfigError
+from tui.core.theme_cache import COLOURS
 
 DEFAULT_DARK = "midnight"
 DEFAULT_LIGHT = "daylight"
@@ -136,7 +136,7 @@ def grey_tints(theme: Theme) -> dict[str, str]:
 
 
 def look_of(theme: Theme) -> dict[str, str]:
-    """What `remembered` makes the theme of again, as `tui.look` keeps it."""
+    """What `remembered` makes the theme of again, as `tui.core.theme_cache` keeps it."""
     variables = theme.variables
     colours = {
         "background": theme.background,
@@ -161,7 +161,7 @@ def look_of(theme: Theme) -> dict[str, str]:
 
 
 def remembered(look: Mapping[str, str]) -> Theme:
-    """The theme of a look that `tui.look` found sound; no file is read."""
+    """The theme of a look that `tui.core.theme_cache` found sound; no file is read."""
     colours = {role: look[role] for role in ROLES}
     return _theme(look["theme"], colours, dark=look["dark"] == "yes")
 

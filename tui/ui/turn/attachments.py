@@ -16,11 +16,11 @@ from typing import Any
 from textual.app import App
 
 from tui.agent.mentions import highest
-from tui.errors import ImageError
-from tui.images import image_files, images
-from tui.images.clipboard import INSTEAD, Clip
-from tui.images.images import Image
-from tui.images.pasted import readings
+from tui.core.errors import ImageError
+from tui.core.images import image_files, images
+from tui.core.images.clipboard import INSTEAD, Clip
+from tui.core.images.images import Image
+from tui.core.images.pasted import readings
 from tui.live.services import Agent, AppServices
 from tui.session.records import Record
 from tui.ui.screens.chat import ChatScreen

@@ -15,7 +15,7 @@ from textual.app import App
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.clock import Clock
+from tui.core.clock import Clock
 
 LONG_S: Final = 20.0
 """A turn that took longer calls when it ends."""

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from tui.agent import events
-from tui.figures import plural, tokens
+from tui.core.formatting import plural, tokens
+from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
 from tui.ui.widgets.record_items import compacted_item, parked_item, recovery_item
-from tui.widgets.plain import one_line
 
 RequestEvent: TypeAlias = (
     events.RetryScheduled

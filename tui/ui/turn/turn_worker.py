@@ -14,7 +14,7 @@ from textual.worker import Worker, WorkerError
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.live.services import Agent
 
 log = logging.getLogger(__name__)

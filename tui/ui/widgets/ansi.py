@@ -8,8 +8,8 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
+from tui.core.text_cleaning import clean
 from tui.ui.widgets.markdown.text import Span
-from tui.widgets.plain import clean
 
 _SGR = re.compile(r"\x1b\[([0-9;:]*)m")
 TAB = 8

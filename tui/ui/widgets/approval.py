@@ -16,13 +16,13 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from tui.clock import Clock
+from tui.core.clock import Clock
+from tui.core.text_cleaning import visible
 from tui.permissions.base import Answer, Call, Decision
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings
-from tui.widgets.plain import visible
 
 GRACE_S = 0.5
 

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.dialog import PAGES, Dialog
-from tui.widgets.plain import visible
 
 
 @dataclass(frozen=True, slots=True)

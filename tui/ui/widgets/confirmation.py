@@ -12,10 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from tui.clock import Clock
+from tui.core.clock import Clock
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.dialog import PAGES, Dialog
-from tui.widgets.plain import visible
 
 GRACE_S: Final = 0.5
 """How long nothing must be typed before a question that came by itself can be answered."""

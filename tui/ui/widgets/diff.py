@@ -9,12 +9,12 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.selection import copied
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import Line
-from tui.widgets.plain import visible
 
 LINES = 2_000
 """Lines that are drawn; the rest is counted."""

@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.dialog import Dialog
-from tui.widgets.plain import visible
 
 _KEYS = (("enter", "new line"), ("ctrl+s", "save"), ("esc", "back"))
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from tui.agent.events import Event, to_json
-from tui.clock import Clock
-from tui.secrets import mask
+from tui.core.clock import Clock
+from tui.core.redaction import mask
 
 ENTRIES_MAX: Final = 5000
 TEXT_MAX: Final = 2000

@@ -1,5 +1,5 @@
-"""Figures as the screen writes them; see `tui.figures`."""
+"""Figures as the screen writes them; see `tui.core.formatting`."""
 
-from tui.figures import age, duration, money, plural, size, tokens
+from tui.core.formatting import age, duration, money, plural, size, tokens
 
 __all__ = ["age", "duration", "money", "plural", "size", "tokens"]

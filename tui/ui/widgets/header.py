@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.reactive import reactive
 
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.cached_render import Still
-from tui.widgets.plain import one_line
 
 GAP = 3
 LEAST = 12

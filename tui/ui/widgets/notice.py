@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui.widgets.plain import one_line
+from tui.core.text_cleaning import one_line
 
 Kind: TypeAlias = Literal["info", "warning", "error", "success"]
 

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.key_hints import in_rows
-from tui.widgets.plain import one_line
 
 ROWS: Final = 5
 _KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))

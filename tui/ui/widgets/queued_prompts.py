@@ -6,8 +6,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.key_hints import in_a_row
-from tui.widgets.plain import one_line
 
 ROWS = 3
 _KEY = (("↑", "edit"),)

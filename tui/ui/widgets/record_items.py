@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from tui.context import start_card
 from tui.context.interrupted import INTERRUPTION, interrupted_calls
-from tui.figures import moment, tokens
-from tui.images.images import prompt_of
-from tui.messages import Block, text_of
-from tui.paths import shorten
+from tui.core.formatting import moment, tokens
+from tui.core.images.images import prompt_of
+from tui.core.messages import Block, text_of
+from tui.core.paths import shorten
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
     STOPPED,

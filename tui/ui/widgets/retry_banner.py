@@ -18,11 +18,11 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui.clock import Clock
-from tui.figures import moment
+from tui.core.clock import Clock
+from tui.core.formatting import moment
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import BANNER_KEYS, bindings
 from tui.widgets.error_words import words
-from tui.widgets.plain import one_line
 
 Wish: TypeAlias = Literal["now", "other"]
 

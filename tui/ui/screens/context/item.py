@@ -15,7 +15,8 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui.context.ledger import Item
-from tui.storage.kept import whereabouts
+from tui.core.storage.output_store import whereabouts
+from tui.core.text_cleaning import one_line
 from tui.ui.screens.context.rows import share
 from tui.ui.screens.context.texts import Texts, receipt_line
 from tui.ui.screens.external_programs import Program, look, look_at_text
@@ -27,7 +28,6 @@ from tui.ui.widgets.file_viewer.view import COPY_MAX
 from tui.ui.widgets.key_hints import in_rows
 from tui.ui.widgets.notice import NoticeLine
 from tui.ui.widgets.pane_title import PaneRule
-from tui.widgets.plain import one_line
 
 
 def _file(text: str) -> CopyFile:

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from rich.cells import set_cell_size
 
 from tui.context.ledger import Item
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.figures import tokens
 from tui.ui.widgets.row_list import Part
-from tui.widgets.plain import one_line
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
 ORDERS: dict[Order, str] = {

@@ -21,7 +21,7 @@ from tui.context import bulk, request
 from tui.context.changed import checker
 from tui.context.images import record_of
 from tui.context.ledger import Item
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.ui.screens.context import labels
 from tui.ui.screens.context.bulk_menu import BulkMenu
 from tui.ui.screens.context.changes import Change, masking, pinning, told, undoing

@@ -11,8 +11,8 @@ from typing import Any, cast
 from tui.context.images import record_of
 from tui.context.ledger import Item
 from tui.context.overlay import Stand, content_of
-from tui.images.images import facts, of_block
-from tui.messages import Block, blocks_of
+from tui.core.images.images import facts, of_block
+from tui.core.messages import Block, blocks_of
 from tui.session.records import Record
 from tui.ui.screens.context.port import Inspected
 from tui.ui.widgets.conversation.tool_card import shrunk

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from textual.app import App
 
-from tui.paths import shorten
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
 from tui.screens.choices import Picked
 from tui.screens.shelf import Format, Shelf
 from tui.ui.widgets.choice_dialog import Way, WaysModal
 from tui.ui.widgets.figures import plural
 from tui.ui.widgets.notice import Kind
-from tui.widgets.plain import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tui.paths import shorten
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
 from tui.screens.choices import SessionRow
 from tui.ui.screens.sessions.filters import TABS, Browsing, Tab
 from tui.ui.screens.sessions.rows import BADGES, ORDERS
 from tui.ui.widgets.figures import plural
 from tui.ui.widgets.key_hints import in_rows
-from tui.widgets.plain import one_line
 
 KEYS = (
     ("enter", "open"),

@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.clock import Clock
+from tui.core.clock import Clock
 from tui.screens.choices import Picked, SessionRow
 from tui.ui.screens.sessions.filters import Browsing
 from tui.ui.screens.sessions.labels import nothing

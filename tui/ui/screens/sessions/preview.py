@@ -10,14 +10,14 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
+from tui.core.text_cleaning import one_line
 from tui.screens.choices import Picked
 from tui.screens.shelf import Preview, Shelf
 from tui.ui.screens.sessions.labels import about
 from tui.ui.widgets.conversation.view import Conversation
 from tui.ui.widgets.pane_title import PaneRule
 from tui.ui.widgets.record_items import entry_of, items_of
-from tui.widgets.plain import one_line
 
 REST_S = 0.06
 """So long the cursor stands still before a session is read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.screens.shelf import Progress, Shelf
 from tui.ui.screens.sessions.filters import Browsing
 

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from tui.errors import HoldfastError
+from tui.core.errors import HoldfastError
 from tui.screens.choices import Picked, SessionRow
 from tui.screens.shelf import Place, Shelf
 from tui.ui.screens.sessions import labels, reader

@@ -9,10 +9,10 @@ from textual.content import Content
 
 from tui.configuration.settings_table import Setting
 from tui.configuration.settings_text import told
-from tui.errors import ConfigError
+from tui.core.errors import ConfigError
+from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.settings.port import Said
 from tui.ui.widgets.figures import size
-from tui.widgets.plain import one_line, visible
 
 HINTS: Final = (
     ("enter", "change"),

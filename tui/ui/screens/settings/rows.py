@@ -11,8 +11,8 @@ from rich.cells import cell_len, set_cell_size
 from tui.configuration.config_check import dotted
 from tui.configuration.settings_table import Key, Setting
 from tui.configuration.settings_words import SECTIONS
+from tui.core.text_cleaning import visible
 from tui.ui.widgets.row_list import Part
-from tui.widgets.plain import visible
 
 WIDE: Final = 100
 _VALUE: Final = 80

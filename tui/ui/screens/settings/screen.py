@@ -17,8 +17,9 @@ from textual.widgets import Input, Static
 from tui.configuration.settings_edit import Changes
 from tui.configuration.settings_table import Setting, matching
 from tui.configuration.settings_text import changes, removal, typed
-from tui.errors import HoldfastError
-from tui.paths import shorten
+from tui.core.errors import HoldfastError
+from tui.core.paths import shorten
+from tui.core.text_cleaning import visible
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.listing import SettingRows
@@ -32,7 +33,6 @@ from tui.ui.widgets.keys import SETTINGS_KEYS, bindings
 from tui.ui.widgets.notice import NoticeLine
 from tui.ui.widgets.pane_title import PaneRule
 from tui.ui.widgets.row_list import Rows
-from tui.widgets.plain import visible
 
 FEW: Final = 3
 """So many words are gone through one by one; of more one is chosen from a list."""

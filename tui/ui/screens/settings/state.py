@@ -9,7 +9,7 @@ from dataclasses import replace
 from tui.configuration.settings import Loaded, Table, merge
 from tui.configuration.settings_edit import Changes, Edit, change_settings, take_back
 from tui.configuration.settings_table import Setting, table
-from tui.errors import ConfigError
+from tui.core.errors import ConfigError
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.port import Port, Said
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.clock import Clock
-from tui.secrets import child_environment
+from tui.core.clock import Clock
+from tui.core.redaction import child_environment
 from tui.tools.search import EXCLUDED, exclusions, ripgrep
 
 FILES_MAX: Final = 200_000

@@ -14,9 +14,9 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.core.text_cleaning import one_line
 from tui.ui.widgets.autocomplete.asked import Asked, asked, completed
 from tui.ui.widgets.autocomplete.rank import LIMIT, rank
-from tui.widgets.plain import one_line
 
 ROWS: Final = 6
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
+from tui.core.text_cleaning import clean
 from tui.ui.widgets.markdown.styles import Styles
 from tui.ui.widgets.markdown.text import Line, Span, clip, decoration, fold, prefixed, wrap
-from tui.widgets.plain import clean
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")

@@ -8,8 +8,9 @@ from typing import Literal
 
 from rich.style import Style
 
-from tui.figures import plural
-from tui.images.images import words_in
+from tui.core.formatting import plural
+from tui.core.images.images import words_in
+from tui.core.text_cleaning import clean
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
@@ -32,7 +33,6 @@ from tui.ui.widgets.markdown.text import (
     wrap,
 )
 from tui.widgets.error_words import words
-from tui.widgets.plain import clean
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """

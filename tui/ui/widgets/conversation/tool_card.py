@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from tui.core.text_cleaning import clean
 from tui.ui.widgets import figures
 from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.items import STOPPED, ToolItem
 from tui.ui.widgets.conversation.measures import BODY_MAX, MARGIN, inner
 from tui.ui.widgets.markdown.styles import Styles
 from tui.ui.widgets.markdown.text import Line, Span, clip, decoration, line, prefixed, wrap
-from tui.widgets.plain import clean
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.widgets.plain import clean
+from tui.core.text_cleaning import clean
 
 ROW_MAX = 4_000
 """A longer row is broken at a space."""

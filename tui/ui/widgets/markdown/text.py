@@ -10,7 +10,7 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.widgets.plain import clean
+from tui.core.text_cleaning import clean
 
 Span: TypeAlias = tuple[str, Style]
 

@@ -33,7 +33,7 @@ COLOURS = (
 
 
 def file() -> str:
-    """Where it is: in the cache folder, as `tui.paths` has it."""
+    """Where it is: in the cache folder, as `tui.core.paths` has it."""
     env = os.environ
     if home := env.get("HOLDFAST_HOME"):
         return os.path.join(os.path.abspath(os.path.expanduser(home)), "cache", "look")

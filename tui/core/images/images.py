@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from tui.errors import ImageError
-from tui.figures import plural, size
-from tui.messages import Block
+from tui.core.errors import ImageError
+from tui.core.formatting import plural, size
+from tui.core.messages import Block
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """Of one image's base64 text: the API takes no more (B31)."""

@@ -8,9 +8,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tui.errors import ImageError
-from tui.images.images import MAX_FILE, Image, of_bytes, picture_of, shown, too_large
-from tui.storage.files import read_small, replace_file
+from tui.core.errors import ImageError
+from tui.core.images.images import MAX_FILE, Image, of_bytes, picture_of, shown, too_large
+from tui.core.storage.atomic_files import read_small, replace_file
 
 KEPT_DAYS = 30
 """What was attached and never sent goes after so many days."""

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.pictures import gif, jpeg, png, webp
-from tui.errors import ImageError
-from tui.images import images
-from tui.images.image_files import KEPT_DAYS, keep, kept, load
-from tui.images.images import Image, Picture
+from tui.core.errors import ImageError
+from tui.core.images import images
+from tui.core.images.image_files import KEPT_DAYS, keep, kept, load
+from tui.core.images.images import Image, Picture
 
 
 def image(width: int = 1280, height: int = 800, name: str = "shot.png", more: int = 0) -> Image:

@@ -16,9 +16,9 @@ from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
-from tui.config import Guard
+from tui.core.config import Guard
+from tui.core.storage.output_store import DAY_S, Kept, Retention, whereabouts
 from tui.guards.spill import Disk
-from tui.storage.kept import DAY_S, Kept, Retention, whereabouts
 from tui.tools.base import OutputLimits
 from tui.tools.read_file import ReadFile
 

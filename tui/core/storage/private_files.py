@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from tui.errors import StorageError
-from tui.workspace import PRIVATE_DIR
+from tui.core.errors import StorageError
+from tui.core.workspace import PRIVATE_DIR
 
 _IGNORED = b"/tool-results/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

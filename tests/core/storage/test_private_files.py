@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.errors import StorageError
-from tui.storage.private import private_file, private_folder, safe_name
+from tui.core.errors import StorageError
+from tui.core.storage.private_files import private_file, private_folder, safe_name
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tui.errors import ToolError
+from tui.core.errors import ToolError
 
 PRIVATE_DIR = ".holdfast"
 

@@ -1,6 +1,6 @@
 """Whether holdfast shall speak in plain lines, known before anything is opened.
 
-Imported before the first frame, so it imports as little as `tui.look`.
+Imported before the first frame, so it imports as little as `tui.core.theme_cache`.
 """
 
 # ruff: noqa: PTH100, PTH111, PTH118, PTH123
@@ -31,7 +31,7 @@ def why(argv: Sequence[str]) -> str:
 
 
 def _file() -> str:
-    """The person's config.toml, as `tui.paths` has it."""
+    """The person's config.toml, as `tui.core.paths` has it."""
     env = os.environ
     if home := env.get("HOLDFAST_HOME"):
         folder = os.path.join(os.path.abspath(os.path.expanduser(home)), "config")

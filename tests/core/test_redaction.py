@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tui.secrets import MASK, mask, mask_values
+from tui.core.redaction import MASK, mask, mask_values
 
 PEM = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tui.config import Config, Retry
+from tui.core.config import Config, Retry
 
 R39 = {
     "RetryMaxAttempts": ("retry", "max_attempts", 3),

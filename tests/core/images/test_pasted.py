@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.images.pasted import LONGEST, readings
+from tui.core.images.pasted import LONGEST, readings
 
 CHARS = st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="/")
 NAMES = st.text(CHARS, min_size=1, max_size=20).filter(lambda name: name.strip() == name)

@@ -25,8 +25,8 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, cast
 
-from tui.errors import HoldfastError
-from tui.storage.private import private_dir
+from tui.core.errors import HoldfastError
+from tui.core.storage.private_files import private_dir
 
 INDEX = "index.jsonl"
 DAY_S = 86_400

@@ -6,7 +6,7 @@ import logging
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from tui.secrets import mask
+from tui.core.redaction import mask
 
 NAME = "holdfast.log"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.plain import one_line, visible
+from tui.core.text_cleaning import one_line, visible
 
 
 @pytest.mark.parametrize(
