@@ -17,10 +17,10 @@ from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price, Prune
 from tui.core.errors import ProviderError
 from tui.core.messages import Block, Usage, text_block, text_of
-from tui.estimate import request_weight
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
-from tui.tokens import count
+from tui.tokens.estimate import request_weight
+from tui.tokens.tokenizer import count
 
 SMALL = ModelInfo("test-model", 20_000, 4096, "config")
 QUIET = Config(compaction=Compaction(memory_flush=False))

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.agents import MODEL, Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui import tokens
 from tui.agent import events, results
 from tui.agent.directives import Directives
 from tui.agent.events import Event
@@ -19,6 +18,7 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session
+from tui.tokens import tokenizer
 
 THINK = (
     "Think step-by-step. Show your reasoning process explicitly before taking action. Consider "
@@ -107,7 +107,9 @@ async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_onl
 async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_model_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "default", tokens.Tokenizer())  # the count waits for the ranks
+    monkeypatch.setattr(
+        tokenizer, "default", tokenizer.Tokenizer()
+    )  # the count waits for the ranks
     (tmp_path / "a.txt").write_text("0123456789abcdef\n" * 40)
     (tmp_path / "b.txt").write_text("beta\n")
     provider = ScriptedProvider(
@@ -115,7 +117,7 @@ async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_mo
     )
     told = await events_of(make_agent(tmp_path, provider), "/verbose read both")
     assert blocks(told) == [
-        f"\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: {tokens.count(got)}\n"
+        f"\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: {tokenizer.count(got)}\n"
         f"[DEBUG] Result:\n{got}\n"
         for got in map(result_of, provider.requests[1:])
     ]
@@ -141,7 +143,7 @@ async def test_K42_K49_a_large_output_is_cut_and_still_debugged_end_to_end(tmp_p
     assert finished.receipt["bytes_total"] > 100_000
     assert blocks(told) == [
         (
-            f"\n\n[DEBUG] Tool: run_command\n[DEBUG] Tokens: {tokens.count(got)}\n"
+            f"\n\n[DEBUG] Tool: run_command\n[DEBUG] Tokens: {tokenizer.count(got)}\n"
             f"[DEBUG] Result:\n{got}\n"
         )
     ]

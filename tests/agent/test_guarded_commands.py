@@ -12,13 +12,13 @@ import pytest
 from tests.agent.test_guards import give, results, sent
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui import tokens
 from tui.agent import events
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.guards.text import byte_length, line_count
 from tui.provider.base import Request
 from tui.session.records import Record
+from tui.tokens import tokenizer
 from tui.tools.capture import Spill
 
 
@@ -107,10 +107,10 @@ def assert_adds_up(receipt: dict[str, Any], raw: bytes, shown: str) -> None:
     assert receipt["sha256"] == hashlib.sha256(raw).hexdigest()
     assert receipt["bytes_kept"] == receipt["bytes_total"] == len(raw)
     assert receipt["lines_total"] == raw.count(b"\n") + (not raw.endswith(b"\n"))
-    assert receipt["tokens_total"] == tokens.count(raw.decode(errors="replace"))
+    assert receipt["tokens_total"] == tokenizer.count(raw.decode(errors="replace"))
     assert receipt["bytes_shown"] == byte_length(shown)
     assert receipt["lines_shown"] == line_count(shown)
-    assert receipt["tokens_shown"] == tokens.count(shown)
+    assert receipt["tokens_shown"] == tokenizer.count(shown)
 
 
 HOSTILE = rb"\033[31mred\033[0m \0 \377\376 \033]0;title\007 \r\nnext\n"

@@ -10,15 +10,15 @@ from typing import Any
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
-from tui import estimate
 from tui.agent import events
 from tui.agent.measuring import wide_enough
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.messages import Usage, text_block
-from tui.estimate import request_weight
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
+from tui.tokens import estimate
+from tui.tokens.estimate import request_weight
 
 INFO = ModelInfo("test-model", 200_000, 8192, "assumed")
 

@@ -16,7 +16,6 @@ from tui.agent.telling import told
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
 from tui.core.messages import text_block
-from tui.estimate import save_ratio
 from tui.provider.base import (
     Alive,
     AttemptStarted,
@@ -28,6 +27,7 @@ from tui.provider.base import (
 )
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session
+from tui.tokens.estimate import save_ratio
 
 OTHER = "other-model"
 

@@ -22,12 +22,12 @@ from tui.core.errors import ProviderError
 from tui.core.messages import Block, Usage, blocks_of, text_block, text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
-from tui.estimate import request_weight
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, Request, StreamPart
 from tui.provider.retry import Retrying
 from tui.session.session import Session
-from tui.tokens import count
+from tui.tokens.estimate import request_weight
+from tui.tokens.tokenizer import count
 
 
 class Weighed(ScriptedProvider):

@@ -19,9 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tui import tokens
 from tui.core.messages import ToolOutput
 from tui.guards.pipeline import GuardLimits, guard
+from tui.tokens import tokenizer
 
 ROUNDS = 5
 TEXT = "".join(f"{n}: the quick brown fox jumps over the lazy dog\n" for n in range(400_000))
@@ -33,7 +33,7 @@ STALL_MS = 100
 
 def run() -> list[tuple[str, float, float]]:
     """(name, ratio measured, ratio allowed) of each measurement."""
-    tokens.default.load()
+    tokenizer.default.load()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         cost = min(_cut_to_floor(Path(folder), n) for n in range(ROUNDS))
         idle = _measured(folder, 0)
@@ -87,7 +87,7 @@ async def _flood(root: Path, size: int) -> dict[str, float]:
             now = time.perf_counter()
             longest, last = max(longest, now - last - 0.005), now
 
-    await tokens.load()
+    await tokenizer.load()
     command = f"yes 'a line of output that says nothing at all' | head -c {size}"
     provider = ScriptedProvider([call("run_command", f"size_{size}", command=command)], say("ok"))
     agent = make_agent(root, provider, approver=Yes())

@@ -6,11 +6,11 @@ import gc
 import time
 from collections.abc import Callable
 
-from tui.cl100k import build_cl100k
 from tui.context.ledger import Ledger
 from tui.core.messages import text_block
 from tui.session.records import Record
-from tui.tokens import Tokenizer
+from tui.tokens.cl100k import build_cl100k
+from tui.tokens.tokenizer import Tokenizer
 
 ROUNDS = 15
 SHORT, LONG = 50, 5000

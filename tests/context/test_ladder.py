@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.context.pictures import image, png
 from tests.context.wild import assistant, call, messages, result, text, thinking, user
-from tui import tokens
 from tui.context.check import Tail, check
 from tui.context.digest import HEADING, SUMMARY, digest
 from tui.context.ladder import RUNGS, Rung, climb, drop_thinking, strict, summary_only, text_only
 from tui.context.repair import INTERRUPTED
+from tui.tokens import tokenizer
 
 TAILS = st.sampled_from(["user", "prefill", "open"])
 
@@ -133,7 +133,7 @@ def test_O24_the_digest_is_the_same_every_time_and_within_its_budget() -> None:
     for budget in (64, 300, 1000, 4000):
         made = digest(said, budget)
         assert made == digest(copy.deepcopy(said), budget)
-        assert tokens.count(made) <= budget
+        assert tokenizer.count(made) <= budget
     assert "please do thing 0" in digest(said, 4000), "the first thing asked stays"
     assert "answer 399" in digest(said, 4000), "so does the last answer"
 
@@ -144,14 +144,14 @@ def test_O24_any_digest_is_bounded(given_: list[Any], budget: int, words: str) -
     stood, _ = summary_only([*given_, user(words)], budget_tokens=budget)
     said: list[Any] = [block["text"] for message in stood for block in message["content"]]
     if any(text_.startswith(HEADING) for text_ in said):
-        assert sum(map(tokens.count, said)) <= max(budget, 128)
+        assert sum(map(tokenizer.count, said)) <= max(budget, 128)
 
 
 def test_O24_a_prompt_too_long_for_the_budget_keeps_its_beginning() -> None:
     stood, _ = summary_only([user("old"), assistant("so"), user("begin " + "x " * 20_000)])
     words = stood[0]["content"][-1]["text"]
     assert words.startswith("begin x")
-    assert tokens.count(words) <= 2000
+    assert tokenizer.count(words) <= 2000
 
 
 def test_O24_a_summary_before_is_carried_on() -> None:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.tokenisers import Server, by_bytes, by_cl100k, code, prose, session
-from tui import estimate
 from tui.context.ledger import PARTS, Ledger
 from tui.context.overlay import Stand
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
+from tui.tokens import estimate
 from tui.tools.registry import builtin_tools
 
 TOOLS = [tool.schema() for tool in builtin_tools().values()]

@@ -19,9 +19,9 @@ from tui.context.overflow import clamp_results, drop_oldest
 from tui.context.repair import CONTINUE, INTERRUPTED, repair
 from tui.context.request import MARGIN_TOKENS, build
 from tui.core.messages import blocks_of, text_block
-from tui.estimate import request_weight
 from tui.provider.base import ModelInfo
-from tui.tokens import count
+from tui.tokens.estimate import request_weight
+from tui.tokens.tokenizer import count
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

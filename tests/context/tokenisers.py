@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui import tokens
 from tui.core.messages import Block, text_block
+from tui.tokens import tokenizer
 
 _WORDS = """
 the of and to a in that is was for it with as his on be at by had not are but from or have an they
@@ -105,7 +105,7 @@ def by_bytes(ratio: float) -> Callable[[str], float]:
     return lambda text: ratio * len(text.encode()) / 4
 
 
-ENCODING = tokens.build_cl100k()
+ENCODING = tokenizer.build_cl100k()
 
 
 @dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.tools.test_run_command import Bench
-from tui import tokens
 from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.guards.pipeline import Guarded, GuardLimits, guard
 from tui.guards.text import byte_length, line_count
+from tui.tokens import tokenizer
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs
 from tui.tools.run_command import RunCommand
@@ -32,9 +32,9 @@ def assert_adds_up(guarded: Guarded, raw: bytes) -> None:
     assert receipt.path.read_bytes() == raw
     assert receipt.sha256 == hashlib.sha256(raw).hexdigest()
     assert receipt.bytes_kept == receipt.total.bytes == len(raw)
-    assert receipt.total.tokens == tokens.count(raw.decode())
+    assert receipt.total.tokens == tokenizer.count(raw.decode())
     assert (receipt.shown.bytes, receipt.shown.lines) == (byte_length(text), line_count(text))
-    assert receipt.shown.tokens == tokens.count(text)
+    assert receipt.shown.tokens == tokenizer.count(text)
 
 
 async def test_25_a_progress_bar_is_its_last_state_and_kept_whole(tmp_path: Path) -> None:

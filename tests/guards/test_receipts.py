@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui import tokens
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block, text_of
 from tui.guards.pipeline import Guarded, GuardLimits, guard
 from tui.guards.receipt import Keep
 from tui.guards.text import byte_length, line_count
+from tui.tokens import tokenizer
 
 IMAGE: Block = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
 
@@ -54,7 +54,7 @@ def test_the_figures_add_up(content: list[Block], keep: Keep, within: GuardLimit
         assert blocks_of(guarded.content, "image") == blocks_of(content, "image")
         assert sum(map(byte_length, shown)) <= within.clamp_bytes
         assert sum(map(line_count, shown)) <= within.clamp_lines
-        assert sum(map(tokens.count, shown)) <= within.share_tokens
+        assert sum(map(tokenizer.count, shown)) <= within.share_tokens
         receipt = guarded.receipt
         if receipt is None:
             assert guarded.content is content
@@ -64,10 +64,10 @@ def test_the_figures_add_up(content: list[Block], keep: Keep, within: GuardLimit
         assert said["stages"]
         assert said["bytes_total"] == sum(map(byte_length, raw))
         assert said["lines_total"] == sum(map(line_count, raw))
-        assert said["tokens_total"] == sum(map(tokens.count, raw))
+        assert said["tokens_total"] == sum(map(tokenizer.count, raw))
         assert said["bytes_shown"] == sum(map(byte_length, shown))
         assert said["lines_shown"] == sum(map(line_count, shown))
-        assert said["tokens_shown"] == sum(map(tokens.count, shown))
+        assert said["tokens_shown"] == sum(map(tokenizer.count, shown))
         assert said["kept"] == keep
         kept = Path(said["path"]).read_bytes()
         assert said["sha256"] == hashlib.sha256(kept).hexdigest()

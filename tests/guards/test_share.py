@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tui import tokens
 from tui.guards.clamp import PLACEHOLDER
 from tui.guards.receipt import Keep
 from tui.guards.share import share, threshold
 from tui.guards.text import byte_length
-from tui.tokens import Tokenizer
+from tui.tokens import tokenizer as tokens
+from tui.tokens.tokenizer import Tokenizer
 
 LIMIT = threshold()
 
@@ -104,7 +104,7 @@ def test_K9_the_first_failure_counts_characters_and_later_results_bytes(
         )
         assert one(text, 1000) == "x" * 3200 + warning(1250, 1000)
         assert one(text, 1000) == "x" * 3200 + warning(1250, 1000)
-    assert [record.name for record in caplog.records].count("tui.tokens") == 1
+    assert [record.name for record in caplog.records].count("tui.tokens.tokenizer") == 1
 
 
 @pytest.mark.usefixtures("broken")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tui import tokens
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
@@ -31,6 +30,7 @@ from tui.core.errors import HoldfastError, LimitReachedError
 from tui.core.messages import Message
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
+from tui.tokens import tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +203,7 @@ class Compactor:
 
     async def _apply(self, planned: Plan, summary: str, reason: str, before: int) -> bool:
         """Record a summary that is smaller than what it covers, then show it."""
-        freed, added = self._freed(planned), tokens.count(summary)
+        freed, added = self._freed(planned), tokenizer.count(summary)
         if added >= freed:
             said = f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
             self._gave_up = _last_prompt(self._records)
@@ -228,7 +228,7 @@ class Compactor:
 
     def _record(self, planned: Plan, summary: str, reason: str, before: int) -> int:
         """Append the compaction's record; returns the tokens that the view has then."""
-        after = max(0, before - self._freed(planned)) + tokens.count(summary)
+        after = max(0, before - self._freed(planned)) + tokenizer.count(summary)
         data: dict[str, Any] = compact.compaction_data(
             self._records, planned, summary, tokens_before=before, tokens_after=after, reason=reason
         )

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui import estimate
 from tui.agent.events import ContextMeasured, Event, Notice
 from tui.context import request
 from tui.context.history import same_model
@@ -18,6 +17,7 @@ from tui.context.view import View
 from tui.core.errors import StorageError
 from tui.provider.base import ModelInfo
 from tui.session.records import Record
+from tui.tokens import estimate
 
 log = logging.getLogger(__name__)
 

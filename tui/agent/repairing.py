@@ -19,9 +19,9 @@ from tui.context.binding import BREAK, has_thinking
 from tui.context.ladder import RUNGS, Rung, climb
 from tui.context.rungs import WHOLE, rung_in
 from tui.core.errors import ProviderError
-from tui.estimate import json_weight
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Finding, Record
+from tui.tokens.estimate import json_weight
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tui import tokens
 from tui.agent.events import Debug, Event, Notice, ToolFinished
 from tui.agent.open_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
@@ -24,6 +23,7 @@ from tui.core.storage.output_store import Kept
 from tui.core.storage.private_files import safe_name
 from tui.guards.pipeline import GuardLimits, guard, left_behind
 from tui.guards.receipt import Keep, Receipt
+from tui.tokens import tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class Results:
 
 def _debug_block(name: str, result: str) -> str:
     """The block for a result: the text that the model received, and its tokens."""
-    size = tokens.count(result)
+    size = tokenizer.count(result)
     return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
 
 

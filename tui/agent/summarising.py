@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tui import tokens
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
@@ -16,6 +15,7 @@ from tui.core.config import Price
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Message
 from tui.provider.base import ModelInfo, Provider
+from tui.tokens import tokenizer
 
 _SPLITS = 3
 """So many times a part that the summariser finds too long is split."""
@@ -82,7 +82,7 @@ def _groups(summaries: Sequence[str], budget: int) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     room = budget
     for summary in summaries:
-        size = tokens.count(summary)
+        size = tokenizer.count(summary)
         if len(groups[-1]) > 1 and size > room:
             groups.append([])
             room = budget

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from tui import tokens
 from tui.context.fixes.order import CONTINUE
 from tui.context.fixes.pairs import INTERRUPTED
 from tui.context.overlay import SUMMARY
 from tui.core.messages import Block, Message, blocks_of, text_of
+from tui.tokens import tokenizer
 
 HEADING = "[Digest of the conversation so far, made without a model]"
 MIN_TOKENS = 64
@@ -61,10 +61,10 @@ def digest(messages: Sequence[Message], budget_tokens: int) -> str:
     while chars > MIN_TOKENS:
         parts = [section.within(int(chars * section.share / whole)) for section in sections]
         text = "\n\n".join([HEADING, *("\n".join(part) for part in parts)])
-        if tokens.count(text) <= budget:
+        if tokenizer.count(text) <= budget:
             return text
         chars = chars * 3 // 4
-    return tokens.prefix_within(HEADING, budget)
+    return tokenizer.prefix_within(HEADING, budget)
 
 
 def _sections(messages: Sequence[Message]) -> list[_Section]:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias, cast
 
-from tui import tokens
 from tui.context import repair as repairs
 from tui.context.digest import HEADING, MIN_TOKENS, digest
 from tui.context.rules.blocks import THINKING, block_violations, is_object
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block, text_of
 from tui.session.records import Finding
+from tui.tokens import tokenizer
 
 Stepped: TypeAlias = tuple[list[Message], tuple[Finding, ...]]
 """Messages, and what was done to get there."""
@@ -131,8 +131,8 @@ def summary_only(
     sound, _ = repairs.repair(messages, tail="open")
     if not sound or _is_summary(sound, budget):
         return repairs.repair(messages, tail=tail)
-    prompt = tokens.prefix_within(_last_prompt(sound), budget // 2)
-    room = budget - tokens.count(prompt)
+    prompt = tokenizer.prefix_within(_last_prompt(sound), budget // 2)
+    room = budget - tokenizer.count(prompt)
     blocks = [text_block(digest(sound, room))]
     if prompt.strip():
         blocks.append(text_block(prompt))
@@ -213,7 +213,7 @@ def _is_summary(sound: Sequence[Message], budget: int) -> bool:
     if len(sound) > 1 or any(block.get("type") != "text" for block in blocks):
         return False
     text = text_of(blocks)
-    return text.startswith(HEADING) and tokens.count(text) <= budget + 8
+    return text.startswith(HEADING) and tokenizer.count(text) <= budget + 8
 
 
 def _last_prompt(sound: Sequence[Message]) -> str:

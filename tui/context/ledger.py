@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui import estimate
 from tui.context.ledger_items import (
     PARTS,
     Entry,
@@ -35,6 +34,7 @@ from tui.context.overlay import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Usage
 from tui.session.records import Record
+from tui.tokens import estimate
 
 __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from tui import estimate
 from tui.context.history import same_model
 from tui.context.labels import label_of
 from tui.context.overlay import MASKED, Stand, State, content_of
 from tui.core.images.images import facts, names_in, of_block
 from tui.core.messages import Block, Usage, tool_calls
 from tui.session.records import Record
+from tui.tokens import estimate
 
 Kind: TypeAlias = Literal[
     "system", "tools", "memory", "summary", "user", "image", "assistant", "result"

@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from tui import tokens
 from tui.context import untrusted
 from tui.core.messages import Block, Message, blocks_of, text_of
+from tui.tokens import tokenizer
 
 SHARE: Final = 0.4
 """Of the window, what one request to the summariser may carry."""
@@ -38,7 +38,7 @@ def parts(pieces: Sequence[str], budget_tokens: int) -> list[str]:
     found: list[str] = []
     room, held = 0, list[str]()
     for piece in (small for whole in pieces for small in _within(whole, budget_tokens)):
-        size = tokens.count(piece) + 2
+        size = tokenizer.count(piece) + 2
         if held and size > room:
             found.append("\n\n".join(held))
             held = []
@@ -75,7 +75,7 @@ def _wish(focus: str) -> str:
 
 
 def _within(piece: str, budget: int) -> list[str]:
-    if len(piece) <= budget or tokens.count(piece) + 2 <= budget:
+    if len(piece) <= budget or tokenizer.count(piece) + 2 <= budget:
         return [piece]
     first, second = halves(piece)
     return [*_within(first, budget), *_within(second, budget)] if first and second else [piece]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from tui import cl100k, tokens
 from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.guards import spill as spilling
@@ -18,6 +17,7 @@ from tui.guards.receipt import Keep, Receipt, Size, Stage
 from tui.guards.share import share, threshold
 from tui.guards.spill import Copy, Disk, joined
 from tui.guards.text import byte_length, encode, line_count
+from tui.tokens import cl100k, tokenizer
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,
@@ -202,7 +202,7 @@ def _receipt(
         shown=Size(
             sum(map(byte_length, shown)),
             sum(map(line_count, shown)),
-            sum(map(tokens.count, shown)),
+            sum(map(tokenizer.count, shown)),
         ),
         kept=keep,
         path=copy.path,
@@ -236,13 +236,13 @@ def _tokens(texts: Sequence[str], raw: RawOutput, copy: Copy) -> int:
     """Tokens of the raw output. Above 2 MB an estimate, by the part that is in memory."""
     held = sum(map(byte_length, texts))
     if raw.data is not None:
-        return tokens.count(raw.data.decode(errors="replace"))
+        return tokenizer.count(raw.data.decode(errors="replace"))
     if raw.bytes == held:
-        return sum(map(tokens.count, texts))
+        return sum(map(tokenizer.count, texts))
     if copy.path is not None and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
         with suppress(OSError):
-            return tokens.count(copy.path.read_bytes().decode(errors="replace"))
-    return sum(map(tokens.count, texts)) * raw.bytes // max(1, held)
+            return tokenizer.count(copy.path.read_bytes().decode(errors="replace"))
+    return sum(map(tokenizer.count, texts)) * raw.bytes // max(1, held)
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:

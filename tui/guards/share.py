@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from tui import tokens
 from tui.guards.clamp import PLACEHOLDER
 from tui.guards.receipt import Keep
 from tui.guards.text import byte_length
+from tui.tokens import tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
         return texts
     try:
         return _by_tokens(texts, limit, keep)
-    except tokens.TokenizerError as error:
+    except tokenizer.TokenizerError as error:
         log.warning("a result is cut by characters: %s", error)
     try:
         return _by_characters(texts, limit * 4, keep)
@@ -48,10 +48,10 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
 
 def _by_tokens(texts: Sequence[str], limit: int, keep: Keep) -> Sequence[str]:
     def count(text: str) -> int:
-        return tokens.default.count(text, strict=True)
+        return tokenizer.default.count(text, strict=True)
 
     def head(text: str, room: int) -> str:
-        return tokens.default.prefix_within(text, room, strict=True)
+        return tokenizer.default.prefix_within(text, room, strict=True)
 
     def tail(text: str, room: int) -> str:
         """The longest suffix. A token has at most four bytes by the measure of `tokens`."""

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from tui import tokens
 from tui.core.clock import Clock
 from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request, StreamPart
@@ -15,6 +14,7 @@ from tui.provider.practice.faults import Fault, FaultQueue, inject
 from tui.provider.practice.respond import respond
 from tui.provider.practice.script import Script, Turn
 from tui.provider.practice.stream import MODEL, WINDOW, count_input, stream
+from tui.tokens import tokenizer
 
 INFO = ModelInfo(id=MODEL, window=WINDOW, max_output=4096, source="catalogue")
 """What is known of the practice model."""
@@ -77,7 +77,7 @@ class PracticeModel:
 
     async def load(self) -> None:
         """Get the token counter ready, which every answer needs."""
-        await tokens.load()
+        await tokenizer.load()
 
     async def model_info(self, model: str) -> ModelInfo:
         return replace(INFO, id=model, window=self._window)

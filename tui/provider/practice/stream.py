@@ -10,11 +10,9 @@ from hashlib import blake2b
 
 import msgspec
 
-from tui import tokens
 from tui.core.clock import Clock
 from tui.core.errors import Overflow, ProviderError
 from tui.core.messages import Block, Usage, text_block
-from tui.estimate import request_weight
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -25,6 +23,8 @@ from tui.provider.base import (
     ToolInputDelta,
 )
 from tui.provider.practice.script import Turn
+from tui.tokens import tokenizer
+from tui.tokens.estimate import request_weight
 
 MODEL = "practice"
 WINDOW = 32_000
@@ -35,9 +35,9 @@ _JSON_CHARS = 48
 
 async def count_input(request: Request) -> int:
     """The input tokens of a request, counted off the event loop."""
-    await tokens.load()
+    await tokenizer.load()
     found = await asyncio.to_thread(
-        request_weight, request.system, request.tools, request.messages, tokens.count
+        request_weight, request.system, request.tools, request.messages, tokenizer.count
     )
     return round(found)
 
@@ -121,7 +121,7 @@ def _usage(turn: Turn, prompt: int) -> Usage:
     if turn.usage is not None:
         return Usage(**msgspec.structs.asdict(turn.usage))
     written = (turn.thinking, turn.text, *(_json(tool.input) for tool in turn.tools))
-    return Usage(input_tokens=prompt, output_tokens=sum(map(tokens.count, written)))
+    return Usage(input_tokens=prompt, output_tokens=sum(map(tokenizer.count, written)))
 
 
 def _json(arguments: object) -> str:

@@ -2,7 +2,7 @@
 
 The count is the larger of tiktoken's cl100k_base count and a quarter of the UTF-8 bytes. Where
 tiktoken cannot be used, the quarter alone is the count: decided once a process, with one logged
-warning. How full the context is, is estimated without it (`tui.estimate`).
+warning. How full the context is, is estimated without it (`tui.tokens.estimate`).
 
 What is missing is loaded at the first use, which takes a tenth of a second; `load()` does it in
 the background. All of it is CPU work of a few milliseconds per 50 KB; texts of megabytes belong in
@@ -17,9 +17,9 @@ import re
 import threading
 from collections.abc import Callable
 
-from tui import cl100k
-from tui.cl100k import Encoding, build_cl100k
 from tui.core.errors import HoldfastError
+from tui.tokens import cl100k
+from tui.tokens.cl100k import Encoding, build_cl100k
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.tokenisers import CONTENT, ENCODING
-from tui import estimate, tokens
 from tui.core.errors import StorageError
 from tui.core.messages import Message, text_block
-from tui.estimate import BOUNDS, block_weight, content_weight, json_weight, smoothed, weight
+from tui.tokens import estimate, tokenizer
+from tui.tokens.estimate import BOUNDS, block_weight, content_weight, json_weight, smoothed, weight
 
 
 @pytest.mark.parametrize("make", CONTENT)
@@ -77,8 +77,12 @@ def test_blocks_messages_and_requests_add_up() -> None:
     parts = content_weight(system) + json_weight(tool) + content_weight(message["content"])
     whole = estimate.request_weight(system, [tool], [message])
     assert whole == parts + estimate.MESSAGE_TOKENS
-    counted = estimate.request_weight(system, [], [message], tokens.count)
-    texts = tokens.count("You are helpful.") + tokens.count("line\n" * 50) + tokens.count("go on")
+    counted = estimate.request_weight(system, [], [message], tokenizer.count)
+    texts = (
+        tokenizer.count("You are helpful.")
+        + tokenizer.count("line\n" * 50)
+        + tokenizer.count("go on")
+    )
     assert counted == texts + estimate.CALL_TOKENS + estimate.MESSAGE_TOKENS
 
 

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui import cl100k, tokens
-from tui.tokens import Tokenizer, TokenizerError
+from tui.tokens import cl100k
+from tui.tokens import tokenizer as tokens
+from tui.tokens.tokenizer import Tokenizer, TokenizerError
 
 REAL = cl100k.build_cl100k()
 SHARED = Tokenizer(lambda: REAL)
@@ -249,5 +250,5 @@ async def test_loading_is_lazy_and_no_count_does_without_it(monkeypatch: pytest.
 
 
 def test_importing_the_module_loads_no_tokeniser():
-    code = "import sys, tui.tokens; sys.exit('tiktoken' in sys.modules)"
+    code = "import sys, tui.tokens.tokenizer; sys.exit('tiktoken' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
