@@ -25,12 +25,12 @@ from tui.command_line.arguments import parse
 from tui.command_line.flags import COMMANDS as SUBCOMMANDS
 from tui.command_line.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.commands.table import COMMANDS
-from tui.configuration import settings
-from tui.configuration.settings_table import Setting, table
-from tui.configuration.settings_words import WORDS
 from tui.core.errors import ErrorClass
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
+from tui.settings import layers
+from tui.settings.descriptions import WORDS
+from tui.settings.schema import Setting, table
 from tui.tools.registry import builtin_tools
 from tui.ui.toolkit import themes
 from tui.ui.widgets.keys import HELP, Key
@@ -111,7 +111,7 @@ def _flag_names(flag: Flag) -> str:
 
 def all_settings() -> list[Setting]:
     nowhere = Folders(*[ROOT / "nowhere"] * 4)
-    loaded = settings.load(
+    loaded = layers.load(
         folders=nowhere, workspace=nowhere.data, trusted=False, env={}, overrides={}
     )
     return table(loaded, models=["MODEL"])
@@ -273,8 +273,8 @@ def test_every_example_of_the_configuration_is_valid(tmp_path: Path) -> None:
         path = tmp_path / "example.toml"
         path.write_text(block, encoding="utf-8")
         if head.startswith("# config.toml"):
-            read = settings.parse(block.encode(), path)
-            settings.merge((settings.Layer("user", "README", read),))
+            read = layers.parse(block.encode(), path)
+            layers.merge((layers.Layer("user", "README", read),))
         elif head.startswith("# script.toml"):
             assert read_script(path)
         else:

@@ -14,9 +14,6 @@ from tui import launch
 from tui.agent.agent import Agent
 from tui.agent.assemble import known_model, make_agent
 from tui.command_line.arguments import Options
-from tui.configuration import credentials, settings, settings_edit, trust
-from tui.configuration.servers import probe_local_servers
-from tui.configuration.settings import Loaded
 from tui.core import theme_cache
 from tui.core.clock import SystemClock
 from tui.core.errors import ConfigError, CredentialsError
@@ -30,6 +27,9 @@ from tui.provider.base import ModelInfo
 from tui.screens.choices import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.session import catalog
 from tui.session.session import Session
+from tui.settings import credentials, edit, layers, trust
+from tui.settings.layers import Loaded
+from tui.settings.local_servers import probe_local_servers
 
 
 class Wiring:
@@ -149,7 +149,7 @@ class Wiring:
         return rows
 
     async def save_theme(self, name: str) -> None:
-        await asyncio.to_thread(settings_edit.set_user_value, self.launch.folders, "theme", name)
+        await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
         self._remember_look(name)
 
     def trusted(self) -> bool:
@@ -169,7 +169,7 @@ class Wiring:
 
     def read_settings(self) -> Loaded:
         """The settings as all layers say now. Blocks; raises ConfigError."""
-        return settings.load(
+        return layers.load(
             folders=self.launch.folders,
             workspace=self.launch.workspace.root,
             trusted=self.trusted(),
@@ -247,8 +247,8 @@ class Wiring:
                     place = credentials.store_key(key, base_url, env=os.environ, folders=home)
                 else:
                     place = None
-                settings_edit.set_user_value(home, "base_url", base_url)
-                settings_edit.set_user_value(home, "model", model)
+                edit.set_user_value(home, "base_url", base_url)
+                edit.set_user_value(home, "model", model)
                 self.launch = self.launch.with_key(key.strip() or None)
                 self._reload()
                 if place is None:
@@ -265,7 +265,7 @@ class Wiring:
             theme_cache.remember(themes.look_of(theme))
 
     def _remember_always(self, rule: Rule) -> None:
-        settings_edit.remember_always(self.launch.folders, str(rule))
+        edit.remember_always(self.launch.folders, str(rule))
 
 
 def _row(entry: catalog.Entry) -> SessionRow:

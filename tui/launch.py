@@ -13,8 +13,6 @@ from pathlib import Path
 from tui.agent.assemble import Launch, make_agent
 from tui.agent.limits import Limits
 from tui.command_line.arguments import Options
-from tui.configuration import credentials, settings, trust
-from tui.configuration.settings import Ignored
 from tui.core import log
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import CredentialsError, UsageError
@@ -22,6 +20,9 @@ from tui.core.paths import Folders, folders, shorten
 from tui.core.workspace import Workspace
 from tui.session import catalog
 from tui.session.session import Session
+from tui.settings import credentials, trust
+from tui.settings import layers as settings
+from tui.settings.layers import Ignored
 
 MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""

@@ -18,8 +18,6 @@ from tui.agent.events import Event
 from tui.agent.keeping import Keeping
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
-from tui.configuration.servers import LocalServer
-from tui.configuration.settings import Loaded, load
 from tui.context import view
 from tui.context.ladder import Rung
 from tui.context.ledger import Ledger
@@ -36,6 +34,8 @@ from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record
+from tui.settings.layers import Loaded, load
+from tui.settings.local_servers import LocalServer
 from tui.tools.mcp import Server
 
 MODEL = "claude-sonnet-5-5"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui.commands.table import COMMANDS
-from tui.configuration.user_commands import OwnCommands
 from tui.core.workspace import PRIVATE_DIR
 from tui.live.services import AppServices
+from tui.settings.user_commands import OwnCommands
 
 
 def own_commands(services: AppServices) -> OwnCommands:

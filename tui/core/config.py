@@ -1,6 +1,6 @@
 """The configuration: its schema. Every key is optional; defaults are those of R39.
 
-Files are read and merged in `tui.configuration.settings`.
+Files are read and merged in `tui.settings.layers`.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tui.configuration import settings, trust
-from tui.configuration.settings import Ignored
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
+from tui.settings import layers, trust
+from tui.settings.layers import Ignored
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -48,7 +48,7 @@ class Subject:
     def of(cls, workspace: Path, folders: Folders, env: Mapping[str, str]) -> Subject:
         """Reads the configuration; never raises."""
         try:
-            loaded = settings.load(
+            loaded = layers.load(
                 folders=folders,
                 workspace=workspace,
                 trusted=trust.is_trusted(folders, workspace),

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tui.configuration import credentials, settings
-from tui.configuration.credentials import server_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.doctor import reach
 from tui.doctor.check import Check, Subject
+from tui.settings import credentials, layers
+from tui.settings.credentials import server_of
 
 _OTHER_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
 _PLACES = {"environment": "ANTHROPIC_API_KEY", "keyring": "the keyring"}
@@ -25,7 +25,7 @@ def configuration(what: Subject) -> Iterator[Check]:
     if what.broken is not None:
         yield Check("configuration", "fail", what.broken.message, what.broken.hint)
         return
-    files = (what.folders.config_file, settings.project_file(what.workspace))
+    files = (what.folders.config_file, layers.project_file(what.workspace))
     there = [shorten(file) for file in files if file.exists()]
     yield Check("configuration", "ok", ", ".join(there) or "none: all settings are the defaults")
     if what.ignored:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.agent.events import Event
-from tui.configuration.servers import LocalServer
-from tui.configuration.settings import Loaded
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
 from tui.core.images.clipboard import Clip
@@ -23,6 +21,8 @@ from tui.provider.base import ModelInfo
 from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import LeftBehind
 from tui.session.records import Finding, Header, Record
+from tui.settings.layers import Loaded
+from tui.settings.local_servers import LocalServer
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview

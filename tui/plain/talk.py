@@ -15,7 +15,6 @@ from typing import Final
 from tui.agent import directives, events
 from tui.agent.events import Event
 from tui.commands.own import own_commands
-from tui.configuration.user_commands import OwnCommands
 from tui.core.errors import HoldfastError, UsageError
 from tui.live import shell
 from tui.live.outbox import Outbox, Waiting
@@ -26,6 +25,7 @@ from tui.plain.drafts import Drafts, Unsent
 from tui.plain.face import Face
 from tui.plain.spoken import sentence, shown
 from tui.plain.teller import Teller
+from tui.settings.user_commands import OwnCommands
 
 log = logging.getLogger(__name__)
 

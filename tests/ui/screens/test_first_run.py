@@ -11,10 +11,10 @@ from textual.widgets import Input, OptionList, Static
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, until
-from tui.configuration.servers import LocalServer
 from tui.core.errors import CredentialsError, StorageError
 from tui.live.services import SessionChoice
 from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
+from tui.settings.local_servers import LocalServer
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen

@@ -15,8 +15,8 @@ from textual.widgets import Input, Static, TextArea
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, session_open, until
-from tui.configuration.settings import project_file
 from tui.core.paths import folders
+from tui.settings.layers import project_file
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import PickScreen

@@ -10,8 +10,8 @@ from textual.widgets import OptionList
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
-from tui.configuration.servers import LocalServer
 from tui.core.errors import CredentialsError
+from tui.settings.local_servers import LocalServer
 from tui.ui.screens.welcome import WelcomeScreen
 
 

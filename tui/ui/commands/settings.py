@@ -89,8 +89,8 @@ async def edit_file(desk: Desk) -> Said:
 
 def config_problem(file: Path) -> ConfigError | None:
     """What is wrong with a configuration file; None where it can be used. Blocks."""
-    from tui.configuration.config_check import check  # noqa: PLC0415 - on demand
-    from tui.configuration.settings import parse  # noqa: PLC0415 - on demand
+    from tui.settings.layers import parse  # noqa: PLC0415 - on demand
+    from tui.settings.validation import check  # noqa: PLC0415 - on demand
 
     try:
         data, _ = read_small(file)

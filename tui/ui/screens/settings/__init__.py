@@ -2,7 +2,7 @@
 
 `screen` passes keys on; `listing` and `rows` draw the settings, `wording` says what each does,
 `lines` is the field for lists; `standing` reads them, changes them and takes changes back. What a
-setting is stands in `tui.configuration.settings_table`, what writes the file in `settings_edit`
+setting is stands in `tui.settings.schema`, what writes the file in `settings_edit`
 beside it.
 """
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.configuration.settings_table import Setting
-from tui.configuration.settings_text import told
 from tui.core.errors import ConfigError
 from tui.core.text_cleaning import one_line, visible
+from tui.settings.schema import Setting
+from tui.settings.value_format import told
 from tui.ui.screens.settings.port import Said
 from tui.ui.widgets.figures import size
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.geometry import Region
 
-from tui.configuration.settings_table import Setting
+from tui.settings.schema import Setting
 from tui.ui.screens.settings.rows import Heading, Line, line_parts
 from tui.ui.widgets.row_list import Part, Rows
 

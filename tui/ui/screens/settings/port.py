@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from tui.configuration.settings import Loaded
 from tui.core.config import Config
 from tui.core.paths import Folders
+from tui.settings.layers import Loaded
 from tui.ui.widgets.notice import Kind
 
 

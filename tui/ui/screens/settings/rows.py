@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from tui.configuration.config_check import dotted
-from tui.configuration.settings_table import Key, Setting
-from tui.configuration.settings_words import SECTIONS
 from tui.core.text_cleaning import visible
+from tui.settings.descriptions import SECTIONS
+from tui.settings.schema import Key, Setting
+from tui.settings.validation import dotted
 from tui.ui.widgets.row_list import Part
 
 WIDE: Final = 100

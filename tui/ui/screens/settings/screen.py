@@ -14,12 +14,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from tui.configuration.settings_edit import Changes
-from tui.configuration.settings_table import Setting, matching
-from tui.configuration.settings_text import changes, removal, typed
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
 from tui.core.text_cleaning import visible
+from tui.settings.edit import Changes
+from tui.settings.schema import Setting, matching
+from tui.settings.value_format import changes, removal, typed
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.listing import SettingRows

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tui.configuration.settings import Loaded, Table, merge
-from tui.configuration.settings_edit import Changes, Edit, change_settings, take_back
-from tui.configuration.settings_table import Setting, table
 from tui.core.errors import ConfigError
+from tui.settings.edit import Changes, Edit, change_settings, take_back
+from tui.settings.layers import Loaded, Table, merge
+from tui.settings.schema import Setting, table
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.port import Port, Said
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tui.configuration.config_check import dotted
 from tui.core.redaction import MASK, mask
+from tui.settings.validation import dotted
 
 if TYPE_CHECKING:
-    from tui.configuration.settings_table import Setting
-    from tui.configuration.toml_edit import Key, Value
+    from tui.settings.schema import Setting
+    from tui.settings.toml_edit import Key, Value
 
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
 _GROUPED: Final = re.compile(r"(?<=\d)[,_ ](?=\d)")

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_type_hint
 import msgspec
 from msgspec import inspect as schema
 
-from tui.configuration.config_check import allowed, dotted, plain
-from tui.configuration.settings import Layer, Loaded, Place, Table
-from tui.configuration.settings_text import safe, told
-from tui.configuration.settings_words import SECTIONS, WHEN, WORDS, Words
 from tui.core.config import Config, Price
+from tui.settings.descriptions import SECTIONS, WHEN, WORDS, Words
+from tui.settings.layers import Layer, Loaded, Place, Table
+from tui.settings.validation import allowed, dotted, plain
+from tui.settings.value_format import safe, told
 
 Key: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal["switch", "choice", "number", "text", "list", "entries", "fixed"]

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import MutableMapping
 from typing import Any, Final, TypeAlias, cast
 
-from tui.configuration.config_check import dotted
-from tui.configuration.settings import Table
+from tui.settings.layers import Table
+from tui.settings.validation import dotted
 
 Value: TypeAlias = str | int | float | bool | list[str]
 Key: TypeAlias = tuple[str, ...]

@@ -14,15 +14,15 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.configuration.settings_edit import (
+from tui.core.errors import ConfigError, StorageError
+from tui.core.paths import Folders, folders
+from tui.settings.edit import (
     Changes,
     change_settings,
     remember_always,
     set_user_value,
     take_back,
 )
-from tui.core.errors import ConfigError, StorageError
-from tui.core.paths import Folders, folders
 
 TEXT = """\
 # my settings

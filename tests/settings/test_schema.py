@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.configuration.settings import Loaded, load, project_file
-from tui.configuration.settings_edit import change_settings
-from tui.configuration.settings_table import Setting, matching, table
-from tui.configuration.settings_text import changes, removal, safe, told, typed
-from tui.configuration.settings_words import SECTIONS, WHEN, WORDS
 from tui.core.config import Config, Price
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
+from tui.settings.descriptions import SECTIONS, WHEN, WORDS
+from tui.settings.edit import change_settings
+from tui.settings.layers import Loaded, load, project_file
+from tui.settings.schema import Setting, matching, table
+from tui.settings.value_format import changes, removal, safe, told, typed
 
 SECRET = "sk-ant-" + "a1b2" * 8
 

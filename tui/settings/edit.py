@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tui.configuration import toml_edit
-from tui.configuration.config_check import check
-from tui.configuration.settings import Table, parse
-from tui.configuration.toml_edit import Key, Value
 from tui.core.errors import ConfigError, StorageError
 from tui.core.paths import Folders, shorten
 from tui.core.storage.atomic_files import locked, read_small, replace_file
+from tui.settings import toml_edit
+from tui.settings.layers import Table, parse
+from tui.settings.toml_edit import Key, Value
+from tui.settings.validation import check
 
 Changes: TypeAlias = Mapping[Key, Value | None]
 """The values to set; None removes a key, so that its default holds again."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.configuration.user_commands import UserCommand, load
+from tui.settings.user_commands import UserCommand, load
 
 
 def write(path: Path, text: str) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import keyring
 import pytest
 
-from tui.configuration import credentials
-from tui.configuration.credentials import find_key, forget_key, keyring_name, server_of, store_key
 from tui.core.errors import CredentialsError, StorageError
 from tui.core.paths import Folders, folders
+from tui.settings import credentials
+from tui.settings.credentials import find_key, forget_key, keyring_name, server_of, store_key
 
 KEY = "sk-ant-test-0123456789abcdef0123456789abcdef"
 OTHER = "sk-ant-test-ffffffffffffffffffffffffffffffff"

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tui.configuration import servers
-from tui.configuration.servers import LocalServer, probe_local_servers
+from tui.settings import local_servers
+from tui.settings.local_servers import LocalServer, probe_local_servers
 
 Start = Callable[[bytes], Awaitable[int]]
 
@@ -107,7 +107,7 @@ async def test_a_chunked_answer(loopback: Loopback) -> None:
 async def test_a_server_that_does_not_hang_up_is_read_all_the_same(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(local_servers, "_ANSWER_S", 0.05)
     port = await loopback.start(ok(models("a")), keep_open=True)
     (found,) = await probe_local_servers((("x", port),))
     assert found.models == ("a",)
@@ -116,7 +116,7 @@ async def test_a_server_that_does_not_hang_up_is_read_all_the_same(
 async def test_a_server_that_says_nothing_is_left_out(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(local_servers, "_ANSWER_S", 0.05)
     port = await loopback.start(b"", keep_open=True)
     assert await probe_local_servers((("x", port),)) == ()
 
@@ -184,10 +184,10 @@ async def test_an_endless_answer_is_cut_off(loopback: Loopback) -> None:
 
 
 def test_the_usual_servers_are_the_four_that_are_promised() -> None:
-    assert dict(servers.USUAL) == {
+    assert dict(local_servers.USUAL) == {
         "Ollama": 11434,
         "LM Studio": 1234,
         "llama.cpp": 8080,
         "LiteLLM": 4000,
     }
-    assert servers.HOST == "127.0.0.1"
+    assert local_servers.HOST == "127.0.0.1"

@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from tui.configuration.config_check import check, dotted
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, shorten
 from tui.core.storage.atomic_files import read_small
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings.validation import check, dotted
 
 Table: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["user", "project", "environment", "command line"]

@@ -15,10 +15,10 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.configuration.settings import Loaded, load, parse, project_file
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
+from tui.settings.layers import Loaded, load, parse, project_file
 
 
 @pytest.fixture
@@ -349,7 +349,7 @@ def test_any_bytes_are_a_configuration_or_a_config_error(data: bytes) -> None:
 
 def test_reading_the_configuration_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from tui.configuration import credentials, settings, settings_edit, trust;"
+        "import sys; from tui.settings import credentials, settings, settings_edit, trust;"
         "print(sorted({'tomlkit', 'keyring', 'asyncio', 'http.client', 'tempfile', 'difflib',"
         " 'textual', 'anthropic'} & set(sys.modules)))"
     )

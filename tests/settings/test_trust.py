@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.configuration import trust
 from tui.core.errors import StorageError
 from tui.core.paths import Folders, folders
+from tui.settings import trust
 
 
 @pytest.fixture
