@@ -241,11 +241,11 @@ def test_import_makes_a_session_of_ours(run: Run, tmp_path: Path) -> None:
 def test_what_is_open_elsewhere_is_not_deleted(
     run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tui.session import lease  # noqa: PLC0415
+    from tui.session import lock  # noqa: PLC0415
 
-    holder = lease.Lease(path, clock=FakeClock())
+    holder = lock.Lease(path, clock=FakeClock())
     holder.take()
-    monkeypatch.setattr(lease, "_PROGRAM", "another")
+    monkeypatch.setattr(lock, "_PROGRAM", "another")
     for words in (("delete", path), ("rename", path, "x")):
         code, _, err = run(*words)
         assert code == 4

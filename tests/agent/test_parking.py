@@ -23,8 +23,8 @@ from tui.core.paths import folders
 from tui.headless import Countdown
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, Retrying
-from tui.session.describe import describe
 from tui.session.session import Session
+from tui.session.summary import describe
 
 HOUR = 3600.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
 from tui.core.clock import SystemClock
-from tui.session.lease import Lease
+from tui.session.lock import Lease
 
 
 def test_text_is_the_answer_alone(holdfast: Program) -> None:

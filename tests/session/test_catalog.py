@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
-from tui.session import catalog, describe, reader
+from tui.session import catalog, reader, summary
 from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -144,9 +144,9 @@ async def test_a_long_session_is_described_without_reading_it_whole(
     more = [CALLED, long] * 40
     session = await written(Path("/w"), home, clock, *more, ANSWER)
     whole = catalog.entries(home)[0]
-    monkeypatch.setattr(describe, "WHOLE", 100_000)
+    monkeypatch.setattr(summary, "WHOLE", 100_000)
     monkeypatch.setattr(reader.read_ends, "__defaults__", (20_000,))
-    monkeypatch.setattr(describe, "_CHUNK", 777)
+    monkeypatch.setattr(summary, "_CHUNK", 777)
     assert catalog.entries(home) == [whole]
     assert whole.id == session.id
     assert whole.messages == 42

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.core.errors import SessionError
-from tui.session import lines
+from tui.session import jsonl
 from tui.session.reader import Loaded, read
 from tui.session.records import Header, Record
 
@@ -157,7 +157,7 @@ def test_B50_carriage_returns_are_white_space(path: Path) -> None:
 def test_B51_a_placeholder_stands_for_a_record_too_long_to_hold(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE", 10_000)
+    monkeypatch.setattr(jsonl, "MAX_LINE", 10_000)
     long = line("b", "a", "x" * 3_000_000)
     loaded = load(path, HEADER + A + long + C + D)
     assert names(loaded) == "abcd"
@@ -171,7 +171,7 @@ def test_B51_a_placeholder_stands_for_a_record_too_long_to_hold(
 def test_B51_a_long_line_that_is_no_record_is_left_out(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE", 10_000)
+    monkeypatch.setattr(jsonl, "MAX_LINE", 10_000)
     loaded = load(path, HEADER + A + b"x" * 2_500_000 + b"\n" + B + b"y" * 11_000)
     assert names(loaded) == "ab"
     assert found(loaded) == ["B51", "B51"]
@@ -185,7 +185,7 @@ def test_B52_bad_lines_are_skipped_and_counted(path: Path) -> None:
 
 def test_R9_findings_are_bounded(path: Path) -> None:
     loaded = load(path, HEADER + b"?\n" * 3000)
-    assert len(loaded.findings) == lines.MAX_FINDINGS + 1
+    assert len(loaded.findings) == jsonl.MAX_FINDINGS + 1
     assert loaded.findings[-1].action == "2,000 more findings"
 
 

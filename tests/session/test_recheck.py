@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import StorageError
 from tui.core.paths import folders
-from tui.session.lease import Lease
+from tui.session.lock import Lease
 from tui.session.reader import read
 from tui.session.session import Session
 

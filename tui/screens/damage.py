@@ -20,7 +20,7 @@ from tui.context.interrupted import INTERRUPTION
 from tui.context.repair import repair
 from tui.core.errors import SessionError
 from tui.core.messages import Message
-from tui.session.lines import Findings, parse, split
+from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import Finding, Record
 from tui.ui.widgets.figures import plural

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
-from tui.session.describe import Entry, describe, id_of
-from tui.session.lines import Findings, parse, split
+from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import is_ours
+from tui.session.summary import Entry, describe, id_of
 
 __all__ = [
     "Entry",

@@ -20,10 +20,10 @@ from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
-from tui.session.lease import Lease
+from tui.session.lock import Lease
 from tui.session.reader import Loaded
 from tui.session.records import Header, Record, new_session_id
-from tui.session.store import make_private
+from tui.session.writer import make_private
 
 _SPEAKING = frozenset({"user", "assistant"})
 _ABOUT_ANOTHER = frozenset({"overlay", "pin"})

@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 
 from tui.core.errors import SessionError
 from tui.session import search as searching
-from tui.session.describe import Entry, describe
 from tui.session.reader import read
 from tui.session.search import Hit
-from tui.session.store import make_private
+from tui.session.summary import Entry, describe
+from tui.session.writer import make_private
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError
 from tui.session.drafts import NOTHING, DraftReader, LeftBehind
-from tui.session.lines import Findings, Line, parse, split
+from tui.session.jsonl import Findings, Line, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
 _HEAD_FIELDS = ("type", "id", "parent", "time")

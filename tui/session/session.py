@@ -15,11 +15,11 @@ from tui.core.images.images import without_words
 from tui.core.messages import Usage, blocks_of, text_of
 from tui.core.paths import Folders
 from tui.session.drafts import NO_IMAGES, DraftWriter, LeftBehind
-from tui.session.lease import Lease
+from tui.session.lock import Lease
 from tui.session.reader import Loaded, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id
 from tui.session.redact import redacted
-from tui.session.store import SessionFile
+from tui.session.writer import SessionFile
 
 TITLE_CHARS = 80
 DIRECTIVES = ("think", "verbose", "elevated")

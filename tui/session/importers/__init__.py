@@ -27,8 +27,8 @@ from tui.core.clock import timestamp
 from tui.core.errors import SessionError
 from tui.session import reader
 from tui.session.importers import claude_code, codex, pi
-from tui.session.importers.telling import Place, Telling
-from tui.session.lines import Findings, JsonObject, Line, Shape, parse, split
+from tui.session.importers.conversion import Place, Telling
+from tui.session.jsonl import Findings, JsonObject, Line, Shape, parse, split
 from tui.session.reader import Loaded, open_session
 from tui.session.records import Finding, is_ours
 

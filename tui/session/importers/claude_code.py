@@ -15,9 +15,9 @@ from typing import Any
 
 from tui.core.messages import Block, Usage, text_of
 from tui.session.importers.claude_code_tree import SPOKEN, Entry, entries_of, grouped
-from tui.session.importers.telling import Place, Telling, mapping, string
+from tui.session.importers.conversion import Place, Telling, mapping, string
 from tui.session.importers.tree import active_branch
-from tui.session.lines import Findings, JsonObject
+from tui.session.jsonl import Findings, JsonObject
 
 PROGRAM = "claude_code"
 

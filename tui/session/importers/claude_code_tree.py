@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tui.core.messages import Block
-from tui.session.importers.telling import Place, Telling, content_blocks, mapping, string
+from tui.session.importers.conversion import Place, Telling, content_blocks, mapping, string
 from tui.session.importers.tree import Node
-from tui.session.lines import Findings, JsonObject
+from tui.session.jsonl import Findings, JsonObject
 
 SPOKEN = frozenset({"user", "assistant"})
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from tui.core.messages import Block, text_block, text_of
-from tui.session.importers.telling import (
+from tui.session.importers.conversion import (
     Place,
     Telling,
     content_blocks,
@@ -22,7 +22,7 @@ from tui.session.importers.telling import (
     mapping,
     string,
 )
-from tui.session.lines import Findings, JsonObject
+from tui.session.jsonl import Findings, JsonObject
 
 PROGRAM = "codex"
 

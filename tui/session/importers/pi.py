@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from tui.core.messages import Block, text_block, text_of
-from tui.session.importers.telling import (
+from tui.session.importers.conversion import (
     Place,
     Telling,
     content_blocks,
@@ -22,7 +22,7 @@ from tui.session.importers.telling import (
     string,
 )
 from tui.session.importers.tree import Node, active_branch
-from tui.session.lines import Findings, JsonObject
+from tui.session.jsonl import Findings, JsonObject
 
 PROGRAM = "pi"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui.session.lines import Findings
+from tui.session.jsonl import Findings
 
 
 @dataclass(slots=True)

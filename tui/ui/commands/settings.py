@@ -67,7 +67,7 @@ async def take_up(desk: Desk, before: Config, now: Config) -> None:
 
 async def edit_file(desk: Desk) -> Said:
     """Open config.toml in the editor; afterwards say whether it can be used."""
-    from tui.session.store import make_private  # noqa: PLC0415
+    from tui.session.writer import make_private  # noqa: PLC0415
     from tui.ui.screens.external_programs import look  # noqa: PLC0415
     from tui.ui.screens.settings.port import Said  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ from typing import Any, cast
 
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionInUseError
-from tui.session.store import make_private
+from tui.session.writer import make_private
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _TRIES = 20

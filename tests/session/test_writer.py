@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tui.core.errors import StorageError
-from tui.session.store import SessionFile
+from tui.session.writer import SessionFile
 
 HEADER = b'{"type":"session"}\n'
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import SessionInUseError, StorageError
 from tui.core.paths import folders
-from tui.session.lease import holder, lock_of
+from tui.session.lock import holder, lock_of
 from tui.session.reader import read
 from tui.session.session import Session
 

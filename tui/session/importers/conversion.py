@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from tui.core.clock import timestamp
 from tui.core.messages import Block, text_block, text_of
-from tui.session.lines import Findings, JsonObject, Line
+from tui.session.jsonl import Findings, JsonObject, Line
 from tui.session.records import Header, Record
 
 Place: TypeAlias = tuple[Line, JsonObject]
