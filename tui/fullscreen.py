@@ -20,8 +20,8 @@ from tui.core.errors import ConfigError, CredentialsError
 from tui.core.images import clipboard
 from tui.core.paths import shorten
 from tui.live.services import AppServices, Opening, SessionChoice
-from tui.permissions.base import Approver
 from tui.permissions.rules import Rule
+from tui.permissions.types import Approver
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo
 from tui.screens.choices import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup

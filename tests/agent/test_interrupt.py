@@ -18,7 +18,7 @@ from tui.agent.events import Event
 from tui.context.check import check
 from tui.core.clock import SystemClock
 from tui.core.messages import ToolOutput, blocks_of, tool_calls
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.session.session import Session
 from tui.tools.base import Effect, Params, Tool, ToolContext
 

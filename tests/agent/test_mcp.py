@@ -24,9 +24,9 @@ from tui.core.config import Config, Guard, McpServer
 from tui.core.messages import Block
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
-from tui.permissions.base import Mode
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
+from tui.permissions.types import Mode
 from tui.session.session import Session
 from tui.tools.mcp import SETTLED_S, Servers
 

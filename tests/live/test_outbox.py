@@ -6,7 +6,7 @@ from collections import deque
 
 from tests.support.fake_agent import FakeAgent
 from tui.live.outbox import Outbox, Waiting
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 
 
 class Nobody:

@@ -10,10 +10,10 @@ import pytest
 from tests.permissions.test_policy import command, read, write
 from tui.core.errors import StorageError
 from tui.core.workspace import Workspace
-from tui.permissions.base import Answer, Call, Decision
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
+from tui.permissions.types import Answer, Call, Decision
 
 
 class Person:

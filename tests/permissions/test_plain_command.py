@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.permissions.test_policy import command
 from tui.core.workspace import Workspace
-from tui.permissions.base import Decision, Mode
 from tui.permissions.gate import Gate
 from tui.permissions.plain_command import MOST_CHARS, parse
 from tui.permissions.policy import Policy
+from tui.permissions.types import Decision, Mode
 
 
 def lines(table: str) -> list[str]:

@@ -15,10 +15,10 @@ import pytest
 
 from tests.permissions.test_policy import command
 from tui.core.workspace import Workspace
-from tui.permissions.base import Decision
 from tui.permissions.gate import Gate
+from tui.permissions.plain_environment import plain_environment
 from tui.permissions.policy import Policy
-from tui.plain_environment import plain_environment
+from tui.permissions.types import Decision
 
 LOOKS = (
     "git status",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tui.core.workspace import Workspace
-from tui.permissions.base import Call, Decision, Mode
 from tui.permissions.policy import Grant, Policy, decide
 from tui.permissions.rules import Rule
+from tui.permissions.types import Call, Decision, Mode
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tui.agent import events
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.live.services import SessionChoice
-from tui.permissions.base import Call, Decision
+from tui.permissions.types import Call, Decision
 from tui.screens.choices import KeySetup, ModelRow, PracticeSetup
 from tui.session.drafts import LeftBehind
 from tui.session.records import Finding

@@ -14,9 +14,9 @@ from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.messages import text_block
 from tui.core.workspace import Workspace
-from tui.permissions.base import Answer, Approver, Call, Decision
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
+from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.provider.base import ModelInfo, Provider
 from tui.session.session import Session
 from tui.tools.base import Tool

@@ -28,7 +28,7 @@ from tui.core.images.images import Image
 from tui.core.messages import Usage
 from tui.core.paths import folders
 from tui.live.services import AppServices, SessionChoice
-from tui.permissions.base import Answer, Approver, Call, Decision, Mode
+from tui.permissions.types import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
 from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind

@@ -35,8 +35,8 @@ from tui.context.recall import Passage
 from tui.context.view import View
 from tui.core.config import Config
 from tui.core.images.images import Image
-from tui.permissions.base import Mode
 from tui.permissions.policy import Policy
+from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from tui.core.config import Config
 from tui.core.paths import Folders
 from tui.core.storage.output_store import Kept, Retention
 from tui.core.workspace import Workspace, branch_of
-from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
+from tui.permissions.types import Approver
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, Retrying

@@ -31,8 +31,8 @@ from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput
 from tui.guards.clamp import Room, clamp_text
 from tui.guards.pipeline import GuardLimits
-from tui.permissions.base import Answer, Approver, Call, Decision
 from tui.permissions.gate import Gate
+from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import OutputLimits, Params, Todo, Tool, ToolContext
 from tui.tools.files import FileLedger, take_snapshot

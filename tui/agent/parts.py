@@ -14,8 +14,8 @@ from tui.core.config import Config
 from tui.core.messages import Block
 from tui.core.storage.output_store import Kept
 from tui.core.workspace import Workspace
-from tui.permissions.base import Approver
 from tui.permissions.gate import Gate
+from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl
 from tui.session.session import Session

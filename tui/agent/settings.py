@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.core.workspace import Workspace
-from tui.permissions.base import Mode
+from tui.permissions.types import Mode
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from tui.batch.runner import Runner
 from tui.batch.setup import Setup
 from tui.batch_command.plan import Plan
 from tui.core.clock import Clock
-from tui.permissions.base import Approver
+from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo, Provider
 from tui.session.session import Session
 

@@ -16,7 +16,7 @@ from tui.core.config import Config, Permissions
 from tui.core.images.clipboard import Clip
 from tui.core.images.images import Image
 from tui.core.paths import Folders
-from tui.permissions.base import Approver, Mode
+from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo
 from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import LeftBehind

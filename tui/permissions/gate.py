@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
-from tui.permissions.base import Answer, Call, Decision, Mode
-from tui.permissions.matching import allowing_command, matching
 from tui.permissions.policy import Facts, Grant, Policy, decide, look
+from tui.permissions.rule_matching import allowing_command, matching
 from tui.permissions.rules import Rule, escape
+from tui.permissions.types import Answer, Call, Decision, Mode
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from tui.core.workspace import Workspace
-from tui.permissions.places import real
+from tui.permissions.path_risk import real
 from tui.permissions.plain_programs import PROGRAMS
 from tui.permissions.repository import not_plain
-from tui.permissions.tiers import names
+from tui.permissions.risk_tiers import names
 
 MOST_CHARS = 2000
 

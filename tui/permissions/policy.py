@@ -14,8 +14,10 @@ from pathlib import Path
 
 from tui.core.errors import ToolError
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.permissions.base import Call, Decision, Mode
-from tui.permissions.matching import (
+from tui.permissions.path_risk import real
+from tui.permissions.plain_command import Reach, parse, questions
+from tui.permissions.risk import RiskVerdict, classify
+from tui.permissions.rule_matching import (
     GUARDED,
     Line,
     allowing_command,
@@ -24,10 +26,8 @@ from tui.permissions.matching import (
     naming,
     path_forms,
 )
-from tui.permissions.places import real
-from tui.permissions.plain_command import Reach, parse, questions
-from tui.permissions.risk import RiskVerdict, classify
 from tui.permissions.rules import Rule, parse_all
+from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
 _OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})

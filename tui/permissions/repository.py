@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.workspace import Workspace
-from tui.permissions.places import real
-from tui.plain_environment import plain_environment
+from tui.permissions.path_risk import real
+from tui.permissions.plain_environment import plain_environment
 
 _PATIENCE_S = 5.0
 _MOST_MODULES = 50

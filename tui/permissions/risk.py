@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tui.permissions import dangers, harmless
-from tui.permissions.base import Risk
-from tui.permissions.places import Places, real
-from tui.permissions.program import Program, program
-from tui.permissions.script import Simple
+from tui.permissions import blocklist, safelist
+from tui.permissions.parsed_command import Simple
+from tui.permissions.path_risk import Places, real
+from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.shell import read
+from tui.permissions.shell_words import Word
+from tui.permissions.simple_command import Program, program
 from tui.permissions.syntax import RESERVED
-from tui.permissions.tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
-from tui.permissions.words import Word
-from tui.permissions.wrappers import WRAPPERS, Inside, inside
+from tui.permissions.types import Risk
+from tui.permissions.wrapper_commands import WRAPPERS, Inside, inside
 
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
 
@@ -147,7 +147,7 @@ class _Judge:
         for simple in script.commands:
             yield from self.simple(simple, around)
         for one in script.redirects:
-            risk, reason = dangers.redirect(one, self._places)
+            risk, reason = blocklist.redirect(one, self._places)
             yield self._part(Part(one.text, risk, reason, around=around))
         if script.fork_bomb:
             yield Part(text, "blocked", "it is a fork bomb", around=around)
@@ -159,7 +159,7 @@ class _Judge:
     def simple(self, simple: Simple, around: tuple[str, ...]) -> Iterator[Part]:
         """A simple command, then what it runs."""
         if not simple.words:
-            injects = harmless.injects(simple)
+            injects = safelist.injects(simple)
             reason = f"it sets {', '.join(simple.assigned)}"
             risk: Risk = "standard" if injects else "safe"
             yield self._part(Part(simple.text, risk, reason, around=around))
@@ -196,27 +196,27 @@ class _Judge:
             reason,
             spellings=(evaluated, called.command),
             prefix=_prefix(simple, called, within) if risk in {"safe", "standard"} else None,
-            reads=harmless.shows_contents(called),
+            reads=safelist.shows_contents(called),
         )
 
     def _tier(self, simple: Simple, called: Program, within: Inside) -> tuple[Risk, str]:
         if not simple.words[0].known:
             as_rm = Program("rm", called.args)
-            if reason := dangers.blocked(simple, as_rm, self._places):
+            if reason := blocklist.blocked(simple, as_rm, self._places):
                 return "blocked", reason
             return "high-risk", "its program is only known when it runs"
-        if reason := dangers.blocked(simple, called, self._places):
+        if reason := blocklist.blocked(simple, called, self._places):
             return "blocked", reason
-        if reason := dangers.high(simple, called, self._places):
+        if reason := blocklist.high(simple, called, self._places):
             return "high-risk", reason
         if within.unknown:
             return "high-risk", f"it {within.unknown}"
         runs = within.commands or within.texts
         if runs and (called.name in _NEUTRAL or called.name in SHELLS):
-            if harmless.injects(simple):
+            if safelist.injects(simple):
                 return "standard", "it changes how programs are found or run"
             return "safe", "it runs another command"
-        if harmless.only_looks(simple, called, self._places):
+        if safelist.only_looks(simple, called, self._places):
             return "safe", "it only looks"
         return "standard", f"`{called.name}` may change something"
 

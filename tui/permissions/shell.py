@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.permissions.expansion import Expander
-from tui.permissions.script import LONGEST_VALUE, Redirect, Script, Simple, known_output
+from tui.permissions.parsed_command import LONGEST_VALUE, Redirect, Script, Simple, known_output
+from tui.permissions.shell_expansion import Expander
+from tui.permissions.shell_words import UNKNOWN, Word
 from tui.permissions.syntax import RESERVED, parse
-from tui.permissions.words import UNKNOWN, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tui.permissions.words import UNKNOWN
+from tui.permissions.shell_words import UNKNOWN
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

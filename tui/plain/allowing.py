@@ -7,7 +7,7 @@ from typing import Final
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.permissions.base import Mode
+from tui.permissions.types import Mode
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, opened
 from tui.screens.decided import decisions, rule_lines

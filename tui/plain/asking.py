@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.plain.face import Face
 from tui.plain.spoken import changed, decided_about, diff, numbered, said, sentence
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from tui.core.config import Permissions
 from tui.core.text_cleaning import one_line
-from tui.permissions.base import Mode
+from tui.permissions.types import Mode
 from tui.session.records import Record
 
 MODE_NAMES: Final[Mapping[Mode, str]] = {

@@ -13,7 +13,7 @@ import msgspec
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
-from tui.plain_environment import plain_environment
+from tui.permissions.plain_environment import plain_environment
 from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
 from tui.tools.capture import Capture
 from tui.tools.process import Process, outcome

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import Ask, Step, World
 from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
 from tui.agent import events
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.approval import ApprovalModal

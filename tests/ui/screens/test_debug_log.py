@@ -21,7 +21,7 @@ from tests.ui.screens.driving import (
 )
 from tui.agent import events
 from tui.core.messages import Usage
-from tui.permissions.base import Call, Decision
+from tui.permissions.types import Call, Decision
 from tui.ui.screens.debug_log import VerboseScreen
 from tui.ui.widgets.event_log import EventLog
 

@@ -24,7 +24,7 @@ from tui.core.config import Retry
 from tui.core.messages import blocks_of, text_block, text_of, tool_calls
 from tui.core.paths import folders
 from tui.live.services import Opening, SessionChoice
-from tui.permissions.base import Approver
+from tui.permissions.types import Approver
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session

@@ -28,7 +28,7 @@ from tui.agent import events
 from tui.core.config import Permissions
 from tui.doctor import Check, Subject
 from tui.live.services import SessionChoice
-from tui.permissions.base import Call
+from tui.permissions.types import Call
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.debug_log import VerboseScreen

@@ -26,7 +26,7 @@ from tui.agent import events
 from tui.agent.compaction import Preview
 from tui.context.ledger_items import Item
 from tui.live.services import SessionChoice
-from tui.permissions.base import Call, Decision
+from tui.permissions.types import Call, Decision
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.picker import PickScreen

@@ -20,7 +20,7 @@ from tui.agent.agent import Agent
 from tui.context.changes import Change
 from tui.core.paths import folders
 from tui.live.services import AppServices, SessionChoice
-from tui.permissions.base import Approver
+from tui.permissions.types import Approver
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp

@@ -11,7 +11,7 @@ from tests.ui.screens.driving import answer, app_of, items, running, say, turn, 
 from tui.core.errors import SessionError
 from tui.core.paths import folders
 from tui.live.services import Agent, Opening, SessionChoice
-from tui.permissions.base import Approver
+from tui.permissions.types import Approver
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import (

@@ -50,7 +50,7 @@ from tui.ui.widgets.welcome_text import Intro
 from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
-    from tui.permissions.base import Mode
+    from tui.permissions.types import Mode
     from tui.ui.widgets.autocomplete.popup import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.view import Conversation

@@ -9,7 +9,7 @@ from tui.screens.decided import MODE_NAMES
 from tui.ui.widgets.status_line import Hint
 
 if TYPE_CHECKING:
-    from tui.permissions.base import Mode
+    from tui.permissions.types import Mode
 
 BACK = Hint("esc", "conversation", "screen.stop_or_close")
 OUTPUT = Hint("f4", "output", "app.command('output')")

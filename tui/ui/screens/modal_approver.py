@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.app import App
 
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.ui.screens.chat import ChatScreen
 
 

@@ -31,7 +31,7 @@ from tui.ui.widgets.pane_title import PaneRule
 from tui.ui.widgets.status_line import Hint
 
 if TYPE_CHECKING:
-    from tui.permissions.base import Mode
+    from tui.permissions.types import Mode
 
 _FILE_MAX = 10_000_000
 TICK_S = 0.25

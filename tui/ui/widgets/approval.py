@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from tui.core.clock import Clock
 from tui.core.text_cleaning import visible
-from tui.permissions.base import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView, counts

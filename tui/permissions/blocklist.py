@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tui.permissions.base import Risk
-from tui.permissions.places import Places
-from tui.permissions.program import Program
-from tui.permissions.script import Redirect, Simple
-from tui.permissions.tiers import (
+from tui.permissions.parsed_command import Redirect, Simple
+from tui.permissions.path_risk import Places
+from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
     BLOCKED_PROGRAMS,
     DOWNLOADERS,
@@ -22,8 +20,10 @@ from tui.permissions.tiers import (
     STOPS_MACHINE,
     WRITERS,
 )
-from tui.permissions.words import PIPE, Word
-from tui.permissions.wrappers import find_narrows, find_roots
+from tui.permissions.shell_words import PIPE, Word
+from tui.permissions.simple_command import Program
+from tui.permissions.types import Risk
+from tui.permissions.wrapper_commands import find_narrows, find_roots
 
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tui.permissions.tiers import names
-from tui.permissions.words import UNKNOWN, Word
+from tui.permissions.risk_tiers import names
+from tui.permissions.shell_words import UNKNOWN, Word
 
 _SYSTEM = tuple(
     Path("/", name)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tui.permissions.script import Simple, known_output
-from tui.permissions.tiers import SHELLS, names
-from tui.permissions.words import PIPE, UNKNOWN, Word
+from tui.permissions.parsed_command import Simple, known_output
+from tui.permissions.risk_tiers import SHELLS, names
+from tui.permissions.shell_words import PIPE, UNKNOWN, Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tui.permissions.places import Places
-from tui.permissions.program import Program
-from tui.permissions.script import Simple
-from tui.permissions.tiers import (
+from tui.permissions.parsed_command import Simple
+from tui.permissions.path_risk import Places
+from tui.permissions.risk_tiers import (
     GIT_SAFE,
     GIT_SAFE_PAIRS,
     INJECTING,
@@ -16,7 +15,8 @@ from tui.permissions.tiers import (
     SYSTEM_FOLDERS,
     Safe,
 )
-from tui.permissions.words import Word
+from tui.permissions.shell_words import Word
+from tui.permissions.simple_command import Program
 
 _HARMLESS_GIT = re.compile(
     r"(color\.[\w.]+|core\.quotepath|log\.\w+|diff\.(context|noprefix|renames))=\w*"

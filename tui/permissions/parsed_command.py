@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tui.permissions.words import UNKNOWN, Word
+from tui.permissions.shell_words import UNKNOWN, Word
 
 _SEE_THROUGH = {"time", "command", "builtin", "nohup", "-p", "--"}
 

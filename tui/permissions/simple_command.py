@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tui.permissions.script import Simple
-from tui.permissions.words import Word
+from tui.permissions.parsed_command import Simple
+from tui.permissions.shell_words import Word
 
 _GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.permissions.base import Call
 from tui.permissions.plain_command import Simple
 from tui.permissions.risk import Part, RiskVerdict
 from tui.permissions.rules import Rule
+from tui.permissions.types import Call
 
 Line: TypeAlias = tuple[tuple[Simple, str], ...] | None
 """The commands of a line in plain words, each with why it asks; None for every other line."""

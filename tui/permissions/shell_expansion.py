@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.permissions.words import PIPE, UNKNOWN, Word, ansi_c, expand, unescape, unescape_quoted
+from tui.permissions.shell_words import (
+    PIPE,
+    UNKNOWN,
+    Word,
+    ansi_c,
+    expand,
+    unescape,
+    unescape_quoted,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
