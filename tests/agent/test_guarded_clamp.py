@@ -26,10 +26,10 @@ from tui.agent import events
 from tui.core.config import Config, Guard
 from tui.core.errors import ProviderError, ToolError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
-from tui.guards.clamp import PLACEHOLDER, SUFFIX
-from tui.guards.text import byte_length, line_count
 from tui.provider.base import ModelInfo
 from tui.tools.base import Tool
+from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX
+from tui.tools.limits.text import byte_length, line_count
 from tui.tools.registry import builtin_tools
 
 

@@ -15,11 +15,11 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
-from tui.guards.text import byte_length, line_count
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.tokens import tokenizer
-from tui.tools.capture import Spill
+from tui.tools.limits.text import byte_length, line_count
+from tui.tools.output_capture import Spill
 
 
 async def test_L27_a_flood_is_written_off_the_event_loop(

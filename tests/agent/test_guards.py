@@ -15,11 +15,11 @@ from tui.agent import results as made
 from tui.agent.agent import Agent
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_block, text_of
-from tui.guards.pipeline import Guarded
-from tui.guards.text import byte_length
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tools.base import Effect, Keep, Params, Tool, ToolContext
+from tui.tools.limits.pipeline import Guarded
+from tui.tools.limits.text import byte_length
 from tui.tools.registry import builtin_tools
 
 PIXEL = (

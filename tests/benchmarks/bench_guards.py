@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 from tui.core.messages import ToolOutput
-from tui.guards.pipeline import GuardLimits, guard
 from tui.tokens import tokenizer
+from tui.tools.limits.pipeline import GuardLimits, guard
 
 ROUNDS = 5
 TEXT = "".join(f"{n}: the quick brown fox jumps over the lazy dog\n" for n in range(400_000))

@@ -26,7 +26,7 @@ from tui.context.overflow import (
 )
 from tui.context.repair import repair
 from tui.core.messages import Message
-from tui.guards.clamp import SUFFIX
+from tui.tools.limits.clamp import SUFFIX
 
 
 def worked(turns: int) -> list[Any]:

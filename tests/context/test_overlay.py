@@ -26,7 +26,7 @@ from tui.context.check import check
 from tui.context.overlay import Overlay, overlays_of, pins_of, stand
 from tui.context.view import Viewer, build
 from tui.core.messages import text_of
-from tui.guards.clamp import SUFFIX, Room
+from tui.tools.limits.clamp import SUFFIX, Room
 
 ROUND = (prompt("go"), answer("look", call("a")), output("a", "x" * 12_345), answer("done"))
 

@@ -18,9 +18,9 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.keeping import Keeping
 from tui.core.storage.output_store import Kept, Retention
-from tui.guards.pipeline import GuardLimits
 from tui.live import shell
 from tui.session.session import Session
+from tui.tools.limits.pipeline import GuardLimits
 
 
 async def _run(command: str, cwd: Path) -> list[Event]:

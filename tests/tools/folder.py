@@ -15,7 +15,7 @@ from tui.core.messages import ToolOutput, text_of
 from tui.core.storage.private_files import safe_name
 from tui.core.workspace import Workspace
 from tui.tools.base import Preview, Todo, Tool, ToolContext
-from tui.tools.files import FileLedger
+from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
 
 

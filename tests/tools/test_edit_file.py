@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
 from tui.tools.edit_file import EditFile
-from tui.tools.files import FileLedger
-from tui.tools.passage import replace_passage
+from tui.tools.file_access import FileLedger
 from tui.tools.read_file import ReadFile
+from tui.tools.text_match import replace_passage
 
 edit_file, read_file = EditFile(), ReadFile()
 

@@ -207,7 +207,7 @@ async def test_an_unreadable_file_is_a_clear_error(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tui.tools.files.os.open", denied)
+        patched.setattr("tui.tools.file_access.os.open", denied)
         error = await folder.error(read_file, path="locked")
     assert error == (
         "Could not read locked: Permission denied. The permissions do not allow it; ask the person."

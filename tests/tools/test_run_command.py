@@ -20,9 +20,9 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.workspace import Workspace
 from tui.tools.base import OutputLimits, Todo, ToolContext
-from tui.tools.capture import Capture, Cleaner, Spill
-from tui.tools.files import FileLedger
+from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
+from tui.tools.output_capture import Capture, Cleaner, Spill
 from tui.tools.process import Process
 from tui.tools.run_command import RunCommand
 

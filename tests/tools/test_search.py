@@ -13,10 +13,10 @@ import pytest
 
 from tests.tools.folder import Folder
 from tui.core.errors import ToolError
-from tui.tools import plain_search, search
+from tui.tools import python_search, search
 from tui.tools.find_by_name import FindByName
 from tui.tools.grep_search import GrepSearch
-from tui.tools.plain_search import glob_matcher
+from tui.tools.python_search import glob_matcher
 
 grep, find = GrepSearch(), FindByName()
 EXCLUDED = [
@@ -349,11 +349,11 @@ async def test_an_expression_that_never_ends_is_stopped(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write("a.txt", "found\n" + "a" * 40 + "!\n")
-    script = Path(plain_search.__file__).read_text().replace("SECONDS = 60", "SECONDS = 0.2")
+    script = Path(python_search.__file__).read_text().replace("SECONDS = 60", "SECONDS = 0.2")
     hasty = folder.root.with_name("hasty.py")
     hasty.write_text(script)
 
-    def command(order: plain_search.Order) -> list[str]:
+    def command(order: python_search.Order) -> list[str]:
         return [sys.executable, "-I", "-S", str(hasty), order.to_json()]
 
     monkeypatch.setattr(search, "ripgrep", lambda: None)

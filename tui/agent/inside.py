@@ -27,11 +27,11 @@ from tui.agent.switches import Switches
 from tui.agent.turns import Turns
 from tui.context import recall
 from tui.core.config import Price
-from tui.guards.pipeline import GuardLimits
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.failover import Failover
 from tui.tools.base import Tool
-from tui.tools.files import FileLedger
+from tui.tools.file_access import FileLedger
+from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.recall import Recall
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from tui.core.messages import ToolOutput, text_block, text_of
 from tui.core.storage.output_store import Kept
 from tui.core.storage.private_files import safe_name
-from tui.guards.pipeline import GuardLimits, guard
 from tui.tools.base import OutputLimits
-from tui.tools.capture import Capture
+from tui.tools.limits.pipeline import GuardLimits, guard
+from tui.tools.output_capture import Capture
 
 _LIKE: Final = "run_command"
 """The tool whose limits hold."""

@@ -18,10 +18,10 @@ from tui.context.ledger import Ledger
 from tui.context.rungs import RungViewer
 from tui.context.view import View
 from tui.core.messages import text_of
-from tui.guards.clamp import Room
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tools.base import Tool
+from tui.tools.limits.clamp import Room
 
 _BROKEN = Record(BREAK, "", None, "")
 """Stands for the break that sending a request would record."""

@@ -21,9 +21,9 @@ from tui.core.clock import Clock
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.storage.output_store import Kept
 from tui.core.storage.private_files import safe_name
-from tui.guards.pipeline import GuardLimits, guard, left_behind
-from tui.guards.receipt import Keep, Receipt
 from tui.tokens import tokenizer
+from tui.tools.limits.pipeline import GuardLimits, guard, left_behind
+from tui.tools.limits.receipt import Keep, Receipt
 
 log = logging.getLogger(__name__)
 

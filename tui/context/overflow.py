@@ -26,9 +26,9 @@ from tui.context.overlay import SUMMARY
 from tui.context.prune import starts_turn
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block
-from tui.guards.clamp import Room, ceiling, clamp
-from tui.guards.share import share, threshold
 from tui.session.records import Finding
+from tui.tools.limits.clamp import Room, ceiling, clamp
+from tui.tools.limits.share import share, threshold
 
 KEEP_MESSAGES = 6
 

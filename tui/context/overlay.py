@@ -24,10 +24,10 @@ from tui.context import untrusted
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.core.images.images import names_in
 from tui.core.messages import Block, blocks_of, text_block
-from tui.guards.clamp import Room, ceiling, clamp
-from tui.guards.receipt import Keep
-from tui.guards.share import share
 from tui.session.records import Record
+from tui.tools.limits.clamp import Room, ceiling, clamp
+from tui.tools.limits.receipt import Keep
+from tui.tools.limits.share import share
 
 State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
 Look: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]

@@ -20,8 +20,8 @@ from tui.context.rules.order import Tail
 from tui.context.view import View, Viewer, build
 from tui.core.config import Prune
 from tui.core.messages import Message, text_block, text_of
-from tui.guards.clamp import Room
 from tui.session.records import Finding, Record
+from tui.tools.limits.clamp import Room
 
 WHOLE: Final = frozenset[Rung]({"strict", "drop_thinking"})
 """The rungs that hold for everything: they leave calls with their results."""

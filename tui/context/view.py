@@ -37,8 +37,8 @@ from tui.context.rules.media import MANY_IMAGES
 from tui.context.settling import begins_turn, calls_in, crowd, fitting_thinking, moved
 from tui.core.config import Prune
 from tui.core.messages import Message, text_block
-from tui.guards.clamp import Room
 from tui.session.records import Finding, Record
+from tui.tools.limits.clamp import Room
 
 __all__ = ["Stand", "State", "View", "Viewer", "build", "fitting_thinking"]
 

@@ -19,7 +19,7 @@ from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.agent.keeping import Keeping
-    from tui.tools.capture import Capture
+    from tui.tools.output_capture import Capture
     from tui.tools.process import Process
 
 KEPT_CHARS = 8000

@@ -23,7 +23,7 @@ from tui.core.messages import ToolOutput
 from tui.core.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tui.tools.files import FileLedger
+    from tui.tools.file_access import FileLedger
     from tui.tools.jobs import Jobs
 
 Effect: TypeAlias = Literal["none", "read", "write", "run"]

@@ -11,12 +11,12 @@ from msgspec import Meta
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
+from tui.tools.atomic_replace import replace_file
 from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
 from tui.tools.diff import Diff, unified
-from tui.tools.files import WHOLE_FILE_LIMIT, Snapshot, in_thread, missing, take_snapshot
-from tui.tools.passage import not_found, replace_passage
-from tui.tools.replace import replace_file
-from tui.tools.text import decode, printable, size_text
+from tui.tools.file_access import WHOLE_FILE_LIMIT, Snapshot, in_thread, missing, take_snapshot
+from tui.tools.text_decoding import decode, printable, size_text
+from tui.tools.text_match import not_found, replace_passage
 
 
 class EditFileParams(Params, frozen=True, kw_only=True):

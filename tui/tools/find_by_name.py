@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.plain_search import SECONDS, Order, glob_matcher
+from tui.tools.python_search import SECONDS, Order, glob_matcher
 
 
 class FindByNameParams(Params, frozen=True, kw_only=True):

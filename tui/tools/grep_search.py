@@ -16,7 +16,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.plain_search import SECONDS, Order
+from tui.tools.python_search import SECONDS, Order
 
 _COLUMNS = 500
 _MAX_BYTES = 2_000_000

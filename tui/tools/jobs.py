@@ -18,8 +18,8 @@ from tui.core.clock import Clock, SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import RawOutput
 from tui.tools.base import OutputLimits
-from tui.tools.capture import SPILL_AFTER, Cleaner, Spill
-from tui.tools.overwrites import Overwrites
+from tui.tools.carriage_returns import Overwrites
+from tui.tools.output_capture import SPILL_AFTER, Cleaner, Spill
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1

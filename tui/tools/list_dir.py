@@ -17,8 +17,8 @@ from msgspec import Meta
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.files import in_thread, missing, os_failure
-from tui.tools.text import printable, size_text
+from tui.tools.file_access import in_thread, missing, os_failure
+from tui.tools.text_decoding import printable, size_text
 
 MAX_ENTRIES = 1000
 

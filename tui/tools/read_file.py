@@ -18,9 +18,16 @@ from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, text_block
 from tui.core.storage.output_store import whereabouts
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.files import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
-from tui.tools.pages import Limits, read_page
-from tui.tools.text import HEAD_BYTES, binary_kind, bom_of, media_type, printable, size_text
+from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
+from tui.tools.paging import Limits, read_page
+from tui.tools.text_decoding import (
+    HEAD_BYTES,
+    binary_kind,
+    bom_of,
+    media_type,
+    printable,
+    size_text,
+)
 
 _HASHED_BYTES = 2 << 20
 """Files up to this size are read as a whole, so that the ledger knows their content."""

@@ -10,7 +10,7 @@ from msgspec import Meta
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.files import in_thread
+from tui.tools.file_access import in_thread
 
 
 class RecallParams(Params, frozen=True, kw_only=True):

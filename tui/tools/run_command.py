@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.permissions.plain_environment import plain_environment
 from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
-from tui.tools.capture import Capture
+from tui.tools.output_capture import Capture
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1

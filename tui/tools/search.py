@@ -16,9 +16,9 @@ from pathlib import Path
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.tools import plain_search
-from tui.tools.files import missing, not_regular, os_failure
-from tui.tools.text import printable
+from tui.tools import python_search
+from tui.tools.file_access import missing, not_regular, os_failure
+from tui.tools.text_decoding import printable
 
 EXCLUDED = (
     "node_modules",
@@ -121,9 +121,9 @@ def exclusions() -> list[str]:
     return [part for name in EXCLUDED for part in ("--glob", f"!{name}")]
 
 
-def plain_command(order: plain_search.Order) -> list[str]:
+def plain_command(order: python_search.Order) -> list[str]:
     """The command line of the stand-in, for machines without ripgrep."""
-    return [sys.executable, "-I", "-S", str(plain_search.__file__), order.to_json()]
+    return [sys.executable, "-I", "-S", str(python_search.__file__), order.to_json()]
 
 
 def check_argument(name: str, value: str) -> None:

@@ -11,11 +11,11 @@ from msgspec import Meta
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
+from tui.tools.atomic_replace import replace_file
 from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
 from tui.tools.diff import Diff, unified
-from tui.tools.files import Snapshot, in_thread, take_snapshot
-from tui.tools.replace import replace_file
-from tui.tools.text import decode, printable, size_text
+from tui.tools.file_access import Snapshot, in_thread, take_snapshot
+from tui.tools.text_decoding import decode, printable, size_text
 
 
 class WriteFileParams(Params, frozen=True, kw_only=True):

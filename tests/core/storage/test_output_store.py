@@ -18,8 +18,8 @@ from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
 from tui.core.config import Guard
 from tui.core.storage.output_store import DAY_S, Kept, Retention, whereabouts
-from tui.guards.spill import Disk
 from tui.tools.base import OutputLimits
+from tui.tools.limits.spill import Disk
 from tui.tools.read_file import ReadFile
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

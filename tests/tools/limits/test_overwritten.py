@@ -9,11 +9,11 @@ import pytest
 
 from tests.tools.test_run_command import Bench
 from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
-from tui.guards.pipeline import Guarded, GuardLimits, guard
-from tui.guards.text import byte_length, line_count
 from tui.tokens import tokenizer
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs
+from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
+from tui.tools.limits.text import byte_length, line_count
 from tui.tools.run_command import RunCommand
 
 BAR = b"".join(b"%4d of 3000\r" % n for n in range(3000))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.guards.clamp import (
+from tui.tools.limits.clamp import (
     FLOOR_CHARS,
     PLACEHOLDER,
     SUFFIX,
@@ -15,7 +15,7 @@ from tui.guards.clamp import (
     clamp,
     clamp_text,
 )
-from tui.guards.text import byte_length, line_count
+from tui.tools.limits.text import byte_length, line_count
 
 ROOM = Room()
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block, text_of
-from tui.guards.pipeline import Guarded, GuardLimits, guard
-from tui.guards.receipt import Keep
-from tui.guards.text import byte_length, line_count
 from tui.tokens import tokenizer
+from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
+from tui.tools.limits.receipt import Keep
+from tui.tools.limits.text import byte_length, line_count
 
 IMAGE: Block = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
 

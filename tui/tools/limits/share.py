@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from tui.guards.clamp import PLACEHOLDER
-from tui.guards.receipt import Keep
-from tui.guards.text import byte_length
 from tui.tokens import tokenizer
+from tui.tools.limits.clamp import PLACEHOLDER
+from tui.tools.limits.receipt import Keep
+from tui.tools.limits.text import byte_length
 
 log = logging.getLogger(__name__)
 

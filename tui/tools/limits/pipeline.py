@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
-from tui.guards import spill as spilling
-from tui.guards.clamp import CEILING_CHARS, Room, ceiling, clamp
-from tui.guards.receipt import Keep, Receipt, Size, Stage
-from tui.guards.share import share, threshold
-from tui.guards.spill import Copy, Disk, joined
-from tui.guards.text import byte_length, encode, line_count
 from tui.tokens import cl100k, tokenizer
+from tui.tools.limits import spill as spilling
+from tui.tools.limits.clamp import CEILING_CHARS, Room, ceiling, clamp
+from tui.tools.limits.receipt import Keep, Receipt, Size, Stage
+from tui.tools.limits.share import share, threshold
+from tui.tools.limits.spill import Copy, Disk, joined
+from tui.tools.limits.text import byte_length, encode, line_count
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,

@@ -19,8 +19,8 @@ from tui.core.errors import StorageError
 from tui.core.messages import RawOutput
 from tui.core.storage.private_files import private_file
 from tui.tools.base import OutputLimits
-from tui.tools.overwrites import Overwrites
-from tui.tools.text import size_text
+from tui.tools.carriage_returns import Overwrites
+from tui.tools.text_decoding import size_text
 
 SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""

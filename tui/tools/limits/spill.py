@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tui.core.errors import StorageError
 from tui.core.storage.private_files import private_file
-from tui.guards.text import head_bytes, tail_bytes
+from tui.tools.limits.text import head_bytes, tail_bytes
 
 TAIL_BYTES = 1024
 

@@ -10,9 +10,9 @@ import pytest
 
 from tui.core.config import Guard
 from tui.core.messages import Block, ToolOutput, text_of
-from tui.guards.clamp import PLACEHOLDER, SUFFIX
-from tui.guards.pipeline import Guarded, GuardLimits, guard
-from tui.guards.receipt import Keep
+from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX
+from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
+from tui.tools.limits.receipt import Keep
 
 LIMITS = GuardLimits.of(Guard(), window=200_000)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tui.guards.clamp import PLACEHOLDER
-from tui.guards.receipt import Keep
-from tui.guards.share import share, threshold
-from tui.guards.text import byte_length
 from tui.tokens import tokenizer as tokens
 from tui.tokens.tokenizer import Tokenizer
+from tui.tools.limits.clamp import PLACEHOLDER
+from tui.tools.limits.receipt import Keep
+from tui.tools.limits.share import share, threshold
+from tui.tools.limits.text import byte_length
 
 LIMIT = threshold()
 

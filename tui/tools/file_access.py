@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeVar
 
 from tui.core.errors import ToolError
 from tui.core.workspace import Workspace
-from tui.tools.text import printable
+from tui.tools.text_decoding import printable
 
 T = TypeVar("T")
 

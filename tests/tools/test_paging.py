@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.core.errors import ToolError
-from tui.tools.pages import Limits, Page, read_page
+from tui.tools.paging import Limits, Page, read_page
 
 
 def pages(data: bytes, limits: Limits) -> list[Page]:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from itertools import accumulate, islice
 
 from tui.core.errors import ToolError
-from tui.tools.text import Text
+from tui.tools.text_decoding import Text
 
 _SHOWN_LINES = 12
 _COMPARED_LINES = 20_000

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui.guards.receipt import Keep
-from tui.guards.text import (
+from tui.tools.limits.receipt import Keep
+from tui.tools.limits.text import (
     byte_length,
     head_bytes,
     head_lines,

@@ -16,8 +16,8 @@ from typing import Any
 from tui.core.errors import StorageError, ToolError
 from tui.core.storage.private_files import private_file, safe_name
 from tui.tools.base import ToolContext
-from tui.tools.files import Snapshot, changed, in_thread, open_regular, os_failure
-from tui.tools.text import printable, size_text
+from tui.tools.file_access import Snapshot, changed, in_thread, open_regular, os_failure
+from tui.tools.text_decoding import printable, size_text
 
 
 def atomic_write(

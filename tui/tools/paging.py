@@ -13,7 +13,7 @@ from threading import Event
 from typing import BinaryIO
 
 from tui.core.errors import ToolError
-from tui.tools.text import size_text
+from tui.tools.text_decoding import size_text
 
 _CHUNK = 1 << 20
 _FOOTER_BYTES = 200
