@@ -20,7 +20,7 @@ from tests.support.server_script import Json
 from tui.core.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
-from tui.provider.anthropic.rules import RULES
+from tui.provider.anthropic.error_rules import RULES
 
 _AT = Attempt("https://host", MODEL, FakeClock().now())
 

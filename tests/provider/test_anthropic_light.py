@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tui.provider.anthropic.light import reexports
+from tui.provider.anthropic.lazy_imports import reexports
 
 _LOAD = """
 import sys
-from tui.provider.anthropic.sdk import load_client
+from tui.provider.anthropic.client_factory import load_client
 import asyncio
 client = asyncio.run(load_client("k", "http://127.0.0.1:9"))
 import anthropic

@@ -17,7 +17,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.errors import CredentialsError, ProviderError
 from tui.provider import catalogue
-from tui.provider.anthropic import AnthropicProvider, sdk
+from tui.provider.anthropic import AnthropicProvider, client_factory
 from tui.provider.base import ModelInfo
 
 _ADAPTIVE = {"thinking": {"types": {"adaptive": {"supported": True}}}}
@@ -130,11 +130,11 @@ async def test_closing_does_not_wait_for_the_import() -> None:
 
 
 def test_the_key_for_the_api_itself_goes_into_one_header() -> None:
-    assert sdk.is_the_api(sdk.api_url(""))
-    assert sdk.is_the_api(sdk.api_url("https://api.anthropic.com/v1"))
-    assert not sdk.is_the_api("http://127.0.0.1:8080")
+    assert client_factory.is_the_api(client_factory.api_url(""))
+    assert client_factory.is_the_api(client_factory.api_url("https://api.anthropic.com/v1"))
+    assert not client_factory.is_the_api("http://127.0.0.1:8080")
     with pytest.raises(CredentialsError):
-        sdk.usable_key(None, "https://api.anthropic.com")
+        client_factory.usable_key(None, "https://api.anthropic.com")
 
 
 async def _info(script: Json, model: str = MODEL, **options: Any) -> ModelInfo:

@@ -14,7 +14,7 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.errors import ProviderError
-from tui.provider.anthropic.silence import (
+from tui.provider.anthropic.stall_timeout import (
     ALIVE_BYTES,
     LIFE,
     LONGEST_PINGING_S,

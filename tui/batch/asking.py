@@ -11,7 +11,7 @@ from tui.core.config import Price
 from tui.core.errors import HoldfastError
 from tui.core.messages import text_block, text_of
 from tui.provider.base import Completed, Provider, Request
-from tui.provider.through import Through
+from tui.provider.provider_wrapper import Through
 
 ANSWER_TOKENS = 1024
 PATIENCE_S = 180.0

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, cast
 
 from tui.batch.attempt import Attempt
 from tui.core.errors import ErrorClass
-from tui.provider.classes import TASK_CLASS, TaskClass, classify_text
+from tui.provider.task_error_class import TASK_CLASS, TaskClass, classify_text
 
 Answer: TypeAlias = Literal["give_up", "stop_run", "go_on", "summarise", "analyse"]
 """`go_on` in the same session, where the work so far stands; `summarise` into a fresh one;

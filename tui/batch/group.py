@@ -11,7 +11,7 @@ from tui.agent.events import Event
 from tui.batch import prompts
 from tui.batch.attempt import Attempt, attempt
 from tui.core.errors import HoldfastError
-from tui.provider.classes import classify_error
+from tui.provider.task_error_class import classify_error
 
 
 @dataclass(slots=True)

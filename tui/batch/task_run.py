@@ -31,7 +31,7 @@ from tui.batch.state import TaskState, partial
 from tui.batch.stops import cost_reached
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
-from tui.provider.classes import TaskClass
+from tui.provider.task_error_class import TaskClass
 
 
 class TaskRun:

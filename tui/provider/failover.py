@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 from tui.core.clock import Clock
 from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
+from tui.provider.provider_wrapper import Through
 from tui.provider.retry import duration
-from tui.provider.through import Through
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
 """A request made for another model: its name set, the thinking of others stripped, `max_tokens`

@@ -22,7 +22,7 @@ from tui.provider.base import (
     StreamPart,
     characters,
 )
-from tui.provider.through import Through
+from tui.provider.provider_wrapper import Through
 
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from http import HTTPStatus
 from typing import Final, cast
 
 from tui.core.errors import ProviderError
-from tui.provider.anthropic import sizes, texts
-from tui.provider.anthropic.rules import RULES, Rule
+from tui.provider.anthropic import error_bodies, overflow_sizes
+from tui.provider.anthropic.error_rules import RULES, Rule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """R17. The gateway statuses of CDNs (520 to 524) are of the same kind."""
@@ -101,8 +101,8 @@ def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: Attempt
 ) -> ProviderError:
     """An error that the server named, by status, error type, error code and text."""
-    kind, code, said = texts.read(body)
-    page = texts.page_title(body, headers)
+    kind, code, said = error_bodies.read(body)
+    page = error_bodies.page_title(body, headers)
     rule = next((r for r in RULES if _fits(r, status, kind, code, said)), RULES[-1])
     retryable = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
@@ -120,10 +120,12 @@ def from_answer(
         message,
         hint=hint,
         status=status,
-        request_id=headers.get("request-id") or texts.field(body, "request_id"),
+        request_id=headers.get("request-id") or error_bodies.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
         retryable=retryable,
-        overflow=sizes.overflow(body, said) if rule.error_class == "context_overflow" else None,
+        overflow=overflow_sizes.overflow(body, said)
+        if rule.error_class == "context_overflow"
+        else None,
         thinking_refused=rule.thinking,
     )
 
@@ -135,9 +137,9 @@ def not_the_api(headers: Mapping[str, str], body: bytes, at: Attempt) -> Provide
         value: object = json.loads(text)
     except ValueError:
         value = text
-    if texts.is_error(value):
+    if error_bodies.is_error(value):
         return from_answer(HTTPStatus.OK, headers, value, at)
-    page = texts.page_title(value, headers)
+    page = error_bodies.page_title(value, headers)
     what = _a_page(page) if page is not None else headers.get("content-type") or "something else"
     return ProviderError(
         "not_found",
@@ -189,7 +191,7 @@ def _phrase(rule: Rule, status: int, said: str, at: Attempt) -> tuple[str, str]:
     places = {"url": at.url, "model": at.model}
     headline = rule.headline.format(**places)
     number = f" ({status})" if status != HTTPStatus.OK else ""
-    said = texts.shortened(said, _LONGEST_MESSAGE)
+    said = error_bodies.shortened(said, _LONGEST_MESSAGE)
     message = f"{headline}{number}: {said}" if said else f"{headline}{number}"
     return message if message.endswith((".", "!", "?", "…")) else message + ".", rule.hint.format(
         **places
@@ -240,7 +242,9 @@ def _reason(chain: list[BaseException], at: Attempt) -> str:
         if type(error).__name__ == "EndOfStream" and at.url.startswith("https:"):
             return ": it closed the connection; perhaps it does not speak TLS"
         if type(error).__name__ == "ProxyError":
-            return f": the proxy said “{texts.shortened(texts.plain(str(error)), 80)}”"
+            return (
+                f": the proxy said “{error_bodies.shortened(error_bodies.plain(str(error)), 80)}”"
+            )
         if isinstance(error, OSError) and error.errno:
             return f": {os.strerror(error.errno).lower()}"
     return ""

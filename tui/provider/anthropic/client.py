@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError
 from tui.provider import catalogue
-from tui.provider.anthropic import sdk, shapes
+from tui.provider.anthropic import client_factory, convert
 from tui.provider.anthropic.answer import Answer
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
@@ -22,14 +22,14 @@ from tui.provider.anthropic.classify import (
     from_answer,
     not_the_api,
 )
-from tui.provider.anthropic.silence import (
+from tui.provider.anthropic.sse import EventDecoder
+from tui.provider.anthropic.stall_timeout import (
     LIFE,
     LONGEST_PINGING_S,
     NOTHING,
     PROGRESS,
     Silence,
 )
-from tui.provider.anthropic.sse import EventDecoder
 from tui.provider.base import Alive, AttemptStarted, ModelInfo, Request, StreamPart
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class AnthropicProvider:
         stall_timeout_s: float = 120.0,
         context_window: int = 0,
     ) -> None:
-        self.url: Final = sdk.api_url(base_url)
+        self.url: Final = client_factory.api_url(base_url)
         self._api_key = api_key
         self._clock = clock
         self._first_byte_s = first_byte_timeout_s
@@ -145,7 +145,7 @@ class AnthropicProvider:
         """The server's count of a request's input tokens; one attempt, 30 s at most."""
         client = await self._client()
         at = self._attempt(request.model)
-        given = shapes.arguments(request)
+        given = convert.arguments(request)
         del given["max_tokens"]
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
             with self._typed(silence, at):
@@ -180,10 +180,10 @@ class AnthropicProvider:
             self._loading.cancel()
 
     async def _client(self) -> AsyncAnthropic:
-        sdk.check_url(self.url)
-        key = sdk.usable_key(self._api_key, self.url)
+        client_factory.check_url(self.url)
+        key = client_factory.usable_key(self._api_key, self.url)
         if self._loading is None or _failed(self._loading):
-            self._loading = asyncio.create_task(sdk.load_client(key, self.url))
+            self._loading = asyncio.create_task(client_factory.load_client(key, self.url))
         # Shielded: whoever is cancelled while waiting leaves the import to the others.
         return await asyncio.shield(self._loading)
 
@@ -193,7 +193,7 @@ class AnthropicProvider:
         """Send the request. Returns a response that is a stream of events, or raises."""
         with self._typed(silence, self._attempt(request.model)):
             async with silence.waiting():
-                stream = await client.messages.create(**shapes.arguments(request), stream=True)
+                stream = await client.messages.create(**convert.arguments(request), stream=True)
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
@@ -250,17 +250,20 @@ class AnthropicProvider:
             return None
         except _failures() as error:
             _log.info(
-                "no limits of %s from %s: %s", model, sdk.shown(self.url), type(error).__name__
+                "no limits of %s from %s: %s",
+                model,
+                client_factory.shown(self.url),
+                type(error).__name__,
             )
             return None
-        return shapes.model_info(model, found)
+        return convert.model_info(model, found)
 
     def _attempt(self, model: str, *, began: bool = False) -> Attempt:
-        return Attempt(sdk.shown(self.url), model, self._clock.now(), began)
+        return Attempt(client_factory.shown(self.url), model, self._clock.now(), began)
 
     def _silent(self, silence: Silence) -> ProviderError:
         """The error of a wait that was too long."""
-        place = sdk.shown(self.url)
+        place = client_factory.shown(self.url)
         if silence.only_pings:
             minutes = f"{LONGEST_PINGING_S / 60:.0f} min"
             message, hint = f"{place} sent nothing but signs of life for {minutes}.", STREAM_HINT

@@ -26,7 +26,7 @@ from tui.provider.base import (
 )
 from tui.provider.practice.script import Fault
 from tui.provider.practice.stream import count_input, overflow
-from tui.provider.through import Through
+from tui.provider.provider_wrapper import Through
 
 if TYPE_CHECKING:
     from tui.provider.anthropic.classify import Attempt

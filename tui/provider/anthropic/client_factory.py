@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
-from tui.provider.anthropic import light
+from tui.provider.anthropic import lazy_imports
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -110,7 +110,7 @@ async def load_client(key: str, url: str) -> AsyncAnthropic:
 
 def _client(key: str, url: str) -> AsyncAnthropic:
     with _short_turns():
-        light.import_sdk()
+        lazy_imports.import_sdk()
         import anthropic  # noqa: PLC0415
 
         # Gateways differ in which of the two headers they read; the API wants one only.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.core.errors import CredentialsError, ErrorClass, ProviderError, ToolError
-from tui.provider.classes import TASK_CLASS, TaskClass, classify_error, classify_text
+from tui.provider.task_error_class import TASK_CLASS, TaskClass, classify_error, classify_text
 
 
 def _said(kind: TaskClass, *texts: str) -> list[tuple[str, TaskClass]]:
