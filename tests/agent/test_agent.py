@@ -14,7 +14,7 @@ from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.limits import Limits
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.errors import ProviderError
 from tui.core.messages import text_of
 

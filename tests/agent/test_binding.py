@@ -23,7 +23,7 @@ from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, McpServer, Prune
 from tui.provider.anthropic import AnthropicProvider

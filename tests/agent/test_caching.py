@@ -11,8 +11,8 @@ from tests.support.agents import events_of, make_agent
 from tests.support.prompt_cache import EVERY_TURN, HOUR, NEVER, PAYS, Prices, PromptCache, play
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.context.caching import first_change
-from tui.context.payoff import Figures, expected, verdict
+from tui.context.cache_report import first_change
+from tui.context.prune_cost import Figures, expected, verdict
 from tui.context.rules.request import marks_in
 from tui.core.config import Config, Prune
 from tui.core.messages import Block, text_block

@@ -12,7 +12,7 @@ from tests.support.provider import Hang, ScriptedProvider, call, last_user_text,
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price, Prune
 from tui.core.errors import ProviderError

@@ -9,8 +9,8 @@ import pytest
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.context.check import check
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
+from tui.context.validate import check
 from tui.core.errors import HoldfastError
 from tui.core.messages import text_of
 

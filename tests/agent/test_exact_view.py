@@ -17,8 +17,8 @@ from tui.agent.agent import Agent
 from tui.agent.assemble import make_agent
 from tui.agent.events import Event
 from tui.command_line.arguments import Options
-from tui.context import request
-from tui.context.overlay import Overlay
+from tui.context import request_assembly
+from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
@@ -129,7 +129,7 @@ class Seen:
             await drain(self.agent.send(word))
             prompt = prompt.removeprefix(word).strip()
         shown = await self.next()
-        here = request.to_json(self.agent.next_request(prompt_follows=True))
+        here = request_assembly.to_json(self.agent.next_request(prompt_follows=True))
         shown.pop("ledger")
         number = len(self.server.posts) + 1
         async with asyncio.timeout(PATIENCE_S):

@@ -15,8 +15,8 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.context.check import check
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
+from tui.context.validate import check
 from tui.core.images.images import MAX_FILE, Image, of_bytes
 from tui.core.messages import Block
 from tui.core.paths import folders

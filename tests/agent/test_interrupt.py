@@ -15,7 +15,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.messages import ToolOutput, blocks_of, tool_calls
 from tui.permissions.types import Answer, Call, Decision

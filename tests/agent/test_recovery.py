@@ -16,7 +16,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.recovery import cap, silent_overflow
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.errors import ErrorClass, LimitReachedError, Overflow, ProviderError
 from tui.core.messages import Block, text_block, text_of

@@ -11,10 +11,10 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.context.check import check
-from tui.context.ladder import RUNGS, Rung
+from tui.context.level_repairs import RungViewer
 from tui.context.repair import CONTINUE
-from tui.context.rungs import RungViewer
+from tui.context.repair_levels import RUNGS, Rung
+from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.errors import ProviderError
 from tui.core.messages import text_block, text_of

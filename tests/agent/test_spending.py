@@ -12,7 +12,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.limits import Limits, Spent
 from tui.agent.spending import Spending, spending
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price
 from tui.core.messages import Usage, text_block

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.foreign import claude_code, pi
-from tui.context.check import check
 from tui.context.history import history
 from tui.context.repair import repair
+from tui.context.validate import check
 from tui.context.view import build
 from tui.session import importers
 from tui.session.records import Record

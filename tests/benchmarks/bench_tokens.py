@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 
-from tui.context.ledger import Ledger
+from tui.context.token_ledger import Ledger
 from tui.core.messages import text_block
 from tui.session.records import Record
 from tui.tokens.cl100k import build_cl100k

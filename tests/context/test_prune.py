@@ -21,8 +21,8 @@ from tests.context.sessions import (
     valid_sessions,
 )
 from tests.context.wild import assistant, call, result, text, user
-from tui.context.check import check
 from tui.context.prune import prune
+from tui.context.validate import check
 from tui.context.view import View, Viewer, build
 from tui.core.config import Prune
 from tui.core.messages import Message

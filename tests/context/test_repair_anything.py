@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.wild import assistant, call, messages, result, user
-from tui.context.check import Tail, check
 from tui.context.repair import INTERRUPTED, repair, text_only
+from tui.context.validate import Tail, check
 
 TAILS = st.sampled_from(["user", "prefill", "open"])
 SWITCHES = st.sampled_from([None, {"type": "disabled"}, {"type": "adaptive"}])

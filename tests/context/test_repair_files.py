@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.context.sessions import answer, output, prompt, records
 from tests.context.wild import call, text, thinking
 from tests.support.clock import FakeClock
-from tui.context.check import check
 from tui.context.repair import INTERRUPTED
+from tui.context.validate import check
 from tui.context.view import build
 from tui.session import importers
 from tui.session.reader import read

@@ -12,12 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.context.wild import Json, assistant, call, messages, result, text, thinking, user
-from tui.context.check import check, check_request
-from tui.context.fixes.pairs import ORPHANED
-from tui.context.ladder import summary_only
-from tui.context.overflow import clamp_results, drop_oldest
 from tui.context.repair import CONTINUE, INTERRUPTED, repair
-from tui.context.request import MARGIN_TOKENS, build
+from tui.context.repair_levels import summary_only
+from tui.context.repairs.pairs import ORPHANED
+from tui.context.request_assembly import MARGIN_TOKENS, build
+from tui.context.shrink import clamp_results, drop_oldest
+from tui.context.validate import check, check_request
 from tui.core.messages import blocks_of, text_block
 from tui.provider.base import ModelInfo
 from tui.tokens.estimate import request_weight

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.context.wild import Json, assistant, text, thinking, user
-from tui.context.check import check_request
+from tui.context.validate import check_request
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 TOOL = {"name": "read_file", "description": "Reads.", "input_schema": {"type": "object"}}

@@ -8,9 +8,9 @@ import pytest
 
 from tests.context.pictures import gif, image, jpeg, png, webp
 from tests.context.wild import Json, assistant, call, result, text, thinking, user
-from tui.context.check import Tail, Violation, check
 from tui.context.repair import CONTINUE, INTERRUPTED, ORPHANED, repair
 from tui.context.rules.media import picture_of
+from tui.context.validate import Tail, Violation, check
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 R2 = result("a", [text(INTERRUPTED)], is_error=True)

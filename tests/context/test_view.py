@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.wild import Json, assistant, call, result, text, thinking, user
-from tui.context.check import check
 from tui.context.history import history
 from tui.context.repair import CONTINUE, INTERRUPTED
+from tui.context.validate import check
 from tui.context.view import Viewer, build
 from tui.session.records import Record
 

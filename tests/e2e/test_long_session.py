@@ -15,8 +15,8 @@ import pytest
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
-from tui.context.check import check
-from tui.context.overlay import content_of
+from tui.context.overrides import content_of
+from tui.context.validate import check
 from tui.context.view import build
 from tui.core.clock import SystemClock
 from tui.session.reader import read

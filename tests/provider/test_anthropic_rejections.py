@@ -1,6 +1,6 @@
 """The loopback server rejects what the API rejects, in its words, and the adapter says so.
 
-`tui.context.check` states the rules and has tests of its own; here is shown that a request
+`tui.context.validate` states the rules and has tests of its own; here is shown that a request
 really meets them on the other side of the wire.
 """
 

@@ -19,9 +19,9 @@ from tui.agent.keeping import Keeping
 from tui.agent.preparing import Fit
 from tui.agent.spending import Spending, spending
 from tui.context import view
-from tui.context.ladder import Rung
-from tui.context.ledger import Ledger
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
+from tui.context.repair_levels import Rung
+from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config, Permissions
 from tui.core.images.images import Image

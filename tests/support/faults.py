@@ -17,7 +17,7 @@ import msgspec
 from tui.agent import events
 from tui.agent.events import Event
 from tui.context import view
-from tui.context.check import check
+from tui.context.validate import check
 from tui.core.messages import Usage, blocks_of, text_block, text_of, tool_calls
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
 from tui.provider.practice.script import Fault, Script, ToolUse, Turn

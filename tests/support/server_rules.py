@@ -1,6 +1,6 @@
 """What the real API would reject, in its own words.
 
-The rules of a request's shape are those of `tui.context.check`; what only a server can know is
+The rules of a request's shape are those of `tui.context.validate`; what only a server can know is
 checked here: the size of the body, the model's limits, and the signatures that it gave out.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from tests.support.server_binding import unbound
 from tests.support.server_script import Json, Script, signature_of
-from tui.context.check import check_request
+from tui.context.validate import check_request
 
 MAX_BYTES = 32 * 1024 * 1024
 CHARACTERS_PER_TOKEN = 4

@@ -28,10 +28,10 @@ from tui.agent.spending import Spending, spending
 from tui.agent.start import first_events
 from tui.agent.steering import NO_IMAGES, Typed
 from tui.context import recall
-from tui.context.ladder import Rung
-from tui.context.ledger import Ledger
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
 from tui.context.recall import Passage
+from tui.context.repair_levels import Rung
+from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config
 from tui.core.images.images import Image

@@ -2,7 +2,7 @@
 
 The summary is asked for outside of any turn: a failure in here never starts another compaction
 (O25), changes nothing and is told once. What the view makes of the record is in
-`tui.context.compact`.
+`tui.context.compaction_view`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from tui.agent.limits import Spent
 from tui.agent.recorder import Recorder
 from tui.agent.remembering import Memory
 from tui.agent.summarising import Summariser
-from tui.context import compact, fill, progress
-from tui.context.compact import Plan
+from tui.context import compaction_view as compact
+from tui.context import stall_detection, thresholds
+from tui.context.compaction_view import Plan
 from tui.context.digest import digest
-from tui.context.ladder import DIGEST_TOKENS
-from tui.context.ledger import Item, Ledger
-from tui.context.rungs import front_of
+from tui.context.level_repairs import front_of
+from tui.context.repair_levels import DIGEST_TOKENS
+from tui.context.token_ledger import Item, Ledger
 from tui.context.view import View
 from tui.core.config import Compaction, Price
 from tui.core.errors import HoldfastError, LimitReachedError
@@ -75,7 +76,7 @@ class Compactor:
     price: Callable[[], Price | None] = lambda: None
     compacted: Callable[[], None] = lambda: None
     _told_soon: bool = False
-    _stuck: progress.Stuck | None = None
+    _stuck: stall_detection.Stuck | None = None
     _gave_up: str = ""
     _usage: Spent = field(default_factory=Spent)
 
@@ -87,12 +88,12 @@ class Compactor:
         self.look()
         ledger, model = self.ledger(), self.model()
         held, limit = ledger.tokens, self.config.threshold
-        if not fill.over(held, model.window, limit):
+        if not thresholds.over(held, model.window, limit):
             self._say_soon(ledger.forecast(limit * model.window))
             return False
         if self._gave_up == _last_prompt(self._records):
             return False
-        self._stuck = progress.stuck(self._records)
+        self._stuck = stall_detection.stuck(self._records)
         return self._stuck is None
 
     def check(self) -> None:
@@ -239,7 +240,7 @@ class Compactor:
         return after
 
     def _say_soon(self, forecast: int | None) -> None:
-        if not fill.soon(forecast):
+        if not thresholds.soon(forecast):
             self._told_soon = self._told_soon and forecast is not None
         elif not self._told_soon:
             self._told_soon = True

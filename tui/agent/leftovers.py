@@ -12,7 +12,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, cast
 
-from tui.context.interrupted import Interrupted, interrupted_calls, with_file
+from tui.context.interrupted_calls import Interrupted, interrupted_calls, with_file
 from tui.core.messages import Block, blocks_of, tool_calls
 from tui.session.records import Finding, Record
 from tui.tools.process import born

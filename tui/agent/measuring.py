@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent.events import ContextMeasured, Event, Notice
-from tui.context import request
+from tui.context import request_assembly
 from tui.context.history import same_model
-from tui.context.ledger import Ledger
+from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.errors import StorageError
 from tui.provider.base import ModelInfo
@@ -127,7 +127,7 @@ def measured(ledger: Ledger, model: ModelInfo, threshold: float) -> ContextMeasu
         model.window,
         {str(part): size for part, size in now.parts.items()},
         model.source,
-        reserve=request.output_room(model, now.tokens),
+        reserve=request_assembly.output_room(model, now.tokens),
         drift=now.drift,
         forecast=ledger.forecast(threshold * model.window),
         saved=now.saved,

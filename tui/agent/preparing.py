@@ -12,10 +12,10 @@ from tui.agent.directives import THINK_PROMPT
 from tui.agent.events import Event
 from tui.agent.measuring import Measuring
 from tui.agent.parts import Parts
-from tui.context import request
+from tui.context import request_assembly as request
 from tui.context.binding import BREAK, Binding
-from tui.context.ledger import Ledger
-from tui.context.rungs import RungViewer
+from tui.context.level_repairs import RungViewer
+from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.messages import text_of
 from tui.provider.base import ModelInfo, Request

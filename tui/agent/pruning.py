@@ -9,12 +9,12 @@ from datetime import datetime
 from tui.agent.events import Event, Pruned
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
-from tui.context import payoff
+from tui.context import prune_cost
 from tui.context.binding import has_thinking
-from tui.context.caching import first_change
-from tui.context.overlay import Overlay
-from tui.context.payoff import Figures
+from tui.context.cache_report import first_change
+from tui.context.overrides import Overlay
 from tui.context.prune import Due
+from tui.context.prune_cost import Figures
 from tui.context.view import View
 from tui.core.clock import Clock
 from tui.core.config import Prune
@@ -79,10 +79,10 @@ class Pruning:
 
     def _decide(self, seen: View) -> View:
         figures = self._figures(seen.due)
-        found = payoff.verdict(figures)
+        found = prune_cost.verdict(figures)
         self.debug(f"[DEBUG] Pruning {len(seen.due)} results: {found.reason}")
         if not found.pays:
-            self._paid += figures.saved * payoff.READ
+            self._paid += figures.saved * prune_cost.READ
             return seen
         self._paid = 0.0
         for due in seen.due:
@@ -102,7 +102,7 @@ class Pruning:
         brought = sum(ledger.would(i.id, None) for i in items if i.kind != "summary")
         brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
         room = self.threshold * window - ledger.tokens
-        expected = payoff.expected(answers, brought, room)
+        expected = prune_cost.expected(answers, brought, room)
         return Figures(saved, behind, expected, self._idle_s(), self._paid)
 
     def _idle_s(self) -> float | None:

@@ -22,8 +22,8 @@ from tui.agent.recorder import Recorder
 from tui.agent.repairing import Repairing
 from tui.agent.request_events import Compacting, RecoveryStep, Step
 from tui.context.history import same_model
-from tui.context.overlay import MEDIA, Overlay
-from tui.context.request import MARGIN_TOKENS
+from tui.context.overrides import MEDIA, Overlay
+from tui.context.request_assembly import MARGIN_TOKENS
 from tui.core.errors import ProviderError
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request

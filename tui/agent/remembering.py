@@ -15,10 +15,10 @@ from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.question import Question, ask
 from tui.agent.recorder import Recorder
-from tui.context import memory, summarise
-from tui.context.compact import GONE
+from tui.context import memory, summary_prompts
+from tui.context.compaction_view import GONE
 from tui.context.history import History
-from tui.context.overlay import SPEAKING, content_of
+from tui.context.overrides import SPEAKING, content_of
 from tui.context.view import View
 from tui.core.clock import Clock
 from tui.core.config import Price
@@ -119,8 +119,8 @@ class Memory:
         for record in fresh:
             stand = stands.get(record.id)
             told.add(record, None if stand is None or stand.state == GONE.state else stand)
-        pieces = summarise.transcript(told.messages)
-        parts = summarise.parts(pieces, int(self.model().window * summarise.SHARE))
+        pieces = summary_prompts.transcript(told.messages)
+        parts = summary_prompts.parts(pieces, int(self.model().window * summary_prompts.SHARE))
         notes, used = list[str](), Usage()
         for part in parts[-_PARTS:]:
             question = Question(self.model(), memory.question(part), _ANSWER_TOKENS)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
 from tui.context.binding import BREAK, has_thinking
-from tui.context.ladder import RUNGS, Rung, climb
-from tui.context.rungs import WHOLE, rung_in
+from tui.context.level_repairs import WHOLE, rung_in
+from tui.context.repair_levels import RUNGS, Rung, climb
 from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Finding, Record

@@ -9,7 +9,7 @@ from typing import Any
 from tui.agent.events import ContextChanged, Event
 from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
-from tui.context.overlay import SPEAKING, Overlay
+from tui.context.overrides import SPEAKING, Overlay
 from tui.core.errors import HoldfastError
 from tui.session.session import Session
 

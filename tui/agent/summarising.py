@@ -10,7 +10,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
 from tui.agent.question import Question, ask
-from tui.context import summarise
+from tui.context import summary_prompts
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Message
@@ -36,15 +36,15 @@ class Summariser:
 
         Raises HoldfastError where there is none.
         """
-        budget = int(self.model().window * summarise.SHARE)
-        pieces = summarise.transcript(told)
-        parts = await asyncio.to_thread(summarise.parts, pieces, budget)
+        budget = int(self.model().window * summary_prompts.SHARE)
+        pieces = summary_prompts.transcript(told)
+        parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
         found: list[str] = []
         for number, part in enumerate(parts, 1):
             found += await self._of_part(part, focus, number, len(parts))
         while len(found) > 1:
             groups = _groups(found, budget)
-            found = [await self._ask(summarise.merging(g, focus=focus)) for g in groups]
+            found = [await self._ask(summary_prompts.merging(g, focus=focus)) for g in groups]
         summary = "\n".join(found).strip()
         if not summary:
             raise HoldfastError("The model gave an empty summary, so nothing was changed.")
@@ -54,19 +54,21 @@ class Summariser:
         self, part: str, focus: str, number: int, of: int, depth: int = 0
     ) -> list[str]:
         try:
-            return [await self._ask(summarise.question(part, focus=focus, number=number, of=of))]
+            return [
+                await self._ask(summary_prompts.question(part, focus=focus, number=number, of=of))
+            ]
         except ProviderError as error:
             too_long = error.error_class in {"context_overflow", "payload_too_large"}
             if not too_long or depth == _SPLITS:
                 raise
-        first, second = summarise.halves(part)
+        first, second = summary_prompts.halves(part)
         return [
             *await self._of_part(first, focus, number, of, depth + 1),
             *await self._of_part(second, focus, number, of, depth + 1),
         ]
 
     async def _ask(self, prompt: str) -> str:
-        most = min(summarise.SUMMARY_TOKENS, max(256, self.model().window // 10))
+        most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.model().window // 10))
         answer = await ask(
             self.provider,
             Question(self.model(), prompt, most),

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from tui.context.fixes.order import CONTINUE
-from tui.context.fixes.pairs import INTERRUPTED
-from tui.context.overlay import SUMMARY
+from tui.context.overrides import SUMMARY
+from tui.context.repairs.order import CONTINUE
+from tui.context.repairs.pairs import INTERRUPTED
 from tui.core.messages import Block, Message, blocks_of, text_of
 from tui.tokens import tokenizer
 

@@ -16,7 +16,7 @@ from bisect import bisect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from tui.context.overlay import Stand, content_of
+from tui.context.overrides import Stand, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record

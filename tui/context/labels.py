@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from tui.context.overlay import content_of
+from tui.context.overrides import content_of
 from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 

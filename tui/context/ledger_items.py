@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.context.history import same_model
 from tui.context.labels import label_of
-from tui.context.overlay import MASKED, Stand, State, content_of
+from tui.context.overrides import MASKED, Stand, State, content_of
 from tui.core.images.images import facts, names_in, of_block
 from tui.core.messages import Block, Usage, tool_calls
 from tui.session.records import Record

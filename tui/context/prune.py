@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui.context.overlay import Stand, chars, pruned_text, shortened
+from tui.context.overrides import Stand, chars, pruned_text, shortened
 from tui.core.config import Prune
 from tui.core.messages import Block, Message, blocks_of
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tui.context.compact import in_force
-from tui.context.overlay import SPEAKING, content_of, overlays_of
-from tui.context.summarise import transcript
+from tui.context.compaction_view import in_force
+from tui.context.overrides import SPEAKING, content_of, overlays_of
+from tui.context.summary_prompts import transcript
 from tui.core.messages import Block, Message
 from tui.session.records import Record
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from tui.context.check import Tail, check
-from tui.context.fixes.blocks import clean
-from tui.context.fixes.draft import Draft, Item, Report
-from tui.context.fixes.media import strip_marks, thin_media
-from tui.context.fixes.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
-from tui.context.fixes.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
-from tui.context.fixes.pieces import pieces_of
+from tui.context.repairs.blocks import clean
+from tui.context.repairs.damage_split import pieces_of
+from tui.context.repairs.media import strip_marks, thin_media
+from tui.context.repairs.message_draft import Draft, Item, Report
+from tui.context.repairs.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
+from tui.context.repairs.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
 from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields
+from tui.context.validate import Tail, check
 from tui.core.messages import Message, blocks_of, text_block
 from tui.session.records import Finding
 

@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.context.binding import BREAK, answers_before_break
-from tui.context.compact import Beginning, Summary, begin
-from tui.context.fixes.draft import place
+from tui.context.compaction_view import Beginning, Summary, begin
 from tui.context.history import History
-from tui.context.overlay import (
+from tui.context.overrides import (
     SPEAKING,
     Stand,
     State,
@@ -33,8 +32,9 @@ from tui.context.overlay import (
 )
 from tui.context.prune import Due, Facts, Pruned, Pruner
 from tui.context.repair import CONTINUE, repair
+from tui.context.repairs.message_draft import place
 from tui.context.rules.media import MANY_IMAGES
-from tui.context.settling import begins_turn, calls_in, crowd, fitting_thinking, moved
+from tui.context.turn_boundaries import begins_turn, calls_in, crowd, fitting_thinking, moved
 from tui.core.config import Prune
 from tui.core.messages import Message, text_block
 from tui.session.records import Finding, Record

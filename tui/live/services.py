@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tui.agent.preparing import Fit
     from tui.agent.spending import Spending
     from tui.command_line.arguments import Options
-    from tui.context.ladder import Rung
-    from tui.context.ledger import Ledger
-    from tui.context.overlay import Overlay
+    from tui.context.overrides import Overlay
+    from tui.context.repair_levels import Rung
+    from tui.context.token_ledger import Ledger
     from tui.context.view import View
     from tui.provider.base import Request
     from tui.tools.mcp import Server as McpServer

@@ -11,7 +11,7 @@ from typing import Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.leftovers import Leftovers, Orphan, new_findings
-from tui.context.interrupted import Interrupted
+from tui.context.interrupted_calls import Interrupted
 from tui.core.clock import Clock
 from tui.core.formatting import plural
 from tui.live.services import Agent, AppServices, Session, SessionChoice

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.agent.events import ErrorRaised
-from tui.context.ladder import Rung
+from tui.context.repair_levels import Rung
 from tui.live.services import Agent
 from tui.provider.base import Request
 from tui.screens.choices import Trouble, Way
@@ -118,7 +118,7 @@ def _calls(record: Record) -> bool:
 
 def _findings(request: Request) -> tuple[str, ...]:
     """What the check says of a request, one line each."""
-    from tui.context.check import check_request  # noqa: PLC0415 - on demand
+    from tui.context.validate import check_request  # noqa: PLC0415 - on demand
 
     body: dict[str, Any] = {
         "model": request.model,

@@ -6,8 +6,8 @@ import asyncio
 from typing import Final
 
 from tui.agent.compaction import Preview
-from tui.context.ledger import Item
-from tui.context.overlay import SPEAKING, Overlay
+from tui.context.overrides import SPEAKING, Overlay
+from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.workspace import PRIVATE_DIR
@@ -195,7 +195,7 @@ async def _pinned(talk: Talk, agent: Agent, item: Item, *, on: bool) -> None:
 
 def _text(agent: Agent, item: Item) -> list[str]:
     """The whole of an item."""
-    from tui.context.overlay import content_of  # noqa: PLC0415 - on demand
+    from tui.context.overrides import content_of  # noqa: PLC0415 - on demand
     from tui.core.messages import text_of  # noqa: PLC0415
 
     fixed = agent.fixed_texts().get(item.id)

@@ -13,8 +13,8 @@ from tui.agent import events
 from tui.agent.directives import acknowledgement
 from tui.agent.events import Event
 from tui.agent.parking import moment_of
-from tui.context import start_card
-from tui.context.interrupted import INTERRUPTION
+from tui.context import context_files_notice
+from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural
 from tui.plain.reading import read
 from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
@@ -162,7 +162,7 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
                 *(said(f"  left: {each}") for each in left),
             ]
         case events.ContextFiles(files):
-            return [sentence(text) for text in start_card.cuts(files)]
+            return [sentence(text) for text in context_files_notice.cuts(files)]
         case events.ToolsAwaited(servers):
             return [f"Waiting for the MCP servers: {', '.join(servers)}."]
         case events.RepairApplied(findings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from tui.context.changes import changes
+from tui.context.file_changes import changes
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tui.context.changes import Restored
+from tui.context.file_changes import Restored
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.context.history import history
-from tui.context.interrupted import INTERRUPTION
+from tui.context.interrupted_calls import INTERRUPTION
 from tui.context.repair import repair
 from tui.core.errors import SessionError
 from tui.core.messages import Message

@@ -22,7 +22,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             how the view stands from here, see `context.rungs`
     break        reason, by, message, request_id     no answer above is sent with its thinking
-    overlay      target, view, blocks (see tui.context.overlay), by, reason    how another stands
+    overlay      target, view, blocks (see tui.context.overrides), by, reason    how another stands
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
                  reason, model, usage        `covers` is the last record it stands for
     uncompaction target                         makes every compaction before it void

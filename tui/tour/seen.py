@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.context.changes import changes
+from tui.context.file_changes import changes
 from tui.session.records import Record
 
 CHAT, BUSY, OUTPUT, WHOLE = "chat", "busy", "output", "whole"

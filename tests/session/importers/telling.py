@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.foreign import MODEL
-from tui.context.check import check
+from tui.context.validate import check
 from tui.context.view import build
 from tui.core.messages import Message, blocks_of, text_of
 from tui.session.reader import Loaded

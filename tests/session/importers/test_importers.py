@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.foreign import CWD, claude_code, codex, lines, pi
-from tui.context.check import check
+from tui.context.validate import check
 from tui.context.view import build
 from tui.core.errors import SessionError
 from tui.session import importers

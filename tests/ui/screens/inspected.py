@@ -12,9 +12,9 @@ from tests.context.wild import call
 from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.events import Event
-from tui.context import request
-from tui.context.ledger import Ledger
-from tui.context.overlay import Overlay
+from tui.context import request_assembly
+from tui.context.overrides import Overlay
+from tui.context.token_ledger import Ledger
 from tui.context.view import View, Viewer
 from tui.core.messages import text_block
 from tui.provider.base import ModelInfo, Request
@@ -45,7 +45,7 @@ class Inspected:
         return {"system:identity": "You are a test."}
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
-        return request.build(
+        return request_assembly.build(
             model=ModelInfo(MODEL, self.window, 8192, "server"),
             system=[text_block("You are a test.\nBe brief.")],
             messages=self.view().messages,

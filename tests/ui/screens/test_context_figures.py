@@ -15,7 +15,7 @@ from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui import cli, launch
 from tui.agent.assemble import make_agent
 from tui.command_line.arguments import parse
-from tui.context.ledger import PARTS, Kind
+from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock
 from tui.core.messages import text_block
 from tui.core.paths import folders

@@ -9,7 +9,7 @@ from tests.support.fake_agent import MODEL, Hold, Step, World, record
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.events import Event
-from tui.context.ladder import RUNGS
+from tui.context.repair_levels import RUNGS
 from tui.screens.choices import KeySetup, ModelRow
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.models import ModelsScreen

@@ -17,7 +17,7 @@ from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
-from tui.context.changes import Change
+from tui.context.file_changes import Change
 from tui.core.paths import folders
 from tui.live.services import AppServices, SessionChoice
 from tui.permissions.types import Approver

@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeGuard, cast
 
 from tui.context.rules import Violation
+from tui.context.rules.json_safety import unsound
 from tui.context.rules.media import image_violations
-from tui.context.rules.sound import unsound
 from tui.core.messages import Block
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")

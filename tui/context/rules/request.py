@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, cast
 
 from tui.context.rules import Violation
 from tui.context.rules.blocks import block_violations, extra_fields, is_object
-from tui.context.rules.sound import unsound
+from tui.context.rules.json_safety import unsound
 
 MAX_MARKS = 4
 MAX_MESSAGES = 100_000

@@ -10,7 +10,7 @@ from tui.ui.widgets.figures import plural
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
-    from tui.context.ledger import Item
+    from tui.context.token_ledger import Item
     from tui.ui.session_flow.command_context import Desk
 
 _SHOWN = 6
@@ -113,7 +113,7 @@ async def uncompact(desk: Desk, _: str) -> None:
 
 async def prune(desk: Desk, _: str) -> None:
     """Leave out at once the old results that are still sent."""
-    from tui.context.overlay import Overlay  # noqa: PLC0415
+    from tui.context.overrides import Overlay  # noqa: PLC0415
 
     agent = _free(desk)
     if agent is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.context.changes import Change, changes, texts
+from tui.context.file_changes import Change, changes, texts
 from tui.tools.diff import unified
 from tui.ui.widgets.figures import plural
 

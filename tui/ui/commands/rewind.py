@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.context.changes import Change, Restored, changes, restore
+from tui.context.file_changes import Change, Restored, changes, restore
 from tui.core.errors import HoldfastError
 from tui.core.images.images import prompt_of
 from tui.core.text_cleaning import one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
 from tui.ui.turn_controller import Bridge
 from tui.ui.widgets.conversation.items import ToolItem
 

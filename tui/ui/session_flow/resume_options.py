@@ -15,7 +15,7 @@ from typing import Any
 from textual.app import App
 
 from tui.agent.leftovers import Leftovers, Orphan, left_open
-from tui.context.interrupted import Interrupted
+from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.gc_pause import smooth
 from tui.live.services import Agent, SessionChoice

@@ -10,7 +10,7 @@ from typing import cast
 
 from rich.style import Style
 
-from tui.context.overlay import overlays_of, pins_of
+from tui.context.overrides import overlays_of, pins_of
 from tui.core.messages import Block, text_of
 from tui.session.reader import read_ends
 from tui.session.records import Record

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from tui.context import start_card
-from tui.context.interrupted import INTERRUPTION, interrupted_calls
+from tui.context import context_files_notice
+from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.formatting import moment, tokens
 from tui.core.images.images import prompt_of
 from tui.core.messages import Block, text_of
@@ -272,8 +272,8 @@ def attached_item(text: str) -> NoticeItem:
 
 def files_item(files: Sequence[Mapping[str, Any]]) -> NoticeItem:
     """The files in the prompt; opened where one was cut."""
-    title, detail = start_card.card(files)
-    return NoticeItem(title, detail=detail, folded=not start_card.cuts(files))
+    title, detail = context_files_notice.card(files)
+    return NoticeItem(title, detail=detail, folded=not context_files_notice.cuts(files))
 
 
 def parked_item(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.context.ledger import Item
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
+from tui.context.token_ledger import Item
 from tui.session.session import Session
 from tui.ui.screens.context import labels
 from tui.ui.screens.context.changes import Change, masking, pinning, told, undoing

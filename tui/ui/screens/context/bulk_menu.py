@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from tui.context import bulk
-from tui.context.bulk import Plan, Result
+from tui.context import bulk_mask
+from tui.context.bulk_mask import Plan, Result
 from tui.ui.screens.context.rows import share
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.figures import plural, tokens
@@ -62,8 +62,8 @@ class BulkMenu(Dialog[Plan | None]):
     def plans(self) -> list[Plan]:
         """The choices, in their order."""
         return [
-            bulk.older(self._found, TURNS[self._turns]),
-            bulk.larger(self._found, CHARS[self._chars]),
+            bulk_mask.older(self._found, TURNS[self._turns]),
+            bulk_mask.larger(self._found, CHARS[self._chars]),
             self._stale,
         ]
 

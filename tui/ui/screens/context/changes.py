@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tui.context.images import one_image, record_of
-from tui.context.ledger import Item
-from tui.context.overlay import Overlay, overlays_of, pins_of
+from tui.context.overrides import Overlay, overlays_of, pins_of
+from tui.context.prompt_images import one_image, record_of
+from tui.context.token_ledger import Item
 from tui.session.records import Record
 from tui.ui.screens.context.rows import share
 from tui.ui.widgets.figures import plural, tokens

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from tui.context.ledger import Item
+from tui.context.token_ledger import Item
 from tui.core.storage.output_store import whereabouts
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.context.rows import share

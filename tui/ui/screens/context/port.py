@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tui.agent.events import Event
-from tui.context.ledger import Ledger
-from tui.context.overlay import Overlay
+from tui.context.overrides import Overlay
+from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.provider.base import Request
 from tui.session.records import Record

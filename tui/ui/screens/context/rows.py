@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from rich.cells import set_cell_size
 
-from tui.context.ledger import Item
+from tui.context.token_ledger import Item
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.figures import tokens
 from tui.ui.widgets.row_list import Part

@@ -17,10 +17,10 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui.agent.events import Event
-from tui.context import bulk, request
-from tui.context.changed import checker
-from tui.context.images import record_of
-from tui.context.ledger import Item
+from tui.context import bulk_mask, request_assembly
+from tui.context.file_freshness import checker
+from tui.context.prompt_images import record_of
+from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
 from tui.ui.screens.context import labels
 from tui.ui.screens.context.bulk_menu import BulkMenu
@@ -117,7 +117,7 @@ class ContextScreen(Sized, Screen[None]):
     def _load(self) -> None:
         records = self._agent.session.records
         self._records_seen = len(records)
-        turns = bulk.ages(records)
+        turns = bulk_mask.ages(records)
         items = self._agent.ledger.items(images=True)
         self._listing.items = [Row(one, turns.get(record_of(one.id)[0])) for one in items]
         self._draw()
@@ -178,7 +178,7 @@ class ContextScreen(Sized, Screen[None]):
             return
         pane = self.query_one("#request", CopyPane)
         sent = self._agent.next_request(prompt_follows=True)
-        text = await asyncio.to_thread(request.printed, sent)
+        text = await asyncio.to_thread(request_assembly.printed, sent)
         pane.show(CopyFile(text.encode("utf-8", "replace")))
         pane.view.focus()
 
@@ -197,7 +197,7 @@ class ContextScreen(Sized, Screen[None]):
     def action_copy(self) -> None:
         """Copy the item as the model sees it, or the exact request."""
         if self._shows_request:
-            sent = request.to_json(self._agent.next_request(prompt_follows=True))
+            sent = request_assembly.to_json(self._agent.next_request(prompt_follows=True))
             text = json.dumps(sent, ensure_ascii=True, indent=2)
         elif row := self.chosen:
             text = texts_in(self._agent, row.item).sent
@@ -238,8 +238,8 @@ class ContextScreen(Sized, Screen[None]):
         """Mask many results at once, with the effect shown first."""
         records = list(self._agent.session.records)
         stands, weigh = self._agent.view().stands, self._agent.ledger.would
-        found = bulk.results(records, stands=stands, weigh=weigh)
-        stale = await asyncio.to_thread(bulk.outdated, found, checker(self._root))
+        found = bulk_mask.results(records, stands=stands, weigh=weigh)
+        stale = await asyncio.to_thread(bulk_mask.outdated, found, checker(self._root))
         menu = BulkMenu(found, stale, self._agent.window)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from tests.context.pictures import image, png
 from tests.context.wild import assistant, call, messages, result, text, thinking, user
-from tui.context.check import Tail, check
 from tui.context.digest import HEADING, SUMMARY, digest
-from tui.context.ladder import RUNGS, Rung, climb, drop_thinking, strict, summary_only, text_only
 from tui.context.repair import INTERRUPTED
+from tui.context.repair_levels import (
+    RUNGS,
+    Rung,
+    climb,
+    drop_thinking,
+    strict,
+    summary_only,
+    text_only,
+)
+from tui.context.validate import Tail, check
 from tui.tokens import tokenizer
 
 TAILS = st.sampled_from(["user", "prefill", "open"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from tui.context.fixes.draft import place
+from tui.context.repairs.message_draft import place
 from tui.context.rules import Violation
 from tui.context.rules.blocks import is_object
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tui.context.rules.blocks import ID, MESSAGE_FIELDS, NAME
-from tui.context.rules.sound import unsound
+from tui.context.rules.json_safety import unsound
 
 _TEXT = frozenset({"type", "text"})
 _CALL = frozenset({"type", "id", "name", "input"})

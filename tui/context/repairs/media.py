@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from tui.context.fixes.attachments import removed
-from tui.context.fixes.blocks import without
-from tui.context.fixes.draft import Draft, Item, Report
+from tui.context.repairs.attachments import removed
+from tui.context.repairs.blocks import without
+from tui.context.repairs.message_draft import Draft, Item, Report
 from tui.context.rules.media import MANY_IMAGES, MANY_PIXELS, MAX_MEDIA, media_in, picture_of
 from tui.context.rules.request import MAX_MARKS, marks_in
 from tui.core.messages import Block

@@ -30,7 +30,7 @@ from tui.context.ledger_items import (
     weight_as,
     with_images,
 )
-from tui.context.overlay import SPEAKING, Stand, State, content_of
+from tui.context.overrides import SPEAKING, Stand, State, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Usage
 from tui.session.records import Record

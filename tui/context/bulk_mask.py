@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from tui.context.overlay import (
+from tui.context.overrides import (
     SPEAKING,
     Overlay,
     Stand,

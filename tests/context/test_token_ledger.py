@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.tokenisers import Server, by_bytes, by_cl100k, code, prose, session
-from tui.context.ledger import PARTS, Ledger
-from tui.context.overlay import Stand
+from tui.context.overrides import Stand
+from tui.context.token_ledger import PARTS, Ledger
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
 from tui.tokens import estimate

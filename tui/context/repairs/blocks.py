@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
-from tui.context.fixes import attachments
-from tui.context.fixes.draft import Draft, Item, Note, Report
-from tui.context.fixes.sound import made_sound, plain
+from tui.context.repairs import attachments
+from tui.context.repairs.json_safety import made_sound, plain
+from tui.context.repairs.message_draft import Draft, Item, Note, Report
 from tui.context.rules.blocks import (
     FIELDS,
     IN_RESULTS,
@@ -25,7 +25,7 @@ from tui.context.rules.blocks import (
     is_mark,
     is_object,
 )
-from tui.context.rules.sound import unsound
+from tui.context.rules.json_safety import unsound
 from tui.core.messages import Block, text_block
 
 NO_OUTPUT = "(no output)"

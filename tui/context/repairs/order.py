@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from tui.context.fixes.blocks import strip_thinking
-from tui.context.fixes.draft import Draft, Item, Report
+from tui.context.repairs.blocks import strip_thinking
+from tui.context.repairs.message_draft import Draft, Item, Report
 from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
 from tui.context.rules.order import Tail
 from tui.core.messages import text_block

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.context.wild import call, text
-from tui.context.interrupted import FileState, Interrupted, interrupted_calls, with_file
+from tui.context.interrupted_calls import FileState, Interrupted, interrupted_calls, with_file
 from tui.session.records import Record
 
 TIME = "2026-11-21T09:00:00.000Z"

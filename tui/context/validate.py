@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from tui.context.rules import Violation
 from tui.context.rules.blocks import MESSAGE_FIELDS, block_violations, extra_fields, is_blank
+from tui.context.rules.fast_path import is_plain, is_plain_message
 from tui.context.rules.media import crowd_violations, media_in
 from tui.context.rules.order import Tail, order_violations, thinking_violations
 from tui.context.rules.pairs import Seen, pair_violations
-from tui.context.rules.plain import is_plain, is_plain_message
 from tui.context.rules.request import MAX_MARKS, marks_in, request_violations
 from tui.core.messages import Block
 

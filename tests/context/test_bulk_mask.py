@@ -8,17 +8,17 @@ from pathlib import Path
 
 from tests.context.sessions import MODEL, answer, extended, output, overlay, pin, prompt, records
 from tests.context.wild import call
-from tui.context import bulk
-from tui.context.bulk import Read
-from tui.context.changed import checker
-from tui.context.overlay import Overlay, Stand, chars, content_of, stand
+from tui.context import bulk_mask
+from tui.context.bulk_mask import Read
+from tui.context.file_freshness import checker
+from tui.context.overrides import Overlay, Stand, chars, content_of, stand
 from tui.context.view import build
 from tui.session.records import Record
 
 
-def found(said: list[Record]) -> list[bulk.Result]:
+def found(said: list[Record]) -> list[bulk_mask.Result]:
     seen = build(said, model=MODEL)
-    return bulk.results(said, stands=seen.stands, weigh=weigher(said))
+    return bulk_mask.results(said, stands=seen.stands, weigh=weigher(said))
 
 
 def weigher(said: list[Record]) -> Callable[[str, Stand | None], int]:
@@ -58,20 +58,20 @@ def test_R34_age_is_counted_in_turns() -> None:
         ("interrupt", {"text": "half"}),
         prompt("three"),
     )
-    ages = bulk.ages(said)
+    ages = bulk_mask.ages(said)
     assert [ages[f"r{n}"] for n in range(8)] == [2, 2, 2, 2, 2, 1, 1, 0]
 
 
 def test_results_older_than_so_many_turns() -> None:
     said = turns(5000, 5000, 5000)
-    assert bulk.older(found(said), 0).targets == ("r2", "r6")
-    assert bulk.older(found(said), 1).targets == ("r2",)
-    assert bulk.older(found(said), 2).targets == ()
+    assert bulk_mask.older(found(said), 0).targets == ("r2", "r6")
+    assert bulk_mask.older(found(said), 1).targets == ("r2",)
+    assert bulk_mask.older(found(said), 2).targets == ()
 
 
 def test_results_over_so_many_characters() -> None:
     said = turns(1000, 5000, 5005)
-    assert bulk.larger(found(said), 5000).targets == ("r10",)
+    assert bulk_mask.larger(found(said), 5000).targets == ("r10",)
 
 
 def test_what_is_pinned_or_masked_or_too_small_is_left_alone() -> None:
@@ -81,7 +81,7 @@ def test_what_is_pinned_or_masked_or_too_small_is_left_alone() -> None:
 
 def test_a_plan_saves_what_it_says() -> None:
     said = turns(5000, 9000)
-    plan = bulk.older(found(said), 0)
+    plan = bulk_mask.older(found(said), 0)
     assert plan.targets == ("r2",)
     weigh, instead = weigher(said), stand(said[2], Overlay("r2", "masked"))
     assert plan.saves == 1250 - weigh("r2", instead)
@@ -91,7 +91,7 @@ def test_a_plan_saves_what_it_says() -> None:
     assert found(masked)[0].id == "r6"
 
 
-def vars_of(each: bulk.Overlay) -> dict[str, str]:
+def vars_of(each: bulk_mask.Overlay) -> dict[str, str]:
     return {"target": each.target, "view": each.view, "by": each.by, "reason": each.reason}
 
 
@@ -111,7 +111,7 @@ def test_reads_of_files_changed_since() -> None:
         asked.append(read)
         return read.path == "b.py"
 
-    assert bulk.outdated(found(said), changed).targets == ("r3",)
+    assert bulk_mask.outdated(found(said), changed).targets == ("r3",)
     time = "2026-11-21T09:00:00.000Z"
     assert asked == [Read("/w/a.py", time, 5, 7, "d"), Read("b.py", time)]
 
@@ -125,7 +125,7 @@ def test_a_file_is_changed_when_its_content_is(tmp_path: Path) -> None:
     assert not checker(tmp_path)(same)
     touched = Read("a.py", "", stat.st_size, stat.st_mtime_ns - 1, digest)
     assert checker(tmp_path)(touched)
-    known = bulk.Read("a.py", "", stat.st_size, 1, _sha(file))
+    known = bulk_mask.Read("a.py", "", stat.st_size, 1, _sha(file))
     assert not checker(tmp_path)(known)
     file.write_text("two\n")
     assert checker(tmp_path)(known)

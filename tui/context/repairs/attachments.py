@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tui.context.fixes.draft import Note
+from tui.context.repairs.message_draft import Note
 from tui.context.rules.blocks import is_document, is_search_result
 from tui.context.rules.media import SOURCE_FIELDS, image_violations, picture_of
 from tui.core.messages import Block, blocks_of, text_block, text_of

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from tui.context.fixes.blocks import call_key
-from tui.context.fixes.draft import Draft, Item, Report
+from tui.context.repairs.blocks import call_key
+from tui.context.repairs.message_draft import Draft, Item, Report
 from tui.context.rules.blocks import ID, SERVER_RESULTS
 from tui.core.messages import Block, blocks_of, text_block, text_of
 

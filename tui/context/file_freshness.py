@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
-from tui.context.bulk import Read
+from tui.context.bulk_mask import Read
 
 HASHED_BYTES = 20 * 1024 * 1024
 

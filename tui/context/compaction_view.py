@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from tui.context.binding import answers_before_break
 from tui.context.history import History
-from tui.context.overflow import KEEP_MESSAGES, cut_at
-from tui.context.overlay import SPEAKING, Stand, content_of, summary_text
+from tui.context.overrides import SPEAKING, Stand, content_of, summary_text
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
+from tui.context.shrink import KEEP_MESSAGES, cut_at
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
 

@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tui.context import repair as repairs
-from tui.context.fixes.attachments import removed
-from tui.context.ladder import Stepped
-from tui.context.overlay import SUMMARY
+from tui.context.overrides import SUMMARY
 from tui.context.prune import starts_turn
+from tui.context.repair_levels import Stepped
+from tui.context.repairs.attachments import removed
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block
 from tui.session.records import Finding

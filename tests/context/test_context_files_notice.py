@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.context.start_card import card, cuts
+from tui.context.context_files_notice import card, cuts
 
 AGENTS = {"name": "AGENTS.md", "origin": "project", "raw": 3210, "kept": 3210}
 MEMORY = {"name": "MEMORY.md", "origin": "memory", "raw": 31_000, "kept": 20_000}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.folder import Folder
-from tui.context.changes import changes, restore, texts
+from tui.context.file_changes import changes, restore, texts
 from tui.session.records import Record
 from tui.tools.edit_file import EditFile
 from tui.tools.read_file import ReadFile

@@ -4,7 +4,7 @@
     text_only, summary_only  what stands before the `repair` record; what follows, as it is. A later
                              compaction that covers all of it puts its summary in their place
 
-See `tui.context.ladder` for what the rungs do, `tui.agent.repairing` for how they are chosen.
+See `tui.context.repair_levels` for what the rungs do, `tui.agent.repairing` for how they are chosen.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tui.context.compact import Summary, in_force
-from tui.context.ladder import RUNGS, Rung, climb
-from tui.context.overlay import SPEAKING, Stand, State
+from tui.context.compaction_view import Summary, in_force
+from tui.context.overrides import SPEAKING, Stand, State
+from tui.context.repair_levels import RUNGS, Rung, climb
 from tui.context.rules.order import Tail
 from tui.context.view import View, Viewer, build
 from tui.core.config import Prune

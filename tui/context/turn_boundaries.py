@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.context.check import check
-from tui.context.fixes.draft import place
+from tui.context.repairs.message_draft import place
 from tui.context.rules.media import media_in
 from tui.context.rules.request import marks_in
+from tui.context.validate import check
 from tui.core.messages import Message, tool_calls
 from tui.session.records import Finding
 

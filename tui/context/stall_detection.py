@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from tui.context.overlay import content_of
+from tui.context.overrides import content_of
 from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 

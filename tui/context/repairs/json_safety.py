@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from tui.context.rules.sound import MAX_DEPTH
+from tui.context.rules.json_safety import MAX_DEPTH
 
 TOO_DEEP = "[removed: nested too deep]"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui.context.ledger_items import AT
-from tui.context.overlay import MEDIA, Overlay, content_of, overlays_of
+from tui.context.overrides import MEDIA, Overlay, content_of, overlays_of
 from tui.session.records import Record
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.context.pictures import image, png
 from tests.context.wild import assistant, call, messages, result, text, user
-from tui.context.check import check
 from tui.context.digest import SUMMARY, digest
-from tui.context.ladder import summary_only
-from tui.context.overflow import (
+from tui.context.repair import repair
+from tui.context.repair_levels import summary_only
+from tui.context.shrink import (
     clamp_results,
     compacted,
     cut_at,
@@ -24,7 +24,7 @@ from tui.context.overflow import (
     images_to_text,
     starts_turn,
 )
-from tui.context.repair import repair
+from tui.context.validate import check
 from tui.core.messages import Message
 from tui.tools.limits.clamp import SUFFIX
 
