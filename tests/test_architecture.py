@@ -27,7 +27,10 @@ def _modules_after(code: str, *argv: str) -> set[str]:
     [
         ("import tui.cli", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio"}),
         ("import tui.headless", {"textual", "rich", "anthropic", "mcp"}),
-        ("import tui.agent.assemble", {"textual", "anthropic", "tiktoken", "keyring", "tomlkit"}),
+        (
+            "import tui.agent.composition",
+            {"textual", "anthropic", "tiktoken", "keyring", "tomlkit"},
+        ),
         ("import tui.provider.anthropic", {"textual", "anthropic"}),
         (
             "import tui.ui.app",

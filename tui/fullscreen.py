@@ -12,7 +12,7 @@ from pathlib import Path
 import tui
 from tui import launch
 from tui.agent.agent import Agent
-from tui.agent.assemble import known_model, make_agent
+from tui.agent.composition import known_model, make_agent
 from tui.command_line.arguments import Options
 from tui.core import theme_cache
 from tui.core.clock import SystemClock

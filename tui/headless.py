@@ -18,9 +18,9 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.deferred_retry import moment_of
+from tui.agent.event_text import told
 from tui.agent.events import Event, to_json
-from tui.agent.parking import moment_of
-from tui.agent.telling import told
 from tui.core.clock import Clock
 from tui.core.errors import StorageError
 from tui.provider.retry import duration

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tui.agent.assemble import Launch, make_agent
+from tui.agent.composition import Launch, make_agent
 from tui.agent.limits import Limits
 from tui.command_line.arguments import Options
 from tui.core import log

@@ -14,7 +14,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tui import cli, launch
 from tui.agent.agent import Agent
-from tui.agent.assemble import make_agent
+from tui.agent.composition import make_agent
 from tui.agent.events import Event
 from tui.command_line.arguments import Options
 from tui.context import request_assembly

@@ -16,8 +16,8 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.assemble import Launch, make_servers
-from tui.agent.assemble import make_agent as assembled
+from tui.agent.composition import Launch, make_servers
+from tui.agent.composition import make_agent as assembled
 from tui.agent.events import Event
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Guard, McpServer

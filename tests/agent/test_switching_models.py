@@ -12,7 +12,7 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.telling import told
+from tui.agent.event_text import told
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
 from tui.core.messages import text_block

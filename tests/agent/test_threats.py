@@ -12,8 +12,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import assemble, events
-from tui.agent.assemble import Launch
+from tui.agent import composition, events
+from tui.agent.composition import Launch
 from tui.context.repair import INTERRUPTED
 from tui.context.system_prompt import Source, compose
 from tui.core.clock import SystemClock
@@ -129,7 +129,7 @@ async def test_R41_both_modes_prune_compact_and_save(
     provider = Weighed(*steps, *[answer] * 60)
     session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
     launch = Launch(Workspace.at(tmp_path, ceiling="/"), config, folders(), one_turn=one_turn)
-    agent = assemble.make_agent(launch, session, RulesOnly(), provider=provider)
+    agent = composition.make_agent(launch, session, RulesOnly(), provider=provider)
     tools = {tool["name"] for tool in agent.next_request().tools}
     provider.window = 30_000
     for turn in range(30):

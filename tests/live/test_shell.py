@@ -16,7 +16,7 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tui.agent import events
 from tui.agent.events import Event
-from tui.agent.keeping import Keeping
+from tui.agent.shell_output import Keeping
 from tui.core.storage.output_store import Kept, Retention
 from tui.live import shell
 from tui.session.session import Session

@@ -14,10 +14,10 @@ from typing import Any
 from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.compaction import Preview
+from tui.agent.cost import Spending, spending
 from tui.agent.events import Event
-from tui.agent.keeping import Keeping
-from tui.agent.preparing import Fit
-from tui.agent.spending import Spending, spending
+from tui.agent.request_builder import Fit
+from tui.agent.shell_output import Keeping
 from tui.context import view
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import Rung

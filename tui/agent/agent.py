@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.agent import events
-from tui.agent.background import Background
+from tui.agent.background_tasks import Background
 from tui.agent.compaction import Preview
+from tui.agent.cost import Spending, spending
 from tui.agent.directives import Directives
+from tui.agent.event_stream import Running
 from tui.agent.events import Event
 from tui.agent.inside import put_together
-from tui.agent.keeping import Keeping
-from tui.agent.leftovers import calls_of
+from tui.agent.interrupted_work import calls_of
 from tui.agent.limits import Spent
+from tui.agent.opening_events import first_events
 from tui.agent.parts import Parts
-from tui.agent.preparing import Fit
-from tui.agent.running import Running
-from tui.agent.spending import Spending, spending
-from tui.agent.start import first_events
+from tui.agent.request_builder import Fit
+from tui.agent.shell_output import Keeping
 from tui.agent.steering import NO_IMAGES, Typed
 from tui.context import recall
 from tui.context.overrides import Overlay

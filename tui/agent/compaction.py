@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
+from tui.agent.memory_flush import Memory
 from tui.agent.recorder import Recorder
-from tui.agent.remembering import Memory
-from tui.agent.summarising import Summariser
+from tui.agent.summarizer import Summariser
 from tui.context import compaction_view as compact
 from tui.context import stall_detection, thresholds
 from tui.context.compaction_view import Plan

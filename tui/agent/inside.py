@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui.agent.compaction import Compactor
-from tui.agent.dispatch import Dispatcher
+from tui.agent.context_overrides import Standing
+from tui.agent.deferred_retry import Parking
+from tui.agent.directive_state import Switches
 from tui.agent.events import Debug, Event
-from tui.agent.joining import Joining
-from tui.agent.keeping import Keeping
 from tui.agent.limits import Spent
-from tui.agent.parking import Parking
+from tui.agent.mcp_tools import Joining
+from tui.agent.memory_flush import Memory
 from tui.agent.parts import Parts
-from tui.agent.preparing import Preparing
 from tui.agent.pruning import Pruning
 from tui.agent.recorder import Recorder
-from tui.agent.remembering import Memory
-from tui.agent.repairing import Repairing
+from tui.agent.request_builder import Preparing
+from tui.agent.request_repair import Repairing
 from tui.agent.results import Results
-from tui.agent.settings import Settings
-from tui.agent.standing import Standing
-from tui.agent.switches import Switches
-from tui.agent.turns import Turns
+from tui.agent.runtime_state import Settings
+from tui.agent.shell_output import Keeping
+from tui.agent.tool_dispatch import Dispatcher
+from tui.agent.turn import Turns
 from tui.context import recall
 from tui.core.config import Price
 from tui.provider.base import ModelInfo, Provider

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tui.agent.events import Event, Pruned
-from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
+from tui.agent.request_builder import Preparing
 from tui.context import prune_cost
 from tui.context.binding import has_thinking
 from tui.context.cache_report import first_change

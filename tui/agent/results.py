@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.agent.events import Debug, Event, Notice, ToolFinished
-from tui.agent.open_call import OpenCall
+from tui.agent.pending_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
-from tui.agent.settings import Settings
+from tui.agent.runtime_state import Settings
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import Clock
 from tui.core.messages import Block, ToolOutput, text_block, text_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.agent import events as agent
+from tui.agent.event_text import when
 from tui.agent.events import Event
-from tui.agent.telling import when
 from tui.batch.events import (
     BatchEvent,
     FromAgent,

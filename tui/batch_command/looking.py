@@ -7,7 +7,7 @@ import json
 import msgspec
 
 from tui import launch as launching
-from tui.agent.telling import when
+from tui.agent.event_text import when
 from tui.batch.book import read_tasks
 from tui.batch.events import RunStarted
 from tui.batch.report import Summary, lines_of, one_line

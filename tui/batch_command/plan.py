@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tui import launch as launching
-from tui.agent.assemble import Launch
+from tui.agent.composition import Launch
 from tui.batch import boot
 from tui.batch.backoff import Models
 from tui.batch.book import read_tasks

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui.agent.agent import Agent
-from tui.agent.assemble import known_model, make_agent, make_provider, make_servers
+from tui.agent.composition import known_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits
 from tui.batch import asking
 from tui.batch.attempt import Attempt

@@ -26,9 +26,9 @@ from tui.settings.local_servers import LocalServer
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview
-    from tui.agent.keeping import Keeping
-    from tui.agent.preparing import Fit
-    from tui.agent.spending import Spending
+    from tui.agent.cost import Spending
+    from tui.agent.request_builder import Fit
+    from tui.agent.shell_output import Keeping
     from tui.command_line.arguments import Options
     from tui.context.overrides import Overlay
     from tui.context.repair_levels import Rung

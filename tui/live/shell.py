@@ -18,7 +18,7 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from tui.agent.keeping import Keeping
+    from tui.agent.shell_output import Keeping
     from tui.tools.output_capture import Capture
     from tui.tools.process import Process
 
@@ -49,7 +49,7 @@ async def run(
     like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. A
     command that prints faster than can be shown waits.
     """
-    from tui.agent.keeping import drop  # noqa: PLC0415 - not for the first frame
+    from tui.agent.shell_output import drop  # noqa: PLC0415 - not for the first frame
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()

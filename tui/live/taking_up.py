@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.agent.events import StorageChanged
-from tui.agent.leftovers import Leftovers, Orphan, new_findings
+from tui.agent.interrupted_work import Leftovers, Orphan, new_findings
 from tui.context.interrupted_calls import Interrupted
 from tui.core.clock import Clock
 from tui.core.formatting import plural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tui.agent.leftovers import Leftovers, left_open
+from tui.agent.interrupted_work import Leftovers, left_open
 from tui.core.formatting import plural
 from tui.live.services import Agent
 from tui.live.taking_up import known, stopped, told

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tui.agent import events
+from tui.agent.deferred_retry import moment_of
 from tui.agent.directives import acknowledgement
 from tui.agent.events import Event
-from tui.agent.parking import moment_of
 from tui.context import context_files_notice
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural

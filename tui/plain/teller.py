@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Final
 
 from tui.agent import events
+from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
-from tui.agent.parking import moment_of
 from tui.core.clock import Clock
 from tui.core.formatting import duration
 from tui.core.images.images import without_words, words_in

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tui import launch
-from tui.agent.assemble import make_agent
+from tui.agent.composition import make_agent
 from tui.command_line.arguments import Options
 from tui.context import view
 from tui.core.clock import SystemClock

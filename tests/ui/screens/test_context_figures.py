@@ -13,7 +13,7 @@ from textual.widgets import Static
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui import cli, launch
-from tui.agent.assemble import make_agent
+from tui.agent.composition import make_agent
 from tui.command_line.arguments import parse
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock

@@ -15,7 +15,7 @@ from tests.context.sessions import Told, answer, prompt, records
 from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
-from tui.agent.leftovers import left_open
+from tui.agent.interrupted_work import left_open
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders

@@ -26,7 +26,7 @@ def config(desk: Desk, words: str) -> None:
 
 
 def _port(desk: Desk) -> Port:
-    from tui.agent.assemble import PRACTICE  # noqa: PLC0415
+    from tui.agent.composition import PRACTICE  # noqa: PLC0415
     from tui.ui.commands.servers import mcp  # noqa: PLC0415
     from tui.ui.screens.settings import Port  # noqa: PLC0415
     from tui.ui.toolkit import themes  # noqa: PLC0415

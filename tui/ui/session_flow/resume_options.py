@@ -14,7 +14,7 @@ from typing import Any
 
 from textual.app import App
 
-from tui.agent.leftovers import Leftovers, Orphan, left_open
+from tui.agent.interrupted_work import Leftovers, Orphan, left_open
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.gc_pause import smooth

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import asdict
 
 from tui.agent import events
+from tui.agent.deferred_retry import parked_in
 from tui.agent.directives import Directives
 from tui.agent.events import Event
 from tui.agent.inside import Inside
-from tui.agent.leftovers import new_findings
-from tui.agent.parking import parked_in
+from tui.agent.interrupted_work import new_findings
 from tui.agent.parts import Parts
 
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 
 from tui.agent import directives as words
 from tui.agent import events, mentions
-from tui.agent.asking import Asking
-from tui.agent.dispatch import Dispatcher
+from tui.agent.deferred_retry import Parking
+from tui.agent.directive_state import Switches
 from tui.agent.events import Event
-from tui.agent.joining import Joining
 from tui.agent.limits import Spent
-from tui.agent.loop import Turn
-from tui.agent.parking import Parking
+from tui.agent.mcp_tools import Joining
+from tui.agent.model_stream import Asking
+from tui.agent.overflow_recovery import Compactor, Recovery
 from tui.agent.parts import Parts
-from tui.agent.preparing import Preparing
 from tui.agent.pruning import Pruning
 from tui.agent.recorder import Recorder
-from tui.agent.recovery import Compactor, Recovery
-from tui.agent.repairing import Repairing
-from tui.agent.settings import Settings
+from tui.agent.request_builder import Preparing
+from tui.agent.request_repair import Repairing
+from tui.agent.runtime_state import Settings
 from tui.agent.steering import NO_IMAGES, Steering
-from tui.agent.switches import Switches
+from tui.agent.tool_dispatch import Dispatcher
+from tui.agent.turn_loop import Turn
 from tui.context.binding import BREAK
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.images import images as pictures

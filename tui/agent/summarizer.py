@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
-from tui.agent.question import Question, ask
+from tui.agent.side_question import Question, ask
 from tui.context import summary_prompts
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, ProviderError

@@ -15,8 +15,8 @@ from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
-from tui.agent.parking import moment_of
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
 from tui.core.paths import folders

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from tui.agent import events
-from tui.agent.telling import told
+from tui.agent.event_text import told
 from tui.batch.events import FromAgent
 from tui.batch.report import lines_of
 

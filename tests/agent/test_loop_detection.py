@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.repeating import Repeats
+from tui.agent.loop_detection import Repeats
 from tui.context.validate import check
 from tui.core.messages import Block, text_block
 from tui.session.records import Record

@@ -10,8 +10,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
+from tui.agent.cost import Spending, spending
 from tui.agent.limits import Limits, Spent
-from tui.agent.spending import Spending, spending
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price

@@ -22,10 +22,10 @@ from tui.agent.events import (
     ToolOutputChunk,
     ToolStarted,
 )
-from tui.agent.open_call import OpenCall
+from tui.agent.pending_call import OpenCall
 from tui.agent.recorder import Recorder, to_the_end
 from tui.agent.results import SHOWN_CHARS, Results
-from tui.agent.settings import Settings
+from tui.agent.runtime_state import Settings
 from tui.core.clock import Clock
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 from tui.agent.events import Event
-from tui.agent.turns import Turns
+from tui.agent.turn import Turns
 
 
 class Running:

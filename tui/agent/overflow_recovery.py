@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
-from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
-from tui.agent.repairing import Repairing
+from tui.agent.request_builder import Preparing
 from tui.agent.request_events import Compacting, RecoveryStep, Step
+from tui.agent.request_repair import Repairing
 from tui.context.history import same_model
 from tui.context.overrides import MEDIA, Overlay
 from tui.context.request_assembly import MARGIN_TOKENS

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tui.agent import directives as words
 from tui.agent.directives import Directives
 from tui.agent.recorder import Recorder
-from tui.agent.settings import Settings
+from tui.agent.runtime_state import Settings
 from tui.session.session import Session
 
 

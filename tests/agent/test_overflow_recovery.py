@@ -15,7 +15,7 @@ from tests.support.agents import MODEL, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.recovery import cap, silent_overflow
+from tui.agent.overflow_recovery import cap, silent_overflow
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.errors import ErrorClass, LimitReachedError, Overflow, ProviderError

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
+from tui.agent.request_builder import Preparing
 from tui.context.binding import BREAK, has_thinking
 from tui.context.level_repairs import WHOLE, rung_in
 from tui.context.repair_levels import RUNGS, Rung, climb

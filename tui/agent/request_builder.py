@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tui.agent.context_meter import Measuring
 from tui.agent.directives import THINK_PROMPT
 from tui.agent.events import Event
-from tui.agent.measuring import Measuring
 from tui.agent.parts import Parts
 from tui.context import request_assembly as request
 from tui.context.binding import BREAK, Binding

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui.agent.events import ContextChanged, Event
-from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
+from tui.agent.request_builder import Preparing
 from tui.context.overrides import SPEAKING, Overlay
 from tui.core.errors import HoldfastError
 from tui.session.session import Session

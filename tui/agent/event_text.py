@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui.agent import events
+from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
-from tui.agent.parking import moment_of
 from tui.context import context_files_notice
 from tui.core.formatting import local
 

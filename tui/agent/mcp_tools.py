@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
-from tui.agent.preparing import Preparing
 from tui.agent.recorder import Recorder
+from tui.agent.request_builder import Preparing
 from tui.core.clock import Clock
 from tui.core.formatting import plural
 from tui.tools.base import Tool

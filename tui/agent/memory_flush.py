@@ -13,8 +13,8 @@ from typing import Final
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.limits import Spent
-from tui.agent.question import Question, ask
 from tui.agent.recorder import Recorder
+from tui.agent.side_question import Question, ask
 from tui.context import memory, summary_prompts
 from tui.context.compaction_view import GONE
 from tui.context.history import History

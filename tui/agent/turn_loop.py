@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tui.agent import events
-from tui.agent.asking import Asking
-from tui.agent.dispatch import Dispatcher
 from tui.agent.events import Event
 from tui.agent.limits import Spent
+from tui.agent.loop_detection import MOST, Repeats
+from tui.agent.model_stream import Asking
 from tui.agent.recorder import Recorder
-from tui.agent.repeating import MOST, Repeats
+from tui.agent.tool_dispatch import Dispatcher
 from tui.context.binding import BOUND_TO, has_thinking
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, ProviderError

@@ -12,7 +12,7 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.leftovers import left_open, new_findings
+from tui.agent.interrupted_work import left_open, new_findings
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
