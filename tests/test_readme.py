@@ -20,11 +20,11 @@ import pytest
 from tests.pictures.scenes import SCENES
 from tui import cli, plain
 from tui.agent.events import Event, to_json
+from tui.app.commands.registry import COMMANDS
+from tui.app.options.arguments import parse
+from tui.app.options.flags import COMMANDS as SUBCOMMANDS
+from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.batch.events import BatchEvent, FromAgent
-from tui.command_line.arguments import parse
-from tui.command_line.flags import COMMANDS as SUBCOMMANDS
-from tui.command_line.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
-from tui.commands.table import COMMANDS
 from tui.core.errors import ErrorClass
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script

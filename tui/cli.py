@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.command_line.arguments import Options
+    from tui.app.options.arguments import Options
     from tui.core.errors import HoldfastError
     from tui.ui.start.first_frame import EarlyPrompt
 
@@ -126,7 +126,7 @@ def _run(words: Sequence[str]) -> int:
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(None, first)
-        from tui.command_line.arguments import parse  # noqa: PLC0415
+        from tui.app.options.arguments import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)
     finally:
@@ -157,7 +157,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_sessions(options)
         case "doctor":
-            from tui.doctor import run as run_doctor  # noqa: PLC0415
+            from tui.app.doctor import run as run_doctor  # noqa: PLC0415
 
             return run_doctor(options)
         case "tour":
@@ -177,7 +177,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return open_run(options)
         case "chat" if options.headless:
-            from tui.launch import print_answer  # noqa: PLC0415
+            from tui.app.launch_config import print_answer  # noqa: PLC0415
 
             return print_answer(options)
         case "chat" if options.plain or plain_detection.why(()):

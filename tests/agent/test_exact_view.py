@@ -12,11 +12,12 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
-from tui import cli, launch
+from tui import cli
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
 from tui.agent.events import Event
-from tui.command_line.arguments import Options
+from tui.app import launch_config
+from tui.app.options.arguments import Options
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
@@ -70,7 +71,7 @@ async def test_what_is_shown_is_what_is_sent(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
         monkeypatch.chdir(tmp_path)
-        made = launch.prepare(Options()).with_key("sk-ant-test")
+        made = launch_config.prepare(Options()).with_key("sk-ant-test")
         session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
         agent = make_agent(made, session, RulesOnly())
         await agent.start()

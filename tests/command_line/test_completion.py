@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.command_line.completion import script
-from tui.command_line.flags import (
+from tui.app.options.flags import (
     COMMANDS,
     FAULTS,
     MAIN,
@@ -21,6 +20,7 @@ from tui.command_line.flags import (
     first_words,
     second_words,
 )
+from tui.command_line.completion import script
 
 
 @pytest.fixture(scope="module")

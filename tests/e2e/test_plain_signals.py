@@ -12,7 +12,7 @@ import os, signal, sys, threading
 from pathlib import Path
 from tui.plain.editor import Editor
 from tui.plain.terminal import Terminal
-from tui.widgets.prompt_history import PromptHistory
+from tui.app.prompt_history import PromptHistory
 
 terminal = Terminal(Editor(PromptHistory(Path("history"))))
 
@@ -55,7 +55,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from tui.plain.editor import Editor
 from tui.plain.terminal import Terminal
-from tui.widgets.prompt_history import PromptHistory
+from tui.app.prompt_history import PromptHistory
 
 def slow(line):
     os.kill(os.getpid(), signal.SIGINT)

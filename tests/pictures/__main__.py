@@ -23,10 +23,10 @@ os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 from textual.pilot import Pilot
 
 from tests.pictures import scenes
+from tui.app.composition import Wiring
+from tui.app.options.arguments import parse
 from tui.batch_command.plan import plan
-from tui.command_line.arguments import parse
 from tui.core.paths import folders
-from tui.fullscreen import Wiring
 from tui.tour import scene as touring
 from tui.tour.screen import TourApp, TourWiring
 from tui.ui.app import HoldfastApp

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import World
-from tui.live.services import SessionChoice
+from tui.app.ports import SessionChoice
 from tui.plain import opening
 from tui.plain.listening import listen
 from tui.plain.talk import Talk

@@ -14,13 +14,13 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.fake_agent import World
 from tui.agent import events
-from tui.commands.table import COMMANDS
+from tui.app.commands.registry import COMMANDS
+from tui.app.dialog_data import ModelRow
+from tui.app.ports import SessionChoice
 from tui.core import plain_detection
-from tui.live.services import SessionChoice
 from tui.plain.commands import HANDLERS
 from tui.plain.completing import complete
 from tui.plain.helping import REASONS
-from tui.screens.choices import ModelRow
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_every_command_of_the_table_is_carried_out_or_answered_with_a_reason() -
 
 def test_nothing_of_it_loads_the_screen() -> None:
     code = (
-        "import pkgutil, sys, json, importlib, tui.plain, tui.fullscreen\n"
+        "import pkgutil, sys, json, importlib, tui.plain, tui.app.composition\n"
         "for one in pkgutil.iter_modules(tui.plain.__path__):\n"
         "    importlib.import_module(f'tui.plain.{one.name}')\n"
         "print(json.dumps(sorted({'textual', 'rich', 'anthropic'} & set(sys.modules))))"

@@ -14,11 +14,11 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.fake_agent import Ask, FakeSession, Hold, World, record
 from tui.agent import events
+from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup
+from tui.app.ports import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
-from tui.live.services import SessionChoice
 from tui.permissions.types import Call, Decision
-from tui.screens.choices import KeySetup, ModelRow, PracticeSetup
 from tui.session.drafts import LeftBehind
 from tui.session.records import Finding
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.provider.practice_world import INTERRUPTED, World, parts_of
 from tests.support.clock import FakeClock
+from tui.app.user_shell import attachment
 from tui.context import memory, summary_prompts
 from tui.context.digest import digest
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
-from tui.live.shell import attachment
 from tui.provider.base import Completed, Request
 from tui.provider.practice.provider import PracticeModel
 

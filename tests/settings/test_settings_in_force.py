@@ -9,12 +9,12 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.command_line.arguments import Options
+from tui.app.composition import Wiring
+from tui.app.options.arguments import Options
 from tui.core import theme_cache
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError, UsageError
 from tui.core.paths import folders
-from tui.fullscreen import Wiring
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tui.agent.cost import Spending, spending
 from tui.agent.events import Event
 from tui.agent.request_builder import Fit
 from tui.agent.shell_output import Keeping
+from tui.app.dialog_data import ModelRow, SessionRow, Setup
+from tui.app.ports import AppServices, SessionChoice
 from tui.context import view
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import Rung
@@ -27,10 +29,8 @@ from tui.core.config import Config, Permissions
 from tui.core.images.images import Image
 from tui.core.messages import Usage
 from tui.core.paths import folders
-from tui.live.services import AppServices, SessionChoice
 from tui.permissions.types import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
-from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record

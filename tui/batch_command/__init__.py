@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 
 
 def run(options: Options) -> int:

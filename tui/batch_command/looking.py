@@ -6,8 +6,9 @@ import json
 
 import msgspec
 
-from tui import launch as launching
 from tui.agent.event_text import when
+from tui.app import launch_config as launching
+from tui.app.options.arguments import Options
 from tui.batch.book import read_tasks
 from tui.batch.events import RunStarted
 from tui.batch.report import Summary, lines_of, one_line
@@ -15,7 +16,6 @@ from tui.batch.state import RunFolder, RunState, begin
 from tui.batch_command.ending import EXIT_DONE
 from tui.batch_command.output import put, told, width
 from tui.batch_command.plan import Plan, real_task_file
-from tui.command_line.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import shorten
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from tui import launch as launching
 from tui.agent.composition import Launch
+from tui.app import launch_config as launching
+from tui.app.options.arguments import Options
 from tui.batch import boot
 from tui.batch.backoff import Models
 from tui.batch.book import read_tasks
@@ -17,7 +18,6 @@ from tui.batch.isolation import Isolation
 from tui.batch.isolations import find_isolation
 from tui.batch.stops import Stops
 from tui.batch.taskfile import TaskFile
-from tui.command_line.arguments import Options
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import shorten
 

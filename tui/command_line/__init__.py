@@ -1,1 +1,0 @@
-"""The words of the command line: flags, parser, arguments, and completion for the shells."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tui.drill import scratch
 
 if TYPE_CHECKING:
-    from tui.command_line.arguments import Options
+    from tui.app.options.arguments import Options
 
 __all__ = ["place", "run"]
 

@@ -18,7 +18,7 @@ from tui.core.paths import folders
 from tui.ui.toolkit.themes import DEFAULT_DARK
 
 if TYPE_CHECKING:
-    from tui.command_line.arguments import Options
+    from tui.app.options.arguments import Options
     from tui.ui.app import HoldfastApp
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from textual import on
 
 from tui.agent import events
-from tui.command_line.arguments import Options
+from tui.app.composition import Wiring
+from tui.app.options.arguments import Options
+from tui.app.ports import SessionChoice
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.drill.tour import INTRO, Stage, Tour
-from tui.fullscreen import Wiring
-from tui.live.services import SessionChoice
 from tui.provider.base import Provider
 from tui.session.session import Session
 from tui.ui import app

@@ -31,8 +31,8 @@ from tui.core.errors import HoldfastError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui.command_line.arguments import Options
-    from tui.fullscreen import Wiring
+    from tui.app.composition import Wiring
+    from tui.app.options.arguments import Options
     from tui.plain.terminal import Terminal
 
 TERMINAL_GONE = 129
@@ -52,19 +52,19 @@ def open_plain(options: Options) -> int:
             "Plain lines are a conversation, and need a terminal.",
             hint='Without one, use: holdfast -p "…"',
         )
-    from tui.launch import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
+    from tui.app.launch_config import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
 
     with scratch_of(options) as scratch:
-        from tui.fullscreen import Wiring  # noqa: PLC0415
+        from tui.app.composition import Wiring  # noqa: PLC0415
 
         return _converse(Wiring(options, scratch), "" if options.plain else plain_detection.why(()))
 
 
 def _converse(wiring: Wiring, why: str) -> int:
+    from tui.app.prompt_history import PromptHistory  # noqa: PLC0415
     from tui.core.paths import workspace_slug  # noqa: PLC0415
     from tui.plain.editor import Editor  # noqa: PLC0415
     from tui.plain.terminal import Terminal  # noqa: PLC0415
-    from tui.widgets.prompt_history import PromptHistory  # noqa: PLC0415
 
     home, root = wiring.launch.folders, wiring.launch.workspace.root
     history = PromptHistory(home.data / "history" / f"{workspace_slug(root)}.jsonl")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from tui.app.permission_log import decisions, rule_lines
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.permissions.types import Mode
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, opened
-from tui.screens.decided import decisions, rule_lines
 from tui.ui.commands.permissions import widened
 
 _DECISIONS: Final = 20

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.commands.table import COMMANDS
+from tui.app.commands.registry import COMMANDS
 from tui.plain.talk import Talk
 
 _MATCHES: Final = 100

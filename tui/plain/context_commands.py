@@ -6,12 +6,12 @@ import asyncio
 from typing import Final
 
 from tui.agent.compaction import Preview
+from tui.app.ports import Agent
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.workspace import PRIVATE_DIR
-from tui.live.services import Agent
 from tui.plain.lines import meter
 from tui.plain.spoken import counted, said, sentence, shown
 from tui.plain.talk import Talk, free, opened

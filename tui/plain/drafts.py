@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tui.live.services import Session
+from tui.app.ports import Session
 
 EVERY_S: Final = 0.5
 """How often it is looked at what is typed: nobody tells that a key was pressed."""

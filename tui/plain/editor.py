@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Final
 
-from tui.widgets.prompt_history import PromptHistory
+from tui.app.prompt_history import PromptHistory
 
 _READ: Final = 65_536
 _SETTINGS: Final = (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from tui.commands.table import COMMANDS
+from tui.app.commands.registry import COMMANDS
 from tui.plain.spoken import said
 from tui.plain.talk import Talk
 

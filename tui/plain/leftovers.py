@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from tui.agent.interrupted_work import Leftovers, left_open
+from tui.app.ports import Agent
+from tui.app.resume import known, stopped, told
 from tui.core.formatting import plural
-from tui.live.services import Agent
-from tui.live.taking_up import known, stopped, told
 from tui.plain.spoken import said
 from tui.plain.talk import Talk
 

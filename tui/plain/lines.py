@@ -13,12 +13,12 @@ from tui.agent import events
 from tui.agent.deferred_retry import moment_of
 from tui.agent.directives import acknowledgement
 from tui.agent.events import Event
+from tui.app.error_labels import words
 from tui.context import context_files_notice
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural
 from tui.plain.reading import read
 from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
-from tui.widgets.error_words import words
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _ERROR_LINES = 5

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from tui.commands.table import ELSEWHERE
+from tui.app.commands.registry import ELSEWHERE
 from tui.core.errors import HoldfastError
 from tui.plain import ways
 from tui.plain.commands import command as carry_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
+from tui.app.permission_log import MODE_NAMES
 from tui.context.file_changes import changes
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
@@ -12,7 +13,6 @@ from tui.core.paths import shorten
 from tui.plain.lines import meter, todo_lines
 from tui.plain.spoken import changed, diff, said, sentence, shown
 from tui.plain.talk import Talk, opened
-from tui.screens.decided import MODE_NAMES
 from tui.ui.commands.diff import diff_text
 from tui.ui.session_flow.status_reports import UNPRICED, usage_rows
 
@@ -97,7 +97,7 @@ async def tasks(talk: Talk, _: str) -> None:
 
 async def doctor(talk: Talk, _: str) -> None:
     """What `holdfast doctor` finds."""
-    from tui import doctor as checks  # noqa: PLC0415 - it looks at much
+    from tui.app import doctor as checks  # noqa: PLC0415 - it looks at much
 
     what = checks.Subject.of(talk.services.workspace, talk.services.folders, os.environ)
     found = await asyncio.to_thread(checks.examine, what)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tui.app.dialog_data import ModelRow
 from tui.plain.spoken import counted, numbered
 from tui.plain.talk import Talk, opened
-from tui.screens.choices import ModelRow
 from tui.ui.session_flow.model_switch import rows
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tui.core.errors import SessionInUseError
-from tui.live.services import Agent, SessionChoice
-from tui.live.taking_up import (
+from tui.app.damage_report import in_words, where
+from tui.app.ports import Agent, SessionChoice
+from tui.app.resume import (
     IN_USE,
     MIXED_UP,
     after_damage,
@@ -20,9 +20,9 @@ from tui.live.taking_up import (
     damage,
     elsewhere,
 )
+from tui.core.errors import SessionInUseError
 from tui.plain.spoken import sentence
 from tui.plain.talk import Talk
-from tui.screens.damage import in_words, where
 from tui.session.records import Finding
 
 _FINDINGS: Final = 20

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from tui.agent import events
+from tui.app.ports import Agent, SessionChoice
+from tui.app.resume import RECHECK_S, Watch
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
-from tui.live.services import Agent, SessionChoice
-from tui.live.taking_up import RECHECK_S, Watch
 from tui.plain.leftovers import ask_left
 from tui.plain.obstacles import accepted, from_elsewhere, in_use
 from tui.plain.reading import read

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+from tui.app.damage_report import beyond_interruption
+from tui.app.ports import Agent, SessionChoice
+from tui.app.resume import forked
 from tui.context.file_changes import Restored
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.live.services import Agent, SessionChoice
-from tui.live.taking_up import forked
 from tui.plain import ways
 from tui.plain.obstacles import damaged
 from tui.plain.opening import change, pick
 from tui.plain.spoken import said
 from tui.plain.talk import Talk, free
-from tui.screens.damage import beyond_interruption
 from tui.ui.commands.rewind import Point, outcome_lines, points, restored
 from tui.ui.commands.sessions import FORMATS, written
 

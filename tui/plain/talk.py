@@ -14,11 +14,11 @@ from typing import Final
 
 from tui.agent import directives, events
 from tui.agent.events import Event
-from tui.commands.own import own_commands
+from tui.app import user_shell
+from tui.app.commands.user_commands import own_commands
+from tui.app.ports import Agent, AppServices
+from tui.app.send_queue import Outbox, Waiting
 from tui.core.errors import HoldfastError, UsageError
-from tui.live import shell
-from tui.live.outbox import Outbox, Waiting
-from tui.live.services import Agent, AppServices
 from tui.plain.asking import Asker
 from tui.plain.doing import Doing
 from tui.plain.drafts import Drafts, Unsent
@@ -281,11 +281,11 @@ class Talk:
     async def _shell(self, command: str) -> None:
         services, told = self.services, not command.startswith("!")
         command = command.removeprefix("!").strip()
-        heard = await shell.run(
+        heard = await user_shell.run(
             command, services.workspace, services.clock, self.teller.tell, told=told
         )
         if told:
-            self._outbox.hear(shell.attachment(command, heard))
+            self._outbox.hear(user_shell.attachment(command, heard))
 
     def _cancel(self) -> None:
         if self.agent is not None:

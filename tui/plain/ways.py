@@ -1,17 +1,17 @@
-"""What a person may do about a failed request, as lines; see `tui.live.trouble`."""
+"""What a person may do about a failed request, as lines; see `tui.app.error_options`."""
 
 from __future__ import annotations
 
 from tui.agent.events import ErrorRaised
-from tui.live.services import Agent, SessionChoice
-from tui.live.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
+from tui.app.dialog_data import Trouble
+from tui.app.error_options import RUNGS, asked_last, refused, trouble_of, unanswered
+from tui.app.ports import Agent, SessionChoice
 from tui.plain.context_commands import context
 from tui.plain.models import choose_model
 from tui.plain.opening import change
 from tui.plain.setup import set_up
 from tui.plain.spoken import said, sentence
 from tui.plain.talk import Talk
-from tui.screens.choices import Trouble
 
 _FINDINGS = 20
 _NOTHING = "The check of the request finds nothing that is against the rules it knows."

@@ -6,7 +6,7 @@ a title. The bytes of a session are never changed.
 
 from __future__ import annotations
 
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 from tui.sessions_command import reading, writing
 
 _ACTIONS = {

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.session import catalog, importers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tui import launch
 from tui.agent.composition import make_agent
-from tui.command_line.arguments import Options
+from tui.app import launch_config
+from tui.app.options.arguments import Options
 from tui.context import view
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
@@ -34,7 +34,7 @@ _MESSAGES = frozenset({"user", "assistant"})
 
 
 def list_(options: Options) -> int:
-    where = None if options.all else launch.workspace_of(options)
+    where = None if options.all else launch_config.workspace_of(options)
     entries = catalog.entries(folders(), where, progress=progress)
     if options.json:
         return print_json([entry.to_json() for entry in entries])
@@ -107,7 +107,7 @@ def check(options: Options) -> int:
 def view_(options: Options) -> int:
     """The exact request that the next prompt would send, less the prompt."""
     session = Session.of(load(path_of(options)), clock=SystemClock())
-    agent = make_agent(launch.prepare(options), session, RulesOnly())
+    agent = make_agent(launch_config.prepare(options), session, RulesOnly())
     sent = agent.next_request(prompt_follows=True)
     return print_json(
         {

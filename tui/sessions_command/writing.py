@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import SystemClock

@@ -11,12 +11,12 @@ from textual.binding import Binding
 from textual.screen import Screen, SystemModalScreen
 
 from tui.agent.events import Event
-from tui.command_line.arguments import Options
+from tui.app.composition import Wiring
+from tui.app.options.arguments import Options
+from tui.app.ports import Opening
 from tui.core.clock import Clock
 from tui.drill.screen import ScratchApp
 from tui.drill.tour import Stage
-from tui.fullscreen import Wiring
-from tui.live.services import Opening
 from tui.provider.base import Provider
 from tui.tour import scene
 from tui.tour.panel import TourPanel

@@ -27,7 +27,7 @@ from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from tui.live.services import Opening, SessionChoice
+    from tui.app.ports import Opening, SessionChoice
     from tui.ui.screens.output_side import OutputSide
     from tui.ui.session_flow.command_context import Desk
     from tui.ui.session_flow.open_session import Way
@@ -289,7 +289,7 @@ class HoldfastApp(ThemedApp):
 
     async def _furnish(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
-        from tui.live.taking_up import RECHECK_S  # noqa: PLC0415 - not for the first frame
+        from tui.app.resume import RECHECK_S  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import furnish  # noqa: PLC0415 - as before
 
         for problem in self.correct_theme(opening.theme)[:1]:

@@ -14,12 +14,12 @@ from textual.message import Message
 
 from tui.agent import directives, events
 from tui.agent.events import Event
+from tui.app import user_shell
+from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.app.send_queue import Outbox, Waiting
 from tui.core.errors import HoldfastError
 from tui.core.gc_pause import smooth
 from tui.core.workspace import branch_of
-from tui.live import shell
-from tui.live.outbox import Outbox, Waiting
-from tui.live.services import Agent, AppServices, SessionChoice
 from tui.ui.event_renderer import Presenter
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.modal_approver import ModalApprover
@@ -279,7 +279,7 @@ class Bridge:
         services, told = self.services, not command.startswith("!")
         command = command.removeprefix("!").strip()
         try:
-            heard = await shell.run(
+            heard = await user_shell.run(
                 command,
                 services.workspace,
                 services.clock,
@@ -288,7 +288,7 @@ class Bridge:
                 keeping=self.agent.keeping if self.agent else None,
             )
             if told:
-                self.outbox.hear(shell.attachment(command, heard))
+                self.outbox.hear(user_shell.attachment(command, heard))
         finally:
             self._work.over()
             self.chat.idle()

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import MODEL, Step, World
 from tui.agent import events
+from tui.app.ports import Opening
 from tui.core.messages import Usage
-from tui.live.services import Opening
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import Item
 

@@ -17,10 +17,10 @@ from tests.support.provider import ScriptedProvider
 from tests.support.provider import say as said
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.ui.screens.test_rewind import RealWorld, choose
+from tui.app.ports import SessionChoice
 from tui.core.images.clipboard import Clip
 from tui.core.images.images import MAX_FILE, of_bytes
 from tui.core.paths import folders
-from tui.live.services import SessionChoice
 from tui.session.drafts import LeftBehind
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp

@@ -11,10 +11,10 @@ from textual.widgets import Static
 from tests.support.fake_agent import FakeSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tui.agent.compaction import Preview
+from tui.app.ports import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core.config import Permissions
 from tui.core.paths import folders
-from tui.live.services import SessionChoice
 from tui.session.records import Record
 from tui.ui.screens.diff import DiffScreen
 from tui.ui.screens.permissions import PermissionsScreen

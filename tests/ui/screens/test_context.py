@@ -16,8 +16,8 @@ from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.events import ContextChanged, Event
+from tui.app.ports import SessionChoice
 from tui.context.overrides import overlays_of, pins_of
-from tui.live.services import SessionChoice
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context.bulk_menu import BulkMenu
 from tui.ui.screens.context.item import ContextItemScreen

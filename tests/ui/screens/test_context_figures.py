@@ -12,9 +12,10 @@ from textual.widgets import Static
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
-from tui import cli, launch
+from tui import cli
 from tui.agent.composition import make_agent
-from tui.command_line.arguments import parse
+from tui.app import launch_config
+from tui.app.options.arguments import parse
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock
 from tui.core.messages import text_block
@@ -68,7 +69,7 @@ def test_the_screen_shows_what_sessions_view_prints(capsys: pytest.CaptureFixtur
 
 
 async def _compare(path: Path, printed: list[dict[str, Any]]) -> None:
-    prepared = launch.prepare(parse(["sessions", "view", str(path), "--json"]))
+    prepared = launch_config.prepare(parse(["sessions", "view", str(path), "--json"]))
     agent = make_agent(
         prepared, Session.of(read(path), clock=SystemClock()), RulesOnly(), clock=SystemClock()
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
 from tui.agent import events
-from tui.live.services import SessionChoice
+from tui.app.ports import SessionChoice
 from tui.session.drafts import LeftBehind
 from tui.ui.turn import draft_saver
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem

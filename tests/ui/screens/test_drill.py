@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import items, running, say, until
-from tui.command_line.flags import FAULTS
+from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
 from tui.drill import place
 from tui.drill.screen import MARK, DrillApp, DrillWiring

@@ -19,11 +19,11 @@ from tests.ui.screens.driving import items, say, until
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.app.ports import Opening, SessionChoice
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.messages import blocks_of, text_block, text_of, tool_calls
 from tui.core.paths import folders
-from tui.live.services import Opening, SessionChoice
 from tui.permissions.types import Approver
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.retry import RetryControl, Retrying

@@ -11,9 +11,9 @@ from textual.widgets import Input, OptionList, Static
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, until
+from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
+from tui.app.ports import SessionChoice
 from tui.core.errors import CredentialsError, StorageError
-from tui.live.services import SessionChoice
-from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup
 from tui.settings.local_servers import LocalServer
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen

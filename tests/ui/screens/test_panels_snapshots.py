@@ -23,11 +23,11 @@ from tests.ui.screens.pictures import (
 )
 from tests.ui.screens.test_mcp import servers
 from tests.ui.screens.test_recovery import ROWS
-from tui import doctor
 from tui.agent import events
+from tui.app import doctor
+from tui.app.doctor import Check, Subject
+from tui.app.ports import SessionChoice
 from tui.core.config import Permissions
-from tui.doctor import Check, Subject
-from tui.live.services import SessionChoice
 from tui.permissions.types import Call
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp

@@ -24,8 +24,8 @@ from tests.ui.screens.pictures import (
 from tests.ui.screens.test_recovery import refusing
 from tui.agent import events
 from tui.agent.compaction import Preview
+from tui.app.ports import SessionChoice
 from tui.context.ledger_items import Item
-from tui.live.services import SessionChoice
 from tui.permissions.types import Call, Decision
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp

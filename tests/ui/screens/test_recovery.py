@@ -9,8 +9,8 @@ from tests.support.fake_agent import MODEL, Hold, Step, World, record
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.events import Event
+from tui.app.dialog_data import KeySetup, ModelRow
 from tui.context.repair_levels import RUNGS
-from tui.screens.choices import KeySetup, ModelRow
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.models import ModelsScreen
 from tui.ui.screens.recovery import GRACE_S, TYPING_S, RecoveryScreen

@@ -17,7 +17,7 @@ from tests.ui.screens.test_drill import FakeWiring
 from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, work
 from tui.agent import events
-from tui.command_line.flags import FAULTS
+from tui.app.options.flags import FAULTS
 from tui.drill import place
 from tui.drill.screen import DrillApp
 from tui.drill.tour import Tour

@@ -11,8 +11,8 @@ from tests.context.sessions import answer, prompt, records
 from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, until
-from tui.live.services import SessionChoice
-from tui.screens.damage import Damage, beyond_interruption, in_words
+from tui.app.damage_report import Damage, beyond_interruption, in_words
+from tui.app.ports import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Finding
 from tui.session.session import Session

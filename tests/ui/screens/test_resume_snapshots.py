@@ -13,7 +13,7 @@ from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Compare, press
 from tests.ui.screens.test_snapshots import SIZES, shoot
-from tui.live.services import SessionChoice
+from tui.app.ports import SessionChoice
 
 PATH = Path("/data/sessions/proj/20261121T070000Z-00f3a2c1d0e9.jsonl")
 

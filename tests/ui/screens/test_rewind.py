@@ -17,9 +17,9 @@ from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
+from tui.app.ports import AppServices, SessionChoice
 from tui.context.file_changes import Change
 from tui.core.paths import folders
-from tui.live.services import AppServices, SessionChoice
 from tui.permissions.types import Approver
 from tui.session.reader import read
 from tui.session.session import Session

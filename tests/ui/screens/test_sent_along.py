@@ -14,8 +14,8 @@ from tests.support.provider import ScriptedProvider, last_user_text
 from tests.support.provider import say as said
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, turn, until
 from tui.agent import events
+from tui.app.user_shell import KEPT_CHARS, attachment, run
 from tui.core.paths import folders
-from tui.live.shell import KEPT_CHARS, attachment, run
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.item_renderer import draw

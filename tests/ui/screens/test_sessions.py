@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.support.fake_agent import FakeSession, World, record
 from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
+from tui.app.ports import Agent, Opening, SessionChoice
 from tui.core.errors import SessionError
 from tui.core.paths import folders
-from tui.live.services import Agent, Opening, SessionChoice
 from tui.permissions.types import Approver
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp

@@ -15,10 +15,10 @@ from textual.widgets import Input, Static
 from tests.support.fake_agent import World
 from tests.support.foreign import claude_code
 from tests.ui.screens.driving import NARROW, WIDE, running, until
+from tui.app.dialog_data import SessionRow
+from tui.app.ports import SessionChoice
+from tui.app.session_repository import Shelf
 from tui.core.paths import folders
-from tui.live.services import SessionChoice
-from tui.screens.choices import SessionRow
-from tui.screens.shelf import Shelf
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.app import HoldfastApp

@@ -16,10 +16,10 @@ from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.interrupted_work import left_open
+from tui.app.ports import SessionChoice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders
-from tui.live.services import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born

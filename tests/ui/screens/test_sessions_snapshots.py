@@ -11,9 +11,9 @@ from tests.context.sessions import prompt as asked
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
+from tui.app.damage_report import Damage
+from tui.app.ports import SessionChoice
 from tui.core.errors import SessionInUseError
-from tui.live.services import SessionChoice
-from tui.screens.damage import Damage
 from tui.session.records import Finding
 from tui.ui.screens.repair import RepairScreen
 from tui.ui.screens.sessions.screen import SessionsScreen
@@ -75,7 +75,7 @@ def damaged(stage: Stage) -> Shot:
         return f'{{"type": "user", "id": "{number}", "par', "(skipped: not valid JSON)"
 
     stage.monkeypatch.setattr(Damage, "sides", sides)
-    stage.monkeypatch.setattr("tui.live.taking_up.new_session_id", lambda: "48aa0f6f9cbe")
+    stage.monkeypatch.setattr("tui.app.resume.new_session_id", lambda: "48aa0f6f9cbe")
     world = World()
     world.add_row("fix the test", hours=1)
     path = world.rows[0].path.parent.parent / "20261121T070000Z-00f3a2c1d0e9.jsonl"

@@ -9,7 +9,7 @@ from textual import events as keys
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, until
-from tui.screens.choices import ModelRow
+from tui.app.dialog_data import ModelRow
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.widgets.autocomplete.popup import Suggestions

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, press
+from tui.app.options.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
-from tui.command_line.arguments import Options, parse
 from tui.ui.screens.task_picker import ChooseTasks
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.widgets.confirmation import Confirmation

@@ -18,7 +18,7 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.ui.screens.test_first_run import keyless
 from tui import tour
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.session.reader import read
 from tui.tour import scene

@@ -12,9 +12,9 @@ from tests.support.fake_agent import MODEL, Burst, Hold, World
 from tests.support.idle import threads_held
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tui.agent import events
+from tui.app.ports import Opening
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
-from tui.live.services import Opening
 from tui.ui.turn.turn_worker import BURST
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (

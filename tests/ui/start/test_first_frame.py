@@ -13,7 +13,7 @@ import pytest
 
 from tests.context.pictures import png
 from tests.support.terminal import HOLDFAST, Terminal
-from tui.command_line import flags
+from tui.app.options import flags
 from tui.core import theme_cache
 from tui.core.paths import folders
 from tui.ui.start import first_frame

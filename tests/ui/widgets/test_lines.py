@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.screens.choices import SessionRow
+from tui.app.dialog_data import SessionRow
 from tui.ui.screens.sessions.rows import heading, matching, row_parts
 from tui.ui.widgets import figures
 from tui.ui.widgets.context_meter import MeterState, bar, meter_line, meter_lines

@@ -13,9 +13,9 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from tests.support.clock import FakeClock
+from tui.app.error_labels import words
 from tui.core.errors import ErrorClass
 from tui.ui.widgets.retry_banner import RetryBanner, span
-from tui.widgets.error_words import words
 
 LONG = "The server limits the number of requests per minute of this organisation"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from tui.command_line.flags import (
+from tui.app.options.flags import (
     COMMANDS,
     GROUPS,
     MAIN,

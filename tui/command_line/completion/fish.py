@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tui.app.options.flags import Flag, Word, first_words
 from tui.command_line.completion.common import ALL, flags_of, groups, quoted, text_of, values
-from tui.command_line.flags import Flag, Word, first_words
 
 
 def script() -> str:

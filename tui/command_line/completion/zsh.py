@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tui.app.options.flags import COMMANDS, MAIN, Command, Flag, Word, first_words, second_words
 from tui.command_line.completion.common import fill, flags_of, groups, quoted, text_of, values
-from tui.command_line.flags import COMMANDS, MAIN, Command, Flag, Word, first_words, second_words
 
 
 def script() -> str:

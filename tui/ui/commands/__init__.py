@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from tui.commands.table import COMMANDS, ELSEWHERE, Command
+from tui.app.commands.registry import COMMANDS, ELSEWHERE, Command
 from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from tui.commands.table import COMMANDS, ELSEWHERE
+from tui.app.commands.registry import COMMANDS, ELSEWHERE
 from tui.ui.session_flow.command_context import Desk
 from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete.files import WorkspaceFiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.app.ports import Agent
 from tui.core.formatting import tokens
-from tui.live.services import Agent
 from tui.ui.widgets.figures import plural
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tui.app.ports import Agent
 from tui.core.paths import shorten
-from tui.live.services import Agent
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk
@@ -28,7 +28,7 @@ def plan(desk: Desk, _: str) -> None:
 
 
 def permissions(desk: Desk, _: str) -> None:
-    from tui.screens.decided import decisions, rule_lines  # noqa: PLC0415
+    from tui.app.permission_log import decisions, rule_lines  # noqa: PLC0415
     from tui.ui.screens.permissions import PermissionsScreen  # noqa: PLC0415
 
     agent = desk.bridge.agent

@@ -13,12 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.app.ports import Agent, SessionChoice
 from tui.context.file_changes import Change, Restored, changes, restore
 from tui.core.errors import HoldfastError
 from tui.core.images.images import prompt_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
-from tui.live.services import Agent, SessionChoice
 from tui.session.records import Record
 from tui.ui.widgets.figures import plural
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.app.ports import Agent, Session, SessionChoice
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
-from tui.live.services import Agent, Session, SessionChoice
 from tui.session.records import Finding
 from tui.ui.widgets.figures import plural
 
 if TYPE_CHECKING:
-    from tui.screens.shelf import Format
+    from tui.app.session_repository import Format
     from tui.ui.session_flow.command_context import Desk
 
 FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
@@ -44,8 +44,8 @@ async def resume(desk: Desk, wanted: str) -> None:
 
 
 async def _browse(desk: Desk) -> None:
-    from tui.live.taking_up import shelf_of  # noqa: PLC0415
-    from tui.screens.choices import Picked  # noqa: PLC0415
+    from tui.app.dialog_data import Picked  # noqa: PLC0415
+    from tui.app.resume import shelf_of  # noqa: PLC0415
     from tui.ui.screens.sessions import SessionsScreen  # noqa: PLC0415
     from tui.ui.session_flow.resume_options import picked_choice  # noqa: PLC0415 - as those below: on demand
 
@@ -72,7 +72,7 @@ def _begun(desk: Desk, what: str) -> Agent | None:
 
 async def fork(desk: Desk, _: str) -> None:
     """Go on with a copy of the session, as it stands in memory."""
-    from tui.live.taking_up import forked  # noqa: PLC0415
+    from tui.app.resume import forked  # noqa: PLC0415
 
     if agent := _begun(desk, "fork"):
         desk.open_session(await forked(agent.session, desk.bridge.services))
@@ -104,7 +104,7 @@ async def export(desk: Desk, format_: str) -> None:
 def written(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
     """Write a session, as it stands in memory, into a folder. Returns the file, and how many
     secrets were removed. Blocks."""
-    from tui.screens.shelf import place_for  # noqa: PLC0415
+    from tui.app.session_repository import place_for  # noqa: PLC0415
     from tui.session.copies import write_new  # noqa: PLC0415
     from tui.session.export import export as document_of  # noqa: PLC0415
     from tui.session.reader import Loaded  # noqa: PLC0415
@@ -129,7 +129,7 @@ async def repair(desk: Desk, _: str) -> None:
     if desk.bridge.busy:
         desk.bridge.chat.notice.say("The agent is at work.", "warning", hint="Esc stops it.")
         return
-    from tui.screens.damage import beyond_interruption  # noqa: PLC0415
+    from tui.app.damage_report import beyond_interruption  # noqa: PLC0415
 
     found = beyond_interruption((*agent.session.findings, *agent.view().findings))
     if not found:
@@ -139,8 +139,8 @@ async def repair(desk: Desk, _: str) -> None:
 
 
 async def _show_damage(desk: Desk, agent: Agent, found: Sequence[Finding]) -> None:
-    from tui.live.taking_up import written_copy  # noqa: PLC0415
-    from tui.screens.damage import Damage  # noqa: PLC0415
+    from tui.app.damage_report import Damage  # noqa: PLC0415
+    from tui.app.resume import written_copy  # noqa: PLC0415
     from tui.session.records import new_session_id  # noqa: PLC0415
     from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ from tui.ui.widgets.figures import plural
 
 async def help_(desk: Desk, _: str) -> None:
     """Keys and commands: first what works where the person is, and everywhere."""
-    from tui.commands.table import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
+    from tui.app.commands.registry import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415

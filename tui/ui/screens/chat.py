@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tui.app.prompt_history import PromptHistory
 from tui.core.clock import Clock
 from tui.ui.screens.activity_indicator import FRAMES_PER_S, Phase
 from tui.ui.screens.conversation_side import ConversationSide
@@ -47,7 +48,6 @@ from tui.ui.widgets.prompt import Prompt
 from tui.ui.widgets.splitter import Splitter
 from tui.ui.widgets.status_line import Hint, StatusLine
 from tui.ui.widgets.welcome_text import Intro
-from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode

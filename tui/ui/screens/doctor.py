@@ -12,8 +12,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.app.doctor import Check, summary
 from tui.core.text_cleaning import visible
-from tui.doctor import Check, summary
 from tui.ui.widgets.dialog import SCROLL, Dialog
 
 _MARKS: Final = {

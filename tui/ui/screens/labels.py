@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tui.screens.decided import MODE_NAMES
+from tui.app.permission_log import MODE_NAMES
 from tui.ui.widgets.status_line import Hint
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.app.dialog_data import ModelRow
 from tui.core.text_cleaning import one_line
-from tui.screens.choices import ModelRow
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.figures import tokens
 

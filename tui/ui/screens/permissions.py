@@ -13,7 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.screens.decided import Decided
+from tui.app.permission_log import Decided
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.figures import plural
 from tui.ui.widgets.row_list import Part, Rows

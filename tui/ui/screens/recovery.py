@@ -18,9 +18,9 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.app.dialog_data import Trouble, Way
 from tui.core.clock import Clock
 from tui.core.text_cleaning import one_line, visible
-from tui.screens.choices import Trouble, Way
 from tui.ui.widgets.dialog import PAGES, Dialog
 
 GRACE_S: Final = 0.5

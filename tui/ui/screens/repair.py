@@ -16,9 +16,9 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
+from tui.app.damage_report import Damage, in_words, where
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.screens.damage import Damage, in_words, where
 from tui.ui.toolkit.base_app import Sized
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.figures import plural

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.choices import KeySetup, PracticeSetup, ServerSetup, Setup
+from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.subprocess_handoff import step_aside
 from tui.ui.toolkit.base_app import Sized

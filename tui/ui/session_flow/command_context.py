@@ -8,8 +8,8 @@ from typing import Any
 
 from textual.app import App
 
+from tui.app.ports import SessionChoice
 from tui.core.errors import ConfigError
-from tui.live.services import SessionChoice
 from tui.settings.user_commands import OwnCommands
 from tui.ui.session_flow.save_on_exit import Leaving
 from tui.ui.turn_controller import Bridge

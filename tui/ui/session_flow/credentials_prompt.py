@@ -6,8 +6,8 @@ from typing import Any
 
 from textual.app import App
 
+from tui.app.ports import AppServices
 from tui.core.errors import HoldfastError
-from tui.live.services import AppServices
 
 
 async def set_up(app: App[Any], services: AppServices, why: str) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from tui import doctor as checks
-from tui.command_line.flags import FAULTS
+from tui.app import doctor as checks
+from tui.app.options.flags import FAULTS
 from tui.ui.screens.subprocess_handoff import step_aside
 from tui.ui.session_flow.command_context import Desk
 

@@ -10,9 +10,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tui.agent.events import ErrorRaised
-from tui.live.services import Agent, SessionChoice
-from tui.live.trouble import RUNGS, asked_last, refused, trouble_of, unanswered
-from tui.screens.choices import Trouble
+from tui.app.dialog_data import Trouble
+from tui.app.error_options import RUNGS, asked_last, refused, trouble_of, unanswered
+from tui.app.ports import Agent, SessionChoice
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.session_flow import model_switch
 from tui.ui.session_flow.command_context import Desk

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tui.app.dialog_data import ModelRow
+from tui.app.ports import Agent, AppServices
 from tui.core.formatting import tokens
-from tui.live.services import Agent, AppServices
-from tui.screens.choices import ModelRow
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk

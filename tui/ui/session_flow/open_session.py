@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
+from tui.app.ports import Agent, Opening, SessionChoice
+from tui.app.resume import shelf_of
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
-from tui.live.services import Agent, Opening, SessionChoice
-from tui.live.taking_up import shelf_of
 from tui.ui.session_flow.credentials_prompt import set_up
 from tui.ui.session_flow.resume_options import Resuming, picked_choice
 from tui.ui.turn_controller import Bridge

@@ -15,11 +15,10 @@ from typing import Any
 from textual.app import App
 
 from tui.agent.interrupted_work import Leftovers, Orphan, left_open
-from tui.context.interrupted_calls import Interrupted
-from tui.core.errors import SessionInUseError
-from tui.core.gc_pause import smooth
-from tui.live.services import Agent, SessionChoice
-from tui.live.taking_up import (
+from tui.app.damage_report import Damage
+from tui.app.dialog_data import Picked
+from tui.app.ports import Agent, SessionChoice
+from tui.app.resume import (
     IN_USE,
     MIXED_UP,
     Watch,
@@ -33,8 +32,9 @@ from tui.live.taking_up import (
     stopped,
     told,
 )
-from tui.screens.choices import Picked
-from tui.screens.damage import Damage
+from tui.context.interrupted_calls import Interrupted
+from tui.core.errors import SessionInUseError
+from tui.core.gc_pause import smooth
 from tui.ui.turn_controller import Bridge
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.record_items import entry_of

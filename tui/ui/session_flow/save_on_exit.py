@@ -10,7 +10,7 @@ from textual.app import App
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.live.services import Agent
+from tui.app.ports import Agent
 from tui.ui.turn_controller import Bridge
 
 LIMIT_S = 10.0

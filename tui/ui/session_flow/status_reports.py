@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.app.ports import Agent
 from tui.core.paths import shorten
-from tui.live.services import Agent
 from tui.ui.widgets.figures import money, tokens
 
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ from typing import Any, Final
 
 from textual.app import App
 
-from tui.commands.own import own_commands
+from tui.app.commands.user_commands import own_commands
+from tui.app.ports import AppServices, Opening, SessionChoice
+from tui.app.prompt_history import PromptHistory
 from tui.core.errors import ConfigError
 from tui.core.paths import shorten, workspace_slug
-from tui.live.services import AppServices, Opening, SessionChoice
 from tui.ui.commands.completion_sources import PromptSources
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.session_flow.command_context import Desk
 from tui.ui.session_flow.open_session import Way
 from tui.ui.session_flow.resume_options import Resuming
 from tui.ui.turn_controller import Bridge
-from tui.widgets.prompt_history import PromptHistory
 
 _WARM: Final = (
     "aiofiles",

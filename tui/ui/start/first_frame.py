@@ -41,7 +41,7 @@ _PIECE_S = 0.05
 _PASTE_S = 1.0
 
 SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "completion")
-"""First words that do not open the full screen, as `tui.command_line.flags` has them."""
+"""First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
 SMALL_ROWS = 22
 """Below so many rows the real screen has no line under the prompt."""

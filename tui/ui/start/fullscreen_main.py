@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from tui.command_line.arguments import Options
-    from tui.fullscreen import Wiring
-    from tui.live.services import Opening
+    from tui.app.composition import Wiring
+    from tui.app.options.arguments import Options
+    from tui.app.ports import Opening
     from tui.ui.start.first_frame import EarlyPrompt
 
 _TERMINAL_GONE = 129
@@ -45,12 +45,12 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
             nonlocal wiring
             from dataclasses import replace  # noqa: PLC0415
 
-            from tui import launch  # noqa: PLC0415
-            from tui.command_line.arguments import Options  # noqa: PLC0415
-            from tui.fullscreen import Wiring  # noqa: PLC0415
+            from tui.app import launch_config  # noqa: PLC0415
+            from tui.app.composition import Wiring  # noqa: PLC0415
+            from tui.app.options.arguments import Options  # noqa: PLC0415
 
             asked = options or Options()
-            wiring = Wiring(asked, stack.enter_context(launch.scratch_of(asked)))
+            wiring = Wiring(asked, stack.enter_context(launch_config.scratch_of(asked)))
             if strange:
                 told = (*wiring.launch.notices, strange)
                 wiring.launch = replace(wiring.launch, notices=told)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from tui.app.ports import SessionChoice
 from tui.batch.marks import begin_of
 from tui.batch.standing import StandingRun
 from tui.batch.state import TaskState
@@ -15,7 +16,6 @@ from tui.batch_command.plan import Plan, plan
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import plural
 from tui.core.storage.atomic_files import read_small
-from tui.live.services import SessionChoice
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow

@@ -16,12 +16,12 @@ from typing import Any
 from textual.app import App
 
 from tui.agent.mentions import highest
+from tui.app.ports import Agent, AppServices
 from tui.core.errors import ImageError
 from tui.core.images import image_files, images
 from tui.core.images.clipboard import INSTEAD, Clip
 from tui.core.images.images import Image
 from tui.core.images.pasted import readings
-from tui.live.services import Agent, AppServices
 from tui.session.records import Record
 from tui.ui.screens.chat import ChatScreen
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from textual.timer import Timer
 
-from tui.live.outbox import Outbox
-from tui.live.services import Session
+from tui.app.ports import Session
+from tui.app.send_queue import Outbox
 from tui.session.drafts import LeftBehind
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.turn.attachments import Attaching

@@ -14,8 +14,8 @@ from textual.worker import Worker, WorkerError
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.app.ports import Agent
 from tui.core.errors import HoldfastError
-from tui.live.services import Agent
 
 log = logging.getLogger(__name__)
 

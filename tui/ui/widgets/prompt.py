@@ -13,10 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tui.app.prompt_history import PromptHistory
 from tui.ui.widgets.figures import plural, size
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
 from tui.ui.widgets.kill_ring import Cutting
-from tui.widgets.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
     from tui.ui.widgets.autocomplete.popup import Suggestions

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+from tui.app.error_labels import words
 from tui.context import context_files_notice
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.formatting import moment, tokens
@@ -26,7 +27,6 @@ from tui.ui.widgets.conversation.items import (
     UserItem,
 )
 from tui.ui.widgets.figures import plural
-from tui.widgets.error_words import words
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""

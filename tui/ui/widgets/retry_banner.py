@@ -18,11 +18,11 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui.app.error_labels import words
 from tui.core.clock import Clock
 from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import BANNER_KEYS, bindings
-from tui.widgets.error_words import words
 
 Wish: TypeAlias = Literal["now", "other"]
 

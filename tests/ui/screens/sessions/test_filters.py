@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tui.screens.choices import Picked, SessionRow
-from tui.screens.shelf import Place
+from tui.app.dialog_data import Picked, SessionRow
+from tui.app.session_repository import Place
 from tui.ui.screens.sessions import labels
 from tui.ui.screens.sessions.filters import Browsing
 

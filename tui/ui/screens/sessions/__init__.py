@@ -1,6 +1,6 @@
 """F3: the sessions. Typing filters, Tab shows other folders and other agents, Enter goes on.
 
-`browsing` holds what is looked at, `reading` fills it from `tui.screens.shelf`, `listing` and
+`browsing` holds what is looked at, `reading` fills it from `tui.app.session_repository`, `listing` and
 `preview` draw it, `wording` says it, `actions` change sessions, `screen` passes keys to them.
 """
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from tui.screens.choices import Picked, SessionRow
-from tui.screens.shelf import Place
+from tui.app.dialog_data import Picked, SessionRow
+from tui.app.session_repository import Place
 from tui.ui.screens.sessions.rows import ORDERS, Order, in_order, matching
 
 Tab: TypeAlias = Literal["here", "everywhere", "others"]

@@ -12,8 +12,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tui.app.dialog_data import Picked, SessionRow
 from tui.core.clock import Clock
-from tui.screens.choices import Picked, SessionRow
 from tui.ui.screens.sessions.filters import Browsing
 from tui.ui.screens.sessions.labels import nothing
 from tui.ui.screens.sessions.rows import heading, place_parts, row_parts

@@ -10,10 +10,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
+from tui.app.dialog_data import Picked
+from tui.app.session_repository import Preview, Shelf
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line
-from tui.screens.choices import Picked
-from tui.screens.shelf import Preview, Shelf
 from tui.ui.screens.sessions.labels import about
 from tui.ui.widgets.conversation.view import Conversation
 from tui.ui.widgets.pane_title import PaneRule

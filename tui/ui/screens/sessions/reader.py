@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tui.app.session_repository import Progress, Shelf
 from tui.core.errors import HoldfastError
-from tui.screens.shelf import Progress, Shelf
 from tui.ui.screens.sessions.filters import Browsing
 
 

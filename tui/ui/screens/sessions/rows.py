@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
+from tui.app.dialog_data import SessionRow
+from tui.app.session_repository import Place
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.screens.choices import SessionRow
-from tui.screens.shelf import Place
 from tui.ui.widgets.figures import age, size
 from tui.ui.widgets.row_list import Part
 

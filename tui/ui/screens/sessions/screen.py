@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
+from tui.app.dialog_data import Picked, SessionRow
+from tui.app.session_repository import Place, Shelf
 from tui.core.errors import HoldfastError
-from tui.screens.choices import Picked, SessionRow
-from tui.screens.shelf import Place, Shelf
 from tui.ui.screens.sessions import labels, reader
 from tui.ui.screens.sessions.actions import Actions, Said
 from tui.ui.screens.sessions.filters import Browsing, Tab

@@ -8,6 +8,7 @@ from typing import Literal
 
 from rich.style import Style
 
+from tui.app.error_labels import words
 from tui.core.formatting import plural
 from tui.core.images.images import words_in
 from tui.core.text_cleaning import clean
@@ -32,7 +33,6 @@ from tui.ui.widgets.markdown.text import (
     prefixed,
     wrap,
 )
-from tui.widgets.error_words import words
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tests.support.fake_agent import FakeAgent
-from tui.live.outbox import Outbox, Waiting
+from tui.app.send_queue import Outbox, Waiting
 from tui.permissions.types import Answer, Call, Decision
 
 

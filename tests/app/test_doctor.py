@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.support.program import Program
-from tui import doctor
+from tui.app import doctor
+from tui.app.doctor import Check, Subject, machine
 from tui.core.clock import SystemClock
 from tui.core.paths import Folders, folders
-from tui.doctor import Check, Subject, machine
 from tui.session.session import Session
 
 KEY = "sk-ant-very-secret"

@@ -1,6 +1,6 @@
 """What the full screen asks of the rest of the program; who starts it wires them.
 
-That is the command line (`tui.fullscreen`), or a test.
+That is the command line (`tui.app.composition`), or a test.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.agent.events import Event
+from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
 from tui.core.images.clipboard import Clip
@@ -18,7 +19,6 @@ from tui.core.images.images import Image
 from tui.core.paths import Folders
 from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo
-from tui.screens.choices import ModelRow, SessionRow, Setup
 from tui.session.drafts import LeftBehind
 from tui.session.records import Finding, Header, Record
 from tui.settings.layers import Loaded
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui.agent.cost import Spending
     from tui.agent.request_builder import Fit
     from tui.agent.shell_output import Keeping
-    from tui.command_line.arguments import Options
+    from tui.app.options.arguments import Options
     from tui.context.overrides import Overlay
     from tui.context.repair_levels import Rung
     from tui.context.token_ledger import Ledger

@@ -10,21 +10,21 @@ from datetime import datetime
 from pathlib import Path
 
 import tui
-from tui import launch
 from tui.agent.agent import Agent
 from tui.agent.composition import known_model, make_agent
-from tui.command_line.arguments import Options
+from tui.app import launch_config
+from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
+from tui.app.options.arguments import Options
+from tui.app.ports import AppServices, Opening, SessionChoice
 from tui.core import theme_cache
 from tui.core.clock import SystemClock
 from tui.core.errors import ConfigError, CredentialsError
 from tui.core.images import clipboard
 from tui.core.paths import shorten
-from tui.live.services import AppServices, Opening, SessionChoice
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo
-from tui.screens.choices import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
@@ -38,7 +38,7 @@ class Wiring:
     def __init__(self, options: Options, scratch: Path | None) -> None:
         self.options = options
         self.scratch = scratch
-        self.launch = launch.prepare(options, scratch)
+        self.launch = launch_config.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
 
@@ -67,7 +67,7 @@ class Wiring:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(launch.session_path(self.options))
+        return SessionChoice(launch_config.session_path(self.options))
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
@@ -182,7 +182,7 @@ class Wiring:
         await asyncio.to_thread(self._use_settings)
 
     def _use_settings(self) -> None:
-        now, fresh = self.launch, launch.prepare(self.options, self.scratch)
+        now, fresh = self.launch, launch_config.prepare(self.options, self.scratch)
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
         if fresh.config.base_url != now.config.base_url:
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
@@ -192,13 +192,13 @@ class Wiring:
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
-        fresh = launch.prepare(self.options, self.scratch)
+        fresh = launch_config.prepare(self.options, self.scratch)
         self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
 
     def _find_key(self) -> None:
         now = self.launch
-        key = now.key or launch.find_key(now)
-        if launch.needs_key(now, key):
+        key = now.key or launch_config.find_key(now)
+        if launch_config.needs_key(now, key):
             raise CredentialsError(
                 "There is no API key yet.", hint="Paste one, name a server, or practise offline."
             )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.agent.events import ErrorRaised
+from tui.app.dialog_data import Trouble, Way
+from tui.app.ports import Agent
 from tui.context.repair_levels import Rung
-from tui.live.services import Agent
 from tui.provider.base import Request
-from tui.screens.choices import Trouble, Way
 from tui.session.records import Record
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui.commands.table import COMMANDS
+from tui.app.commands.registry import COMMANDS
+from tui.app.ports import AppServices
 from tui.core.workspace import PRIVATE_DIR
-from tui.live.services import AppServices
 from tui.settings.user_commands import OwnCommands
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tui.agent.composition import Launch, make_agent
 from tui.agent.limits import Limits
-from tui.command_line.arguments import Options
+from tui.app.options.arguments import Options
 from tui.core import log
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import CredentialsError, UsageError

@@ -17,15 +17,15 @@ from tests.support.provider import ScriptedProvider
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.shell_output import Keeping
+from tui.app import user_shell
 from tui.core.storage.output_store import Kept, Retention
-from tui.live import shell
 from tui.session.session import Session
 from tui.tools.limits.pipeline import GuardLimits
 
 
 async def _run(command: str, cwd: Path) -> list[Event]:
     told: list[Event] = []
-    await shell.run(command, cwd, FakeClock(), told.append)
+    await user_shell.run(command, cwd, FakeClock(), told.append)
     return told
 
 
@@ -43,10 +43,10 @@ async def test_all_of_a_flood_is_shown_in_bounded_slices(tmp_path: Path) -> None
     told = await _run("seq 1 300000", tmp_path)
     pieces = _printed(told)
     assert "".join(pieces) == "".join(f"{n}\n" for n in range(1, 300_001))
-    assert max(map(len, pieces)) <= shell.SLICE + 65_536
+    assert max(map(len, pieces)) <= user_shell.SLICE + 65_536
     last = _finished(told)
     assert last.text.endswith("299999\n300000\n")
-    assert len(last.text) <= shell.KEPT_CHARS
+    assert len(last.text) <= user_shell.KEPT_CHARS
     assert not last.is_error
 
 
@@ -81,7 +81,7 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
         if isinstance(event, events.ToolOutputChunk):
             going.set()
 
-    running = asyncio.create_task(shell.run("yes", tmp_path, FakeClock(), show))
+    running = asyncio.create_task(user_shell.run("yes", tmp_path, FakeClock(), show))
     await asyncio.wait_for(going.wait(), PATIENCE_S)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -92,7 +92,7 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
 
 async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
     asyncio.get_running_loop().set_debug(True)  # who wakes the loop in the wrong way is told so
-    slices = shell.Slices()
+    slices = user_shell.Slices()
     taking = asyncio.create_task(slices.take())
     await asyncio.sleep(0)
     await asyncio.to_thread(slices.end)
@@ -100,12 +100,12 @@ async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
 
 
 async def test_the_thread_waits_until_a_slice_is_taken() -> None:
-    slices = shell.Slices()
+    slices = user_shell.Slices()
     put: list[int] = []
 
     def fill() -> None:
         for number in range(8):
-            slices.put(b"x" * (shell.SLICE // 2))
+            slices.put(b"x" * (user_shell.SLICE // 2))
             put.append(number)
         slices.end()
 
@@ -114,10 +114,10 @@ async def test_the_thread_waits_until_a_slice_is_taken() -> None:
     sizes: list[int] = []
     while data := await slices.take():
         sizes.append(len(data))
-        assert len(put) * (shell.SLICE // 2) <= sum(sizes) + 2 * shell.SLICE
+        assert len(put) * (user_shell.SLICE // 2) <= sum(sizes) + 2 * user_shell.SLICE
     thread.join(20)
-    assert sum(sizes) == 4 * shell.SLICE
-    assert max(sizes) <= shell.SLICE + shell.SLICE // 2
+    assert sum(sizes) == 4 * user_shell.SLICE
+    assert max(sizes) <= user_shell.SLICE + user_shell.SLICE // 2
 
 
 async def _told(
@@ -126,7 +126,7 @@ async def _told(
     """What the model gets, and the last event."""
     seen: list[Event] = []
     keeping = Keeping(_kept(cwd), GuardLimits) if keep else None
-    heard = await shell.run(command, cwd, FakeClock(), seen.append, told=told, keeping=keeping)
+    heard = await user_shell.run(command, cwd, FakeClock(), seen.append, told=told, keeping=keeping)
     return heard, _finished(seen)
 
 
@@ -188,7 +188,7 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
 
     keeping = Keeping(_kept(tmp_path), GuardLimits)
     running = asyncio.create_task(
-        shell.run("yes", tmp_path, FakeClock(), show, told=True, keeping=keeping)
+        user_shell.run("yes", tmp_path, FakeClock(), show, told=True, keeping=keeping)
     )
     await asyncio.wait_for(grown.wait(), PATIENCE_S)
     (copy,) = _kept(tmp_path).glob("*.txt")
@@ -204,7 +204,7 @@ async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     kept = Kept(_kept(tmp_path), session=path, retention=Retention(tmp_path))
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, kept=kept)
     seen: list[Event] = []
-    await shell.run(
+    await user_shell.run(
         "seq 1 20000", tmp_path, FakeClock(), seen.append, told=True, keeping=agent.keeping
     )
     receipt = _finished(seen).receipt

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tui.app.dialog_data import SessionRow
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
 from tui.core.paths import Folders
-from tui.screens.choices import SessionRow
 from tui.session import catalog, copies
 from tui.session.reader import Loaded, read, read_ends
 from tui.session.records import Finding, Record

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tui import launch
-from tui.command_line.arguments import Options
+from tui.app import launch_config
+from tui.app.doctor import machine, setup, storage
+from tui.app.doctor.check import Check, Subject
+from tui.app.options.arguments import Options
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import folders
-from tui.doctor import machine, setup, storage
-from tui.doctor.check import Check, Subject
 
 __all__ = ["Check", "Subject", "examine", "report", "run", "subject", "summary"]
 
@@ -53,7 +53,7 @@ def run(options: Options) -> int:
 
 def subject(options: Options) -> Subject:
     """What is to be looked at. Blocks briefly; raises UsageError."""
-    return Subject.of(launch.workspace_of(options), folders(), os.environ)
+    return Subject.of(launch_config.workspace_of(options), folders(), os.environ)
 
 
 def examine(what: Subject) -> list[Check]:

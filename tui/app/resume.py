@@ -11,12 +11,12 @@ from typing import Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import Leftovers, Orphan, new_findings
+from tui.app.damage_report import beyond_interruption
+from tui.app.ports import Agent, AppServices, Session, SessionChoice
+from tui.app.session_repository import Shelf
 from tui.context.interrupted_calls import Interrupted
 from tui.core.clock import Clock
 from tui.core.formatting import plural
-from tui.live.services import Agent, AppServices, Session, SessionChoice
-from tui.screens.damage import beyond_interruption
-from tui.screens.shelf import Shelf
 from tui.session import copies
 from tui.session.reader import read
 from tui.session.records import Finding, Record, new_session_id

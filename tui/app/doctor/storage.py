@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from tui.app.doctor.check import Check, Subject
 from tui.core.formatting import plural, size
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
-from tui.doctor.check import Check, Subject
 from tui.session import catalog
 
 LITTLE = 50_000_000

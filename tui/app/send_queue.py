@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tui.live.services import Agent
+from tui.app.ports import Agent
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tui.app.doctor import reach
+from tui.app.doctor.check import Check, Subject
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.doctor import reach
-from tui.doctor.check import Check, Subject
 from tui.settings import credentials, layers
 from tui.settings.credentials import server_of
 

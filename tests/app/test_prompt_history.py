@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.widgets.prompt_history import ENTRY_LIMIT, LIMIT, PromptHistory
+from tui.app.prompt_history import ENTRY_LIMIT, LIMIT, PromptHistory
 
 
 def test_up_and_down_walk_and_the_draft_comes_back() -> None:

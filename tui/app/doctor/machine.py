@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import metadata
 
 import tui
-from tui.doctor.check import Check, Subject
+from tui.app.doctor.check import Check, Subject
 from tui.tools.search import ripgrep
 
 OLDEST = (3, 11)

@@ -1,4 +1,4 @@
-"""The argument parser of one command, with its help, built from `tui.command_line.flags`."""
+"""The argument parser of one command, with its help, built from `tui.app.options.flags`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import tui
-from tui.command_line.flags import COMMANDS, FAULTS, GROUPS, MAIN, Command, Flag, first_words
+from tui.app.options.flags import COMMANDS, FAULTS, GROUPS, MAIN, Command, Flag, first_words
 from tui.core.errors import UsageError
 
 

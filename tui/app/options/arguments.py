@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tui.command_line.flags import (
+from tui.app.options.flags import (
     COMMANDS,
     FAULTS,
     GROUPS,
@@ -20,7 +20,7 @@ from tui.command_line.flags import (
     first_words,
     second_words,
 )
-from tui.command_line.parser import build, near, prefix
+from tui.app.options.parser import build, near, prefix
 from tui.core.errors import UsageError
 
 CommandName: TypeAlias = Literal["chat", "run", "sessions", "doctor", "tour", "drill", "completion"]

@@ -1,0 +1,1 @@
+"""The words of the command line: flags, parser, arguments, and completion for the shells."""
