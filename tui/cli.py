@@ -169,7 +169,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_drill(options)
         case "run" if not _wants_screen(options):
-            from tui.batch_command import run as run_tasks  # noqa: PLC0415
+            from tui.batch.command import run as run_tasks  # noqa: PLC0415
 
             return run_tasks(options)
         case "run":

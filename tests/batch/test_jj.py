@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tui.batch.isolation import IsolationError
-from tui.batch.isolations import find_isolation
+from tui.batch.isolation_detection import find_isolation
 from tui.batch.jj import JjIsolation
 
 STAND_IN = """#!{python}

@@ -18,7 +18,7 @@ import pytest
 from tests.batch.test_git import files, git, log, make_repo
 from tests.batch.test_runner import World, fail
 from tests.support.provider import ScriptedProvider, call, say
-from tui.batch import book as book_module
+from tui.batch import run_store as book_module
 from tui.batch import state as state_module
 from tui.batch.events import BatchEvent, TaskStarted
 from tui.batch.git import GitIsolation

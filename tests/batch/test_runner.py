@@ -35,12 +35,12 @@ from tui.batch.events import (
 )
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NoIsolation
-from tui.batch.marks import begin_of
 from tui.batch.report import lines_of
+from tui.batch.run_config import Setup
+from tui.batch.run_limits import Stops
 from tui.batch.runner import Runner
-from tui.batch.setup import Setup
+from tui.batch.session_marks import begin_of
 from tui.batch.state import RunFolder, RunState
-from tui.batch.stops import Stops
 from tui.core.config import Batch, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError
 from tui.core.messages import Usage

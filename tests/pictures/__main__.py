@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 from tests.pictures import scenes
 from tui.app.composition import Wiring
 from tui.app.options.arguments import parse
-from tui.batch_command.plan import plan
+from tui.batch.command.plan import plan
 from tui.core.paths import folders
 from tui.tour import scene as touring
 from tui.tour.screen import TourApp, TourWiring

@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tui.batch.book import Book
 from tui.batch.events import RunFinished, RunStarted
-from tui.batch.setup import Course, Setup
+from tui.batch.run_config import Course, Setup
+from tui.batch.run_store import Book
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_run import TaskRun
 from tui.core.messages import Usage

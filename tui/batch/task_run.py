@@ -22,13 +22,13 @@ from tui.agent.events import Event
 from tui.batch import prompts
 from tui.batch.attempt import Attempt, counted
 from tui.batch.backoff import switch_line, wait_line, wait_s
-from tui.batch.book import Book
 from tui.batch.events import FromAgent, TaskFinished, TaskStarted, Waiting
-from tui.batch.failure import answer_to, class_of
+from tui.batch.failure_policy import answer_to, class_of
 from tui.batch.isolation import IsolationError
-from tui.batch.setup import Course
+from tui.batch.run_config import Course
+from tui.batch.run_limits import cost_reached
+from tui.batch.run_store import Book
 from tui.batch.state import TaskState, partial
-from tui.batch.stops import cost_reached
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import TaskClass

@@ -80,8 +80,8 @@ async def diff_(talk: Talk, _: str) -> None:
 
 async def tasks(talk: Talk, _: str) -> None:
     """How the tasks of this folder's run stand."""
+    from tui.batch.offline_run import StandingRun  # noqa: PLC0415
     from tui.batch.report import Summary  # noqa: PLC0415 - on demand
-    from tui.batch.standing import StandingRun  # noqa: PLC0415
 
     run = StandingRun(talk.services.workspace, talk.services.clock)
     await run.refresh()

@@ -17,9 +17,9 @@ from tests.support.clock import FakeClock, ManualClock
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, WIDE, until
 from tui.app.options.arguments import Options, parse
+from tui.batch.command.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
-from tui.batch_command.plan import plan
 from tui.core.clock import Clock
 from tui.ui.screens.task_picker import ChooseTasks
 from tui.ui.screens.task_rows import Pace, left_s, task_row

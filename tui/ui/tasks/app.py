@@ -8,8 +8,8 @@ import sys
 from textual import work
 
 from tui.app.options.arguments import Options
+from tui.batch.command.plan import Plan, plan
 from tui.batch.report import Summary
-from tui.batch_command.plan import Plan, plan
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import ConfigError
 from tui.core.paths import folders, shorten

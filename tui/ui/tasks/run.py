@@ -10,13 +10,13 @@ from typing import Any
 
 from textual.app import App
 
+from tui.batch.command.composition import Workshop
+from tui.batch.command.plan import Plan
+from tui.batch.command.run_summary import exit_code, write_summary
 from tui.batch.events import BatchEvent, FromAgent, Said, TaskStarted, Waiting
 from tui.batch.report import Summary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
-from tui.batch_command.ending import exit_code, write_summary
-from tui.batch_command.plan import Plan
-from tui.batch_command.workshop import Workshop
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from tui.app.ports import SessionChoice
-from tui.batch.marks import begin_of
-from tui.batch.standing import StandingRun
+from tui.batch.command.plan import Plan, plan
+from tui.batch.offline_run import StandingRun
+from tui.batch.session_marks import begin_of
 from tui.batch.state import TaskState
 from tui.batch.taskfile import parse
-from tui.batch_command.plan import Plan, plan
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import plural
 from tui.core.storage.atomic_files import read_small

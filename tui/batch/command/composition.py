@@ -9,12 +9,12 @@ from dataclasses import replace
 from tui.agent.agent import Agent
 from tui.agent.composition import known_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits
-from tui.batch import asking
+from tui.batch import permission_asker
 from tui.batch.attempt import Attempt
+from tui.batch.command.plan import Plan
 from tui.batch.events import BatchEvent
+from tui.batch.run_config import Setup
 from tui.batch.runner import Runner
-from tui.batch.setup import Setup
-from tui.batch_command.plan import Plan
 from tui.core.clock import Clock
 from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo, Provider
@@ -82,7 +82,7 @@ class Workshop:
             session,
             self._approver,
             clock=self._clock,
-            provider=asking.Shared(self._provider),
+            provider=permission_asker.Shared(self._provider),
             servers=self._servers,
         )
         self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
@@ -91,7 +91,9 @@ class Workshop:
     async def _ask(self, question: str) -> Attempt:
         launch = self._plan.launch
         model = launch.model if launch.practice else launch.config.small_model
-        return await asking.ask(self._provider, model, question, launch.config.prices.get(model))
+        return await permission_asker.ask(
+            self._provider, model, question, launch.config.prices.get(model)
+        )
 
     def _model_info(self, name: str) -> ModelInfo:
         return replace(known_model(self._plan.launch, name), id=name)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tui.app.options.arguments import Options
+from tui.batch.command.composition import Workshop
+from tui.batch.command.output import told, width
+from tui.batch.command.plan import Plan
+from tui.batch.command.run_summary import EXIT_FAILED, exit_code, write_summary
 from tui.batch.events import BatchEvent, RunFinished, RunStarted, to_json
 from tui.batch.report import Summary, lines_of
 from tui.batch.runner import Runner
-from tui.batch_command.ending import EXIT_FAILED, exit_code, write_summary
-from tui.batch_command.output import told, width
-from tui.batch_command.plan import Plan
-from tui.batch_command.workshop import Workshop
 from tui.core.clock import SystemClock
 from tui.core.paths import shorten
 from tui.permissions.gate import RulesOnly

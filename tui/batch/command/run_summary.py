@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tui.batch.command.output import told
+from tui.batch.command.plan import Plan
 from tui.batch.report import Summary
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState
-from tui.batch_command.output import told
-from tui.batch_command.plan import Plan
 from tui.core.storage.atomic_files import replace_file
 
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130

@@ -9,13 +9,13 @@ import msgspec
 from tui.agent.event_text import when
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
-from tui.batch.book import read_tasks
+from tui.batch.command.output import put, told, width
+from tui.batch.command.plan import Plan, real_task_file
+from tui.batch.command.run_summary import EXIT_DONE
 from tui.batch.events import RunStarted
 from tui.batch.report import Summary, lines_of, one_line
+from tui.batch.run_store import read_tasks
 from tui.batch.state import RunFolder, RunState, begin
-from tui.batch_command.ending import EXIT_DONE
-from tui.batch_command.output import put, told, width
-from tui.batch_command.plan import Plan, real_task_file
 from tui.core.errors import UsageError
 from tui.core.paths import shorten
 

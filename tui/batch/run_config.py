@@ -13,9 +13,9 @@ from tui.agent.agent import Agent
 from tui.batch.attempt import Attempt
 from tui.batch.backoff import Models
 from tui.batch.events import BatchEvent, Said
-from tui.batch.group import GroupSession
+from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
-from tui.batch.stops import Stops
+from tui.batch.run_limits import Stops
 from tui.core.clock import Clock
 from tui.core.config import Batch
 from tui.provider.base import ModelInfo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tui.batch.book import Book
+from tui.batch.run_store import Book
 from tui.batch.state import RunFolder, RunState
 from tui.core.clock import Clock
 from tui.core.errors import UsageError

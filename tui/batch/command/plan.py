@@ -13,10 +13,10 @@ from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
 from tui.batch import boot
 from tui.batch.backoff import Models
-from tui.batch.book import read_tasks
 from tui.batch.isolation import Isolation
-from tui.batch.isolations import find_isolation
-from tui.batch.stops import Stops
+from tui.batch.isolation_detection import find_isolation
+from tui.batch.run_limits import Stops
+from tui.batch.run_store import read_tasks
 from tui.batch.taskfile import TaskFile
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import shorten
