@@ -25,8 +25,8 @@ def _modules_after(code: str, *argv: str) -> set[str]:
 @pytest.mark.parametrize(
     ("code", "never"),
     [
-        ("import tui.cli", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio"}),
-        ("import tui.headless", {"textual", "rich", "anthropic", "mcp"}),
+        ("import tui.cli.main", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio"}),
+        ("import tui.cli.print_mode", {"textual", "rich", "anthropic", "mcp"}),
         (
             "import tui.agent.composition",
             {"textual", "anthropic", "tiktoken", "keyring", "tomlkit"},

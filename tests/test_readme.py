@@ -18,13 +18,14 @@ from typing import Any, get_args
 import pytest
 
 from tests.pictures.scenes import SCENES
-from tui import cli, plain
+from tui import plain
 from tui.agent.events import Event, to_json
 from tui.app.commands.registry import COMMANDS
 from tui.app.options.arguments import parse
 from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.batch.events import BatchEvent, FromAgent
+from tui.cli import main
 from tui.core.errors import ErrorClass
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
@@ -216,7 +217,7 @@ def test_every_subcommand_is_named_with_its_options(command: Command) -> None:
 
 
 def test_every_exit_code_is_named() -> None:
-    codes = {value for name, value in vars(cli).items() if name.startswith("EXIT_")}
+    codes = {value for name, value in vars(main).items() if name.startswith("EXIT_")}
     for code in {0, *codes, plain.TERMINAL_GONE}:
         assert any(line.startswith(f"| `{code}` |") for line in LINES), code
 

@@ -1,5 +1,5 @@
 """`python -m tui` is `holdfast`."""
 
-from tui.cli import main
+from tui.cli.main import main
 
 raise SystemExit(main())

@@ -17,10 +17,10 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
+from tui.cli.print_mode import Countdown
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
 from tui.core.paths import folders
-from tui.headless import Countdown
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, Retrying
 from tui.session.session import Session

@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
-from tui import cli
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
 from tui.agent.events import Event
 from tui.app import launch_config
 from tui.app.options.arguments import Options
+from tui.cli import main
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
@@ -120,7 +120,7 @@ class Seen:
         """What `sessions view` prints."""
         self.printed()
         words = ["sessions", "view", str(self.agent.session.path), "--json"]
-        assert await asyncio.to_thread(cli.main, words) == 0
+        assert await asyncio.to_thread(main.main, words) == 0
         return json.loads(self.printed().out)
 
     async def same(self, prompt: str) -> None:

@@ -136,7 +136,7 @@ def print_answer(options: Options) -> int:
 
 
 def _print_answer(options: Options, launch: Launch) -> int:
-    from tui import headless  # noqa: PLC0415
+    from tui.cli import print_mode  # noqa: PLC0415
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
@@ -156,7 +156,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
 
     async def run() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
-        return await headless.run(
+        return await print_mode.run(
             agent, typed, attached=attached, format_=options.output_format, clock=clock
         )
 

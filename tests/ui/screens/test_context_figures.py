@@ -12,10 +12,10 @@ from textual.widgets import Static
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
-from tui import cli
 from tui.agent.composition import make_agent
 from tui.app import launch_config
 from tui.app.options.arguments import parse
+from tui.cli import main
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock
 from tui.core.messages import text_block
@@ -62,7 +62,7 @@ def session_file() -> Path:
 
 def test_the_screen_shows_what_sessions_view_prints(capsys: pytest.CaptureFixture[str]) -> None:
     path = session_file()
-    assert cli.main(["sessions", "view", str(path), "--json"]) == 0
+    assert main.main(["sessions", "view", str(path), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)["ledger"]
     assert {"cut", "masked", "full"} <= {each["state"] for each in printed}
     asyncio.run(_compare(path, printed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tui.command_line.completion import bash, fish, zsh
+from tui.cli.completion import bash, fish, zsh
 
 
 def script(shell: Literal["bash", "zsh", "fish"]) -> str:

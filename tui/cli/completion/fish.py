@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tui.app.options.flags import Flag, Word, first_words
-from tui.command_line.completion.common import ALL, flags_of, groups, quoted, text_of, values
+from tui.cli.completion.common import ALL, flags_of, groups, quoted, text_of, values
 
 
 def script() -> str:

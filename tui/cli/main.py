@@ -148,12 +148,12 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
     match options.command:
         case "completion":
-            from tui.command_line.completion import script  # noqa: PLC0415
+            from tui.cli.completion import script  # noqa: PLC0415
 
             print(script(options.shell))  # noqa: T201
             return 0
         case "sessions":
-            from tui.sessions_command import run as run_sessions  # noqa: PLC0415
+            from tui.cli.sessions import run as run_sessions  # noqa: PLC0415
 
             return run_sessions(options)
         case "doctor":

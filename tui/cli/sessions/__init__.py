@@ -7,20 +7,20 @@ a title. The bytes of a session are never changed.
 from __future__ import annotations
 
 from tui.app.options.arguments import Options
-from tui.sessions_command import reading, writing
+from tui.cli.sessions import read, write
 
 _ACTIONS = {
-    "list": reading.list_,
-    "search": reading.search,
-    "show": reading.show,
-    "check": reading.check,
-    "view": reading.view_,
-    "repair": writing.repair_,
-    "import": writing.import_,
-    "export": writing.export_,
-    "fork": writing.fork,
-    "rename": writing.rename,
-    "delete": writing.delete,
+    "list": read.list_,
+    "search": read.search,
+    "show": read.show,
+    "check": read.check,
+    "view": read.view_,
+    "repair": write.repair_,
+    "import": write.import_,
+    "export": write.export_,
+    "fork": write.fork,
+    "rename": write.rename,
+    "delete": write.delete,
 }
 
 

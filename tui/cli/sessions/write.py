@@ -7,6 +7,14 @@ import sys
 from pathlib import Path
 
 from tui.app.options.arguments import Options
+from tui.cli.sessions.common import (
+    load,
+    note,
+    path_of,
+    print_,
+    print_findings,
+    print_json,
+)
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import SystemClock
@@ -18,14 +26,6 @@ from tui.session.export import export
 from tui.session.reader import Loaded
 from tui.session.records import Finding
 from tui.session.session import Session
-from tui.sessions_command.common import (
-    load,
-    note,
-    path_of,
-    print_,
-    print_findings,
-    print_json,
-)
 
 
 def repair_(options: Options) -> int:

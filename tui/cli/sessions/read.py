@@ -8,6 +8,16 @@ from typing import Any
 from tui.agent.composition import make_agent
 from tui.app import launch_config
 from tui.app.options.arguments import Options
+from tui.cli.sessions.common import (
+    load,
+    model_of,
+    note,
+    path_of,
+    print_,
+    print_findings,
+    print_json,
+    progress,
+)
 from tui.context import view
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
@@ -19,16 +29,6 @@ from tui.session import catalog, index
 from tui.session.reader import Loaded
 from tui.session.records import Record
 from tui.session.session import Session, title_of
-from tui.sessions_command.common import (
-    load,
-    model_of,
-    note,
-    path_of,
-    print_,
-    print_findings,
-    print_json,
-    progress,
-)
 
 _MESSAGES = frozenset({"user", "assistant"})
 

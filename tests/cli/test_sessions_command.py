@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import FakeClock
-from tui import cli
+from tui.cli import main
 from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
@@ -53,7 +53,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs `sessions` with words; returns the exit code, stdout and stderr."""
 
     def go(*words: object) -> tuple[int, str, str]:
-        code = cli.main(["sessions", *map(str, words)])
+        code = main.main(["sessions", *map(str, words)])
         done = capsys.readouterr()
         return code, done.out, done.err
 

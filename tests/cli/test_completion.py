@@ -20,7 +20,7 @@ from tui.app.options.flags import (
     first_words,
     second_words,
 )
-from tui.command_line.completion import script
+from tui.cli.completion import script
 
 
 @pytest.fixture(scope="module")
