@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import World
 from tui.app.ports import SessionChoice
-from tui.plain import opening
-from tui.plain.listening import listen
-from tui.plain.talk import Talk
+from tui.plain import open_session
+from tui.plain.conversation import Talk
+from tui.plain.input_loop import listen
 
 
 @dataclass
@@ -84,7 +84,7 @@ async def talking(
     """A conversation that has been opened and runs; it ends with the block."""
     face = FakeFace(answers=deque(answers))
     talk = Talk(world.services(), face)
-    await opening.first(talk, choice)
+    await open_session.first(talk, choice)
     face.said = [line for line in face.said if not line.startswith("Session 0199")]
     running = asyncio.create_task(listen(talk))
     try:

@@ -19,8 +19,8 @@ from tui.app.dialog_data import ModelRow
 from tui.app.ports import SessionChoice
 from tui.core import plain_detection
 from tui.plain.commands import HANDLERS
-from tui.plain.completing import complete
-from tui.plain.helping import REASONS
+from tui.plain.completion import complete
+from tui.plain.help import REASONS
 
 
 @pytest.fixture

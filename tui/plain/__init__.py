@@ -104,10 +104,10 @@ class _Conversation:
         import asyncio  # noqa: PLC0415 - the terminal has begun to read
 
         import tui  # noqa: PLC0415
-        from tui.plain import opening  # noqa: PLC0415
-        from tui.plain.completing import complete  # noqa: PLC0415
-        from tui.plain.listening import listen  # noqa: PLC0415
-        from tui.plain.talk import Talk  # noqa: PLC0415
+        from tui.plain import open_session  # noqa: PLC0415
+        from tui.plain.completion import complete  # noqa: PLC0415
+        from tui.plain.conversation import Talk  # noqa: PLC0415
+        from tui.plain.input_loop import listen  # noqa: PLC0415
 
         wiring, options = self._wiring, self._wiring.options
         choice = await asyncio.to_thread(wiring.choice)
@@ -117,9 +117,9 @@ class _Conversation:
             f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D leaves.",
             *filter(None, (_WHY.get(self._why),)),
         )
-        looking = asyncio.create_task(opening.keep_looking(talk), name="keep looking")
+        looking = asyncio.create_task(open_session.keep_looking(talk), name="keep looking")
         try:
-            await opening.first(talk, choice)
+            await open_session.first(talk, choice)
             if options.yolo:
                 talk.face.say("ELEVATED: nothing is asked; blocked commands stay blocked.")
             if options.verbose:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from tui.plain import allowing, looking
 from tui.plain import context_commands as context
+from tui.plain import permission_commands, view_commands
 from tui.plain import session_commands as sessions
-from tui.plain.helping import REASONS, help_
+from tui.plain.conversation import Talk
+from tui.plain.error_options import retry
+from tui.plain.help import REASONS, help_
 from tui.plain.models import model
 from tui.plain.servers import mcp
-from tui.plain.talk import Talk
-from tui.plain.ways import retry
 from tui.ui.commands.editing import INIT
 
 
@@ -38,22 +38,22 @@ HANDLERS: Final[Mapping[str, Callable[[Talk, str], Awaitable[None]]]] = {
     "prune": context.prune,
     "pin": context.pin,
     "memory": context.memory,
-    "output": looking.output,
-    "diff": looking.diff_,
-    "tasks": looking.tasks,
-    "todos": looking.todos,
-    "plan": allowing.plan,
-    "permissions": allowing.permissions,
-    "add-dir": allowing.add_dir,
+    "output": view_commands.output,
+    "diff": view_commands.diff_,
+    "tasks": view_commands.tasks,
+    "todos": view_commands.todos,
+    "plan": permission_commands.plan,
+    "permissions": permission_commands.permissions,
+    "add-dir": permission_commands.add_dir,
     "mcp": mcp,
-    "status": looking.status,
-    "usage": looking.usage,
+    "status": view_commands.status,
+    "usage": view_commands.usage,
     "model": model,
     "retry": retry,
-    "config": looking.config,
+    "config": view_commands.config,
     "init": _init,
     "repair": sessions.repair,
-    "doctor": looking.doctor,
+    "doctor": view_commands.doctor,
     "quit": _quit,
 }
 

@@ -12,9 +12,9 @@ from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.workspace import PRIVATE_DIR
-from tui.plain.lines import meter
-from tui.plain.spoken import counted, said, sentence, shown
-from tui.plain.talk import Talk, free, opened
+from tui.plain.conversation import Talk, free, opened
+from tui.plain.event_lines import meter
+from tui.plain.speech_text import counted, said, sentence, shown
 
 SHOWN: Final = 30
 """So many items are listed: the last ones. `/context all` lists every one."""

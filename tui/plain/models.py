@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tui.app.dialog_data import ModelRow
-from tui.plain.spoken import counted, numbered
-from tui.plain.talk import Talk, opened
+from tui.plain.conversation import Talk, opened
+from tui.plain.speech_text import counted, numbered
 from tui.ui.session_flow.model_switch import rows
 
 

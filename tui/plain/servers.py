@@ -7,8 +7,8 @@ from typing import Final
 
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
-from tui.plain.spoken import said, sentence, shown
-from tui.plain.talk import Talk, opened
+from tui.plain.conversation import Talk, opened
+from tui.plain.speech_text import said, sentence, shown
 from tui.tools.mcp import Server
 
 _LOG_LINES: Final = 20

@@ -11,11 +11,11 @@ from tui.context.file_changes import Restored
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.plain import ways
-from tui.plain.obstacles import damaged
-from tui.plain.opening import change, pick
-from tui.plain.spoken import said
-from tui.plain.talk import Talk, free
+from tui.plain import error_options
+from tui.plain.conversation import Talk, free
+from tui.plain.open_session import change, pick
+from tui.plain.resume_questions import damaged
+from tui.plain.speech_text import said
 from tui.ui.commands.rewind import Point, outcome_lines, points, restored
 from tui.ui.commands.sessions import FORMATS, written
 
@@ -82,7 +82,7 @@ async def repair(talk: Talk, _: str) -> None:
     """Say what is damaged; after a refused request, the ways on from it."""
     agent = _begun(talk, "repair")
     if agent.offers():
-        await ways.retry(talk, "")
+        await error_options.retry(talk, "")
         return
     if not talk.at_rest():
         return

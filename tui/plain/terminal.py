@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from tui.core.plain_detection import DUMB
 from tui.core.text_cleaning import clean
-from tui.plain.answering import Answering
-from tui.plain.crossing import Crossing, Request
+from tui.plain.answers import Answering
 from tui.plain.editor import Editor
-from tui.plain.prompting import Prompting
+from tui.plain.prompts import Prompting
 from tui.plain.signals import answered
+from tui.plain.thread_bridge import Crossing, Request
 from tui.plain.tty import Tty
 from tui.plain.typed_ahead import TypedAhead
 

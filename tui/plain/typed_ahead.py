@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tui.plain.entry import Entry
+from tui.plain.multiline import Entry
 from tui.plain.tty import Tty, meant
 
 

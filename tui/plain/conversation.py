@@ -19,12 +19,12 @@ from tui.app.commands.user_commands import own_commands
 from tui.app.ports import Agent, AppServices
 from tui.app.send_queue import Outbox, Waiting
 from tui.core.errors import HoldfastError, UsageError
-from tui.plain.asking import Asker
-from tui.plain.doing import Doing
 from tui.plain.drafts import Drafts, Unsent
-from tui.plain.face import Face
-from tui.plain.spoken import sentence, shown
-from tui.plain.teller import Teller
+from tui.plain.event_speaker import Teller
+from tui.plain.questions import Asker
+from tui.plain.speech_text import sentence, shown
+from tui.plain.terminal_port import Face
+from tui.plain.worker import Doing
 from tui.settings.user_commands import OwnCommands
 
 log = logging.getLogger(__name__)

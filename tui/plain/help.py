@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tui.app.commands.registry import COMMANDS
-from tui.plain.spoken import said
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
+from tui.plain.speech_text import said
 
 REASONS: Final[Mapping[str, str]] = {
     "copy": "The answer stands in this terminal as text: copy it there, or use /export.",

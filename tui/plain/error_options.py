@@ -7,11 +7,11 @@ from tui.app.dialog_data import Trouble
 from tui.app.error_options import RUNGS, asked_last, refused, trouble_of, unanswered
 from tui.app.ports import Agent, SessionChoice
 from tui.plain.context_commands import context
+from tui.plain.conversation import Talk
+from tui.plain.credentials_prompt import set_up
 from tui.plain.models import choose_model
-from tui.plain.opening import change
-from tui.plain.setup import set_up
-from tui.plain.spoken import said, sentence
-from tui.plain.talk import Talk
+from tui.plain.open_session import change
+from tui.plain.speech_text import said, sentence
 
 _FINDINGS = 20
 _NOTHING = "The check of the request finds nothing that is against the rules it knows."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.core.text_cleaning import clean
-from tui.plain.crossing import Crossing, Request
+from tui.plain.thread_bridge import Crossing, Request
 from tui.plain.tty import Tty
 from tui.plain.typed_ahead import TypedAhead
 

@@ -11,12 +11,12 @@ from tui.app.resume import RECHECK_S, Watch
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
-from tui.plain.leftovers import ask_left
-from tui.plain.obstacles import accepted, from_elsewhere, in_use
-from tui.plain.reading import read
-from tui.plain.setup import set_up
-from tui.plain.spoken import said, sentence
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
+from tui.plain.credentials_prompt import set_up
+from tui.plain.interrupted_work import ask_left
+from tui.plain.markdown_to_speech import read
+from tui.plain.resume_questions import accepted, from_elsewhere, in_use
+from tui.plain.speech_text import said, sentence
 from tui.session.records import Record
 
 _LISTED: Final = 20

@@ -18,9 +18,9 @@ from tui.agent.events import Event
 from tui.core.clock import Clock
 from tui.core.formatting import duration
 from tui.core.images.images import without_words, words_in
-from tui.plain.lines import image, labelled, lines, meter, of_a_request, tool
-from tui.plain.reading import Reader
-from tui.plain.spoken import shown
+from tui.plain.event_lines import image, labelled, lines, meter, of_a_request, tool
+from tui.plain.markdown_to_speech import Reader
+from tui.plain.speech_text import shown
 
 MARKS: Final = (43_200, 21_600, 7200, 3600, 1800, 600, 300, 60)
 """Seconds left of a wait at which it is spoken of again."""

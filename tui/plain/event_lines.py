@@ -1,4 +1,4 @@
-"""Events as lines that say who speaks: one `match`, no state. What streams is `tui.plain.teller`'s.
+"""Events as lines that say who speaks: one `match`, no state. What streams is `tui.plain.event_speaker`'s.
 
 A fact that changes nothing for whoever listens has no line.
 """
@@ -17,8 +17,8 @@ from tui.app.error_labels import words
 from tui.context import context_files_notice
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural
-from tui.plain.reading import read
-from tui.plain.spoken import counted, cut, percent, said, sentence, shown, took
+from tui.plain.markdown_to_speech import read
+from tui.plain.speech_text import counted, cut, percent, said, sentence, shown, took
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _ERROR_LINES = 5

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from tui.permissions.types import Answer, Call, Decision
-from tui.plain.face import Face
-from tui.plain.spoken import changed, decided_about, diff, numbered, said, sentence
+from tui.plain.speech_text import changed, decided_about, diff, numbered, said, sentence
+from tui.plain.terminal_port import Face
 
 Ways: TypeAlias = Sequence[tuple[str, str]]
 """Names of answers, each with what it says."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.plain.entry import Entry
-from tui.plain.reading import LONG, Reader, read
+from tui.plain.markdown_to_speech import LONG, Reader, read
+from tui.plain.multiline import Entry
 
 
 @pytest.mark.parametrize(

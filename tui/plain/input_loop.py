@@ -12,9 +12,9 @@ from collections.abc import Awaitable
 
 from tui.app.commands.registry import ELSEWHERE
 from tui.core.errors import HoldfastError
-from tui.plain import ways
+from tui.plain import error_options
 from tui.plain.commands import command as carry_out
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
 from tui.ui.commands import find, split, unknown
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ async def listen(talk: Talk) -> None:
         while not talk.leaving:
             if failed := talk.failed:
                 talk.failed = None
-                await _guarded(talk, ways.after(talk, failed))
+                await _guarded(talk, error_options.after(talk, failed))
             elif not await talk.do_next() and (typed := await _next(talk)) is not None:
                 await _guarded(talk, _route(talk, typed))
     finally:

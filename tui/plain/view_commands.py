@@ -10,9 +10,9 @@ from tui.context.file_changes import changes
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.plain.lines import meter, todo_lines
-from tui.plain.spoken import changed, diff, said, sentence, shown
-from tui.plain.talk import Talk, opened
+from tui.plain.conversation import Talk, opened
+from tui.plain.event_lines import meter, todo_lines
+from tui.plain.speech_text import changed, diff, said, sentence, shown
 from tui.ui.commands.diff import diff_text
 from tui.ui.session_flow.status_reports import UNPRICED, usage_rows
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from tui.core.text_cleaning import clean
 from tui.plain.editor import Editor
-from tui.plain.entry import Entry
+from tui.plain.multiline import Entry
 from tui.plain.tty import Tty
 
 PROMPT: Final = "> "

@@ -21,8 +21,8 @@ from tui.app.resume import (
     elsewhere,
 )
 from tui.core.errors import SessionInUseError
-from tui.plain.spoken import sentence
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
+from tui.plain.speech_text import sentence
 from tui.session.records import Finding
 
 _FINDINGS: Final = 20

@@ -9,8 +9,8 @@ from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.permissions.types import Mode
-from tui.plain.spoken import said
-from tui.plain.talk import Talk, opened
+from tui.plain.conversation import Talk, opened
+from tui.plain.speech_text import said
 from tui.ui.commands.permissions import widened
 
 _DECISIONS: Final = 20

@@ -9,7 +9,7 @@ import pytest
 from tui.agent import events
 from tui.agent.events import Event
 from tui.core.messages import Usage
-from tui.plain.lines import lines
+from tui.plain.event_lines import lines
 
 RECEIPT = {
     "stages": ["spill"],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.app.commands.registry import COMMANDS
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
 
 _MATCHES: Final = 100
 

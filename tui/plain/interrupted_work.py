@@ -8,8 +8,8 @@ from tui.agent.interrupted_work import Leftovers, left_open
 from tui.app.ports import Agent
 from tui.app.resume import known, stopped, told
 from tui.core.formatting import plural
-from tui.plain.spoken import said
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
+from tui.plain.speech_text import said
 
 
 async def ask_left(talk: Talk, agent: Agent) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.core.errors import HoldfastError
-from tui.plain.spoken import sentence
-from tui.plain.talk import Talk
+from tui.plain.conversation import Talk
+from tui.plain.speech_text import sentence
 
 
 async def set_up(talk: Talk, why: str) -> bool:
