@@ -27,8 +27,8 @@ from tui.app.composition import Wiring
 from tui.app.options.arguments import parse
 from tui.batch.command.plan import plan
 from tui.core.paths import folders
-from tui.tour import scene as touring
-from tui.tour.screen import TourApp, TourWiring
+from tui.demo.tour import scene as touring
+from tui.demo.tour.screen import TourApp, TourWiring
 from tui.ui.app import HoldfastApp
 from tui.ui.tasks.app import TasksApp
 

@@ -161,11 +161,11 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_doctor(options)
         case "tour":
-            from tui.tour import run as run_tour  # noqa: PLC0415
+            from tui.demo.tour import run as run_tour  # noqa: PLC0415
 
             return run_tour(options)
         case "drill":
-            from tui.drill import run as run_drill  # noqa: PLC0415
+            from tui.demo.drill import run as run_drill  # noqa: PLC0415
 
             return run_drill(options)
         case "run" if not _wants_screen(options):

@@ -17,9 +17,9 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
-from tui.drill import place
-from tui.drill.screen import MARK, DrillApp, DrillWiring
-from tui.drill.tour import OVER, STEPS, Tour
+from tui.demo.drill import place
+from tui.demo.drill.screen import MARK, DrillApp, DrillWiring
+from tui.demo.drill.tour import OVER, STEPS, Tour
 from tui.ui.screens import subprocess_handoff
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem

@@ -18,9 +18,9 @@ from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, work
 from tui.agent import events
 from tui.app.options.flags import FAULTS
-from tui.drill import place
-from tui.drill.screen import DrillApp
-from tui.drill.tour import Tour
+from tui.demo.drill import place
+from tui.demo.drill.screen import DrillApp
+from tui.demo.drill.tour import Tour
 from tui.ui.app import HoldfastApp
 
 OTHER = "claude-haiku-5-5"

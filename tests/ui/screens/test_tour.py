@@ -17,15 +17,15 @@ from tests.support.clock import FakeClock
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.ui.screens.test_first_run import keyless
-from tui import tour
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
+from tui.demo import tour
+from tui.demo.tour import scene
+from tui.demo.tour.observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
+from tui.demo.tour.panel import TourPanel, marked
+from tui.demo.tour.screen import MARK, TourApp, TourWiring
+from tui.demo.tour.steps import END, STEPS, WAIT_S
 from tui.session.reader import read
-from tui.tour import scene
-from tui.tour.panel import TourPanel, marked
-from tui.tour.screen import MARK, TourApp, TourWiring
-from tui.tour.seen import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
-from tui.tour.steps import END, STEPS, WAIT_S
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen
 from tui.ui.session_flow import diagnostics

@@ -15,12 +15,12 @@ from textual.pilot import Pilot
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import EVERY, Look, Looks
 from tests.ui.screens.test_tour import SMALL, FakeWiring, allow, at, on, send_laid, skip_to
-from tui.drill import scratch
-from tui.tour import scene
-from tui.tour.panel import TourPanel
-from tui.tour.screen import TourApp
-from tui.tour.seen import APPROVAL
-from tui.tour.steps import END
+from tui.demo.drill import scratch
+from tui.demo.tour import scene
+from tui.demo.tour.observations import APPROVAL
+from tui.demo.tour.panel import TourPanel
+from tui.demo.tour.screen import TourApp
+from tui.demo.tour.steps import END
 from tui.ui.widgets.context_meter import MeterState
 
 Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tui.agent import events
 from tui.agent.events import Event
 from tui.core.messages import Usage
-from tui.drill.tour import Strikes
+from tui.demo.drill.tour import Strikes
+from tui.demo.tour import observations as places
+from tui.demo.tour.observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
+from tui.demo.tour.steps import END, STEPS, Hint, Step
+from tui.demo.tour.tour import Tour
 from tui.session.records import Record
-from tui.tour import seen as places
-from tui.tour.seen import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
-from tui.tour.steps import END, STEPS, Hint, Step
-from tui.tour.tour import Tour
 from tui.ui.commands import find
 
 FEATURES = {

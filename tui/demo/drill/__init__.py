@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.drill import scratch
+from tui.demo.drill import scratch
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
         "The drill",
         hint="Without one, a practice script plays faults: holdfast -p --practice-script FILE",
     )
-    from tui.drill.screen import DrillApp  # noqa: PLC0415 - the screen is heavy
+    from tui.demo.drill.screen import DrillApp  # noqa: PLC0415 - the screen is heavy
 
     theme = scratch.theme_of(options)
     with place() as root:
@@ -51,5 +51,5 @@ def run(options: Options) -> int:
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a drill, see `tui.drill.scratch.place`."""
+    """The folder of a drill, see `tui.demo.drill.scratch.place`."""
     return scratch.place("drill", _FILES, settings=_SETTINGS)

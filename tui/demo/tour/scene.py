@@ -13,7 +13,7 @@ from typing import Any
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.core.paths import folders
-from tui.drill import scratch
+from tui.demo.drill import scratch
 from tui.session.session import Session
 
 SETTINGS = """\
@@ -76,7 +76,7 @@ _GIT_S = 10.0
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a tour, see `tui.drill.scratch.place`; `furnish` completes it."""
+    """The folder of a tour, see `tui.demo.drill.scratch.place`; `furnish` completes it."""
     return scratch.place("tour", FILES, settings=SETTINGS)
 
 

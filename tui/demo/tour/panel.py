@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Static
 
-from tui.tour.tour import TITLE, Said
+from tui.demo.tour.tour import TITLE, Said
 from tui.ui.widgets.pane_title import PaneRule
 
 _WIDE, _TALL = 72, 22

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.drill import scratch
+from tui.demo.drill import scratch
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
@@ -22,8 +22,8 @@ __all__ = ["run"]
 def run(options: Options) -> int:
     """Open the screen with the tour. Returns the exit code; raises UsageError."""
     scratch.need_terminal("The tour", hint="Open a terminal, and run: holdfast tour")
-    from tui.tour import scene  # noqa: PLC0415 - the screen is heavy
-    from tui.tour.screen import TourApp  # noqa: PLC0415
+    from tui.demo.tour import scene  # noqa: PLC0415 - the screen is heavy
+    from tui.demo.tour.screen import TourApp  # noqa: PLC0415
 
     theme = scratch.theme_of(options)
     with scene.place() as root:

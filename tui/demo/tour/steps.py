@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 
 from tui.agent import events
 from tui.core.formatting import size
-from tui.provider.practice.script import Fault
-from tui.tour.seen import (
+from tui.demo.tour.observations import (
     APPROVAL,
     BUSY,
     CHAT,
@@ -23,6 +22,7 @@ from tui.tour.seen import (
     WHOLE,
     Seen,
 )
+from tui.provider.practice.script import Fault
 
 Fact: TypeAlias = Callable[[Seen], bool]
 Words: TypeAlias = str | Callable[[Seen], str]

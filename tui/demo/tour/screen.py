@@ -15,13 +15,13 @@ from tui.app.composition import Wiring
 from tui.app.options.arguments import Options
 from tui.app.ports import Opening
 from tui.core.clock import Clock
-from tui.drill.screen import ScratchApp
-from tui.drill.tour import Stage
+from tui.demo.drill.screen import ScratchApp
+from tui.demo.drill.tour import Stage
+from tui.demo.tour import scene
+from tui.demo.tour.observations import BUSY, CHAT, OUTPUT, WHOLE
+from tui.demo.tour.panel import TourPanel
+from tui.demo.tour.tour import Said, Tour
 from tui.provider.base import Provider
-from tui.tour import scene
-from tui.tour.panel import TourPanel
-from tui.tour.seen import BUSY, CHAT, OUTPUT, WHOLE
-from tui.tour.tour import Said, Tour
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.turn_controller import TurnEnded
 from tui.ui.widgets.event_log import EventLog
@@ -77,7 +77,7 @@ class TourApp(ScratchApp):
 
     @classmethod
     def at(cls, root: Path, *, theme: str) -> TourApp:
-        """A tour in a folder of `tui.tour.scene.place`."""
+        """A tour in a folder of `tui.demo.tour.scene.place`."""
         return cls(TourWiring(root, theme), theme=theme)
 
     def on_mount(self) -> None:

@@ -14,7 +14,7 @@ from tui.app.options.arguments import Options
 from tui.app.ports import SessionChoice
 from tui.core.clock import Clock
 from tui.core.messages import text_block
-from tui.drill.tour import INTRO, Stage, Tour
+from tui.demo.drill.tour import INTRO, Stage, Tour
 from tui.provider.base import Provider
 from tui.session.session import Session
 from tui.ui import app
@@ -66,7 +66,7 @@ def _talk(session: Session, model: str) -> None:
 
 
 class ScratchApp(HoldfastApp):
-    """The program in a folder of `tui.drill.scratch.place`, with a mark in the header."""
+    """The program in a folder of `tui.demo.drill.scratch.place`, with a mark in the header."""
 
     CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
 
@@ -87,7 +87,7 @@ class DrillApp(ScratchApp):
 
     @classmethod
     def at(cls, root: Path, faults: Sequence[str], *, theme: str) -> DrillApp:
-        """A drill in a folder of `tui.drill.place`."""
+        """A drill in a folder of `tui.demo.drill.place`."""
         return cls(DrillWiring(root, Tour(faults), theme), theme=theme)
 
     def on_mount(self) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.agent.events import Event
+from tui.demo.tour.observations import BUSY, CHAT, REPAIR, Seen
+from tui.demo.tour.steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Hint, Step, Words
 from tui.provider.practice.script import Fault
 from tui.session.records import Record
-from tui.tour.seen import BUSY, CHAT, REPAIR, Seen
-from tui.tour.steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Hint, Step, Words
 
 TITLE: Final = "tour · "
 """How the title of the panel begins."""
