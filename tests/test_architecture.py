@@ -44,9 +44,9 @@ def test_what_an_import_must_not_bring(code: str, never: set[str]) -> None:
 
 def test_printing_never_loads_the_screen() -> None:
     code = (
-        "import os, sys, tempfile; from tui import cli\n"
+        "import os, sys, tempfile; from tui.cli.main import main\n"
         "os.environ['HOLDFAST_HOME'] = tempfile.mkdtemp()\n"
         "sys.argv = ['holdfast', '--practice', '--no-session', '-p', 'hello']\n"
-        "assert cli.main() == 0"
+        "assert main() == 0"
     )
     assert not {"textual", "anthropic"} & _modules_after(code)

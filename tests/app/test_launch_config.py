@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tui.app import launch_config
+from tui.cli.standard_input import standard_input
 
 
 class _Told(io.StringIO):
@@ -33,7 +33,7 @@ def test_a_silent_standard_input_is_waited_for_and_said_to_be(
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
         monkeypatch.setattr(sys, "stderr", err)
-        assert launch_config.standard_input(patience_s=0) == "late but here"
+        assert standard_input(patience_s=0) == "late but here"
     assert "< /dev/null" in err.getvalue()
 
 
@@ -45,5 +45,5 @@ def test_a_standard_input_that_speaks_at_once_is_only_read(
     os.close(writer)
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        assert launch_config.standard_input() == "/think \ufffd"
+        assert standard_input() == "/think \ufffd"
     assert capsys.readouterr() == ("", "")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.app.commands.registry import find
 from tui.core.messages import Usage
 from tui.demo.drill.tour import Strikes
 from tui.demo.tour import observations as places
@@ -17,7 +18,6 @@ from tui.demo.tour.observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESS
 from tui.demo.tour.steps import END, STEPS, Hint, Step
 from tui.demo.tour.tour import Tour
 from tui.session.records import Record
-from tui.ui.commands import find
 
 FEATURES = {
     "ask": (),

@@ -92,8 +92,8 @@ def test_the_settings_ask_for_plain_lines(plain: Open, config: Callable[[str], P
 
 def test_the_screen_is_never_loaded(work: Path, env: dict[str, str]) -> None:
     code = (
-        "import sys; from tui import cli\n"
-        "code = cli.main(['--plain', '--practice'])\n"
+        "import sys; from tui.cli.main import main\n"
+        "code = main(['--plain', '--practice'])\n"
         "print('LOADED', code, sorted({'textual', 'rich', 'anthropic'} & set(sys.modules)))"
     )
     with Terminal([sys.executable, "-c", code], cwd=work, env=env) as screen:

@@ -349,7 +349,7 @@ def test_any_bytes_are_a_configuration_or_a_config_error(data: bytes) -> None:
 
 def test_reading_the_configuration_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from tui.settings import credentials, settings, settings_edit, trust;"
+        "import sys; from tui.settings import credentials, edit, layers, trust;"
         "print(sorted({'tomlkit', 'keyring', 'asyncio', 'http.client', 'tempfile', 'difflib',"
         " 'textual', 'anthropic'} & set(sys.modules)))"
     )

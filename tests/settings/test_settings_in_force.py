@@ -15,11 +15,16 @@ from tui.core import theme_cache
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError, UsageError
 from tui.core.paths import folders
+from tui.ui.toolkit import themes
 
 
 @pytest.fixture
 def wiring(tmp_path: Path) -> Wiring:
-    return Wiring(Options(cwd=tmp_path), None)
+    return Wiring(
+        Options(cwd=tmp_path),
+        None,
+        remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
+    )
 
 
 def write(text: str) -> None:

@@ -1,0 +1,1 @@
+"""The conversation without a toolkit: what the screen, plain lines and `-p` share."""

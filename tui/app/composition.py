@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +16,8 @@ from tui.app import launch_config
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.app.options.arguments import Options
 from tui.app.ports import AppServices, Opening, SessionChoice
-from tui.core import theme_cache
 from tui.core.clock import SystemClock
-from tui.core.errors import ConfigError, CredentialsError
+from tui.core.errors import CredentialsError
 from tui.core.images import clipboard
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
@@ -33,11 +32,21 @@ from tui.settings.local_servers import probe_local_servers
 
 
 class Wiring:
-    """Holds what may change while the screen is open: the key, the trust, the session."""
+    """Holds what may change while the screen is open: the key, the trust, the session.
 
-    def __init__(self, options: Options, scratch: Path | None) -> None:
+    `remember_theme` is called with the name of each theme that is chosen, also at the start.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        scratch: Path | None,
+        *,
+        remember_theme: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.options = options
         self.scratch = scratch
+        self._remember_theme = remember_theme
         self.launch = launch_config.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
@@ -45,7 +54,7 @@ class Wiring:
     def opening(self) -> Opening:
         """What the screen opens with. Blocks; raises SessionError."""
         options = self.options
-        self._remember_look(self.launch.config.theme)
+        self._remember_theme(self.launch.config.theme)
         return Opening(
             services=self.services(),
             choice=self.choice(),
@@ -150,7 +159,7 @@ class Wiring:
 
     async def save_theme(self, name: str) -> None:
         await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
-        self._remember_look(name)
+        self._remember_theme(name)
 
     def trusted(self) -> bool:
         """Whether the project's own files count."""
@@ -187,7 +196,7 @@ class Wiring:
         if fresh.config.base_url != now.config.base_url:
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
         if fresh.config.theme != now.config.theme:
-            self._remember_look(fresh.config.theme)
+            self._remember_theme(fresh.config.theme)
 
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
@@ -255,14 +264,6 @@ class Wiring:
                     return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
         return f"The key is kept in {where}."
-
-    def _remember_look(self, name: str) -> None:
-        """For the first frame of the next run."""
-        from tui.ui.toolkit import themes  # noqa: PLC0415 - a run without the screen does without
-
-        with suppress(ConfigError):  # which the app says
-            theme = themes.load(name, self.launch.folders.config / "themes").theme
-            theme_cache.remember(themes.look_of(theme))
 
     def _remember_always(self, rule: Rule) -> None:
         edit.remember_always(self.launch.folders, str(rule))

@@ -19,11 +19,11 @@ from tui.context.history import history
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.context.repair import repair
 from tui.core.errors import SessionError
+from tui.core.formatting import plural
 from tui.core.messages import Message
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session
 from tui.session.records import Finding, Record
-from tui.ui.widgets.figures import plural
 
 SHOWN_BYTES = 64 * 1024
 """So much of a line is shown."""

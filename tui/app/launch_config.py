@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import select
-import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from tui.agent.composition import Launch, make_agent
+from tui.agent.composition import Launch
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.core import log
-from tui.core.clock import Clock, SystemClock
-from tui.core.errors import CredentialsError, UsageError
+from tui.core.clock import Clock
+from tui.core.errors import UsageError
 from tui.core.paths import Folders, folders, shorten
 from tui.core.workspace import Workspace
 from tui.session import catalog
@@ -23,13 +20,6 @@ from tui.session.session import Session
 from tui.settings import credentials, trust
 from tui.settings import layers as settings
 from tui.settings.layers import Ignored
-
-MAX_STDIN = 10_000_000
-"""Bytes of standard input that `-p` takes: more would not fit any model's window."""
-
-STDIN_PATIENCE_S = 3.0
-"""After how many seconds of silence a person is told that standard input is waited for."""
-
 
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say (R15)."""
@@ -129,40 +119,6 @@ def open_session(options: Options, launch: Launch, clock: Clock) -> Session:
     return Session.create(root, folders=launch.folders, clock=clock)
 
 
-def print_answer(options: Options) -> int:
-    """`holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
-    with scratch_of(options) as scratch:
-        return _print_answer(options, prepare(options, scratch))
-
-
-def _print_answer(options: Options, launch: Launch) -> int:
-    from tui.cli import print_mode  # noqa: PLC0415
-    from tui.permissions.gate import RulesOnly  # noqa: PLC0415
-
-    clock = SystemClock()
-    typed, attached = options.prompt or "", standard_input()
-    if not (typed.strip() or attached):
-        raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
-    key = find_key(launch)
-    if needs_key(launch, key):
-        raise CredentialsError(
-            "There is no API key.",
-            hint="Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice.",
-        )
-    launch = launch.with_key(key)
-    session = open_session(options, launch, clock)
-    if options.newest and not session.resumed:
-        print("There is no session of this folder yet: a new one begins.", file=sys.stderr)  # noqa: T201
-
-    async def run() -> int:
-        agent = make_agent(launch, session, RulesOnly(), clock=clock)
-        return await print_mode.run(
-            agent, typed, attached=attached, format_=options.output_format, clock=clock
-        )
-
-    return asyncio.run(run())
-
-
 def workspace_of(options: Options) -> Path:
     """The real path of the folder to work in. Raises UsageError where it cannot be used."""
     if options.cwd is not None:
@@ -202,23 +158,3 @@ def _folder(path: Path, flag: str) -> Path:
     if not os.access(real, os.R_OK | os.X_OK):
         raise UsageError(f"{path} cannot be read.", hint="Check its permissions.")
     return real
-
-
-def standard_input(*, patience_s: float = STDIN_PATIENCE_S) -> str:
-    """What was piped in, "" from a terminal. It is data: directives in it do not count.
-
-    Blocks until it ends; says so after a silence. Raises UsageError above MAX_STDIN bytes.
-    """
-    if sys.stdin is None or sys.stdin.isatty():
-        return ""
-    with suppress(OSError, ValueError):  # not everything can be waited for
-        if not select.select([sys.stdin], [], [], patience_s)[0]:
-            note = "Waiting for standard input; without any, add: < /dev/null"
-            print(note, file=sys.stderr)  # noqa: T201
-    data = sys.stdin.buffer.read(MAX_STDIN + 1)
-    if len(data) > MAX_STDIN:
-        raise UsageError(
-            "There is too much on standard input (over 10 MB).",
-            hint="Save it to a file and name the file in the prompt.",
-        )
-    return data.decode("utf-8", "replace").strip()

@@ -1,0 +1,1 @@
+"""The command line: what each subcommand does, and its exit code."""

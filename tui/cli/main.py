@@ -177,7 +177,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return open_run(options)
         case "chat" if options.headless:
-            from tui.app.launch_config import print_answer  # noqa: PLC0415
+            from tui.cli.print_mode import print_answer  # noqa: PLC0415
 
             return print_answer(options)
         case "chat" if options.plain or plain_detection.why(()):

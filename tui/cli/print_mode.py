@@ -18,11 +18,15 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.composition import Launch, make_agent
 from tui.agent.deferred_retry import moment_of
 from tui.agent.event_text import told
 from tui.agent.events import Event, to_json
-from tui.core.clock import Clock
-from tui.core.errors import StorageError
+from tui.app import launch_config
+from tui.app.options.arguments import Options
+from tui.cli.standard_input import standard_input
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import CredentialsError, StorageError, UsageError
 from tui.provider.retry import duration
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
@@ -227,3 +231,36 @@ def _signals(agent: Agent) -> Generator[Callable[[], bool]]:
     finally:
         for number in heeded:
             loop.remove_signal_handler(number)
+
+
+def print_answer(options: Options) -> int:
+    """`holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
+    with launch_config.scratch_of(options) as scratch:
+        return _print_answer(options, launch_config.prepare(options, scratch))
+
+
+def _print_answer(options: Options, launch: Launch) -> int:
+    from tui.permissions.gate import RulesOnly  # noqa: PLC0415
+
+    clock = SystemClock()
+    typed, attached = options.prompt or "", standard_input()
+    if not (typed.strip() or attached):
+        raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
+    key = launch_config.find_key(launch)
+    if launch_config.needs_key(launch, key):
+        raise CredentialsError(
+            "There is no API key.",
+            hint="Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice.",
+        )
+    launch = launch.with_key(key)
+    session = launch_config.open_session(options, launch, clock)
+    if options.newest and not session.resumed:
+        print("There is no session of this folder yet: a new one begins.", file=sys.stderr)  # noqa: T201
+
+    async def converse() -> int:
+        agent = make_agent(launch, session, RulesOnly(), clock=clock)
+        return await run(
+            agent, typed, attached=attached, format_=options.output_format, clock=clock
+        )
+
+    return asyncio.run(converse())

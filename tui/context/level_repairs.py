@@ -4,7 +4,8 @@
     text_only, summary_only  what stands before the `repair` record; what follows, as it is. A later
                              compaction that covers all of it puts its summary in their place
 
-See `tui.context.repair_levels` for what the rungs do, `tui.agent.request_repair` for how they are chosen.
+See `tui.context.repair_levels` for what the rungs do, `tui.agent.request_repair` for how they are
+chosen.
 """
 
 from __future__ import annotations

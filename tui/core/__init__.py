@@ -1,0 +1,1 @@
+"""What every room may use: errors, messages, clock, paths, formatting, storage, images."""

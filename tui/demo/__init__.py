@@ -1,0 +1,1 @@
+"""The tour and the drill: guided steps over the real app."""

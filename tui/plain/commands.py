@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from tui.app.commands.init import INIT
 from tui.plain import context_commands as context
 from tui.plain import permission_commands, view_commands
 from tui.plain import session_commands as sessions
@@ -13,7 +14,6 @@ from tui.plain.error_options import retry
 from tui.plain.help import REASONS, help_
 from tui.plain.models import model
 from tui.plain.servers import mcp
-from tui.ui.commands.editing import INIT
 
 
 async def _init(talk: Talk, _: str) -> None:

@@ -1,4 +1,5 @@
-"""Events as lines that say who speaks: one `match`, no state. What streams is `tui.plain.event_speaker`'s.
+"""Events as lines that say who speaks: one `match`, no state. What streams is
+`tui.plain.event_speaker`'s.
 
 A fact that changes nothing for whoever listens has no line.
 """

@@ -10,12 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from tui.app.commands.registry import ELSEWHERE
+from tui.app.commands.registry import ELSEWHERE, find, split, unknown
 from tui.core.errors import HoldfastError
 from tui.plain import error_options
 from tui.plain.commands import command as carry_out
 from tui.plain.conversation import Talk
-from tui.ui.commands import find, split, unknown
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tui.app.commands.models import rows
 from tui.app.dialog_data import ModelRow
 from tui.plain.conversation import Talk, opened
 from tui.plain.speech_text import counted, numbered
-from tui.ui.session_flow.model_switch import rows
 
 
 async def model(talk: Talk, name: str) -> None:

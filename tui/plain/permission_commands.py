@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tui.app.commands.permissions import widened
 from tui.app.permission_log import decisions, rule_lines
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
@@ -11,7 +12,6 @@ from tui.core.paths import shorten
 from tui.permissions.types import Mode
 from tui.plain.conversation import Talk, opened
 from tui.plain.speech_text import said
-from tui.ui.commands.permissions import widened
 
 _DECISIONS: Final = 20
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tui.app.commands.export import FORMATS, written
+from tui.app.commands.rewind import Point, outcome_lines, points, restored
 from tui.app.damage_report import beyond_interruption
 from tui.app.ports import Agent, SessionChoice
 from tui.app.resume import forked
@@ -16,8 +18,6 @@ from tui.plain.conversation import Talk, free
 from tui.plain.open_session import change, pick
 from tui.plain.resume_questions import damaged
 from tui.plain.speech_text import said
-from tui.ui.commands.rewind import Point, outcome_lines, points, restored
-from tui.ui.commands.sessions import FORMATS, written
 
 _POINTS = 30
 

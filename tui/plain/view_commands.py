@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
+from tui.app.commands.diff import diff_text
+from tui.app.commands.usage import UNPRICED, usage_rows
 from tui.app.permission_log import MODE_NAMES
 from tui.context.file_changes import changes
 from tui.core.errors import UsageError
@@ -13,8 +15,6 @@ from tui.core.paths import shorten
 from tui.plain.conversation import Talk, opened
 from tui.plain.event_lines import meter, todo_lines
 from tui.plain.speech_text import changed, diff, said, sentence, shown
-from tui.ui.commands.diff import diff_text
-from tui.ui.session_flow.status_reports import UNPRICED, usage_rows
 
 
 async def status(talk: Talk, _: str) -> None:
@@ -109,7 +109,7 @@ async def doctor(talk: Talk, _: str) -> None:
 
 async def config(talk: Talk, _: str) -> None:
     """Where the settings stand, and whether they are sound."""
-    from tui.ui.commands.settings import config_problem  # noqa: PLC0415 - on demand
+    from tui.settings.layers import config_problem  # noqa: PLC0415 - on demand
 
     file = talk.services.folders.config_file
     problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None

@@ -177,3 +177,17 @@ def _keys(table: Table) -> Iterator[tuple[str, ...]]:
             yield from ((key, inner) for inner in cast("Table", value))
         else:
             yield (key,)
+
+
+def config_problem(file: Path) -> ConfigError | None:
+    """What is wrong with a configuration file; None where it can be used. Blocks."""
+
+    try:
+        data, _ = read_small(file)
+        found = parse(data, file)
+        check(found, found, shorten(file))
+    except ConfigError as error:
+        return error
+    except OSError as error:
+        return ConfigError(shorten(file), "", f"cannot be read: {error.strerror or error}.")
+    return None

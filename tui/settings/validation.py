@@ -1,6 +1,7 @@
 """What is wrong with a configuration: the key, and what is allowed there.
 
-The schema in `tui.core.config` decides; this module only finds the words, and is slow only on error.
+The schema in `tui.core.config` decides; this module only finds the words, and is slow only on
+error.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Everything has a weight, reckoned from its bytes: about the tokens of a usual tokeniser. How many
 tokens the model makes of a unit of weight is its ratio, smoothed over the usage that it reports,
 and kept in the cache folder, one small file for each model. Whoever wants a figure for a request
-takes the last reported usage and adds what came since, weight times ratio (`tui.context.token_ledger`).
+takes the last reported usage and adds what came since, weight times ratio
+(`tui.context.token_ledger`).
 
 No tokeniser is asked: a 50 KB result takes a tenth of a millisecond and nothing has to be loaded.
 """

@@ -73,10 +73,9 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often and from the
     event loop only. `spill_path` is where this call may put its full raw output (the folder
-    need not exist yet, see `tui.core.storage.private_files.private_file`). A tool that is cancelled hands
-    what it had to `leave` before it raises. One that starts a process group tells its id to
-    `started`. `plain` says that nobody was asked about the command, because it only looks: then
-    nothing of the workspace may steer it.
+    need not exist yet, see `tui.core.storage.private_files.private_file`). A tool that is
+    cancelled hands what it had to `leave` before it raises. One that starts a process group tells
+    its id to `started`.
     """
 
     call_id: str

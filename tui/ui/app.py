@@ -90,7 +90,7 @@ class HoldfastApp(ThemedApp):
         return self.chat
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
-        from tui.ui.commands import COMMANDS  # noqa: PLC0415 - as all of tui.ui.commands: see `ready`
+        from tui.app.commands.registry import COMMANDS  # noqa: PLC0415 - as all of tui.ui.commands: see `ready`
 
         if self.ready:
             for own in self.desk.own.found.values():

@@ -7,9 +7,8 @@ import pytest
 from tests.support.fake_agent import MODEL, World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
-from tui.app.commands.registry import ELSEWHERE
+from tui.app.commands.registry import COMMANDS, ELSEWHERE, find
 from tui.core.paths import folders
-from tui.ui.commands import COMMANDS, find
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.items import (
     NoticeItem,

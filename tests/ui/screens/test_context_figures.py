@@ -18,6 +18,7 @@ from tui.app.options.arguments import parse
 from tui.cli import main
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock
+from tui.core.formatting import tokens
 from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
@@ -26,7 +27,6 @@ from tui.session.session import Session
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context.texts import receipt_line, texts_of
 from tui.ui.widgets.conversation.tool_card import badge
-from tui.ui.widgets.figures import tokens
 
 MODEL = "claude-sonnet-5-5"
 RECEIPT: dict[str, Any] = {

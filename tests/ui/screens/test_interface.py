@@ -7,8 +7,9 @@ from textual.binding import Binding
 
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, say, until
+from tui.app.commands.registry import COMMANDS, find
 from tui.ui.app import HoldfastApp
-from tui.ui.commands import COMMANDS, find
+from tui.ui.commands import handler
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.approval import ApprovalModal
@@ -48,7 +49,7 @@ def test_every_command_exists_and_leads_somewhere(name: str, of: str) -> None:
     command = find(name)
     assert command is not None
     assert command.name == of
-    assert callable(command.run) or name in {"think", "verbose", "elevated"}
+    assert callable(handler(command)) or name in {"think", "verbose", "elevated"}
     assert command.help
 
 

@@ -20,15 +20,19 @@ from tui.ui.start import first_frame
 
 ALONE = """
 import json, signal, sys
-from tui import early
+from tui.ui.start import first_frame
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-first = early.open_prompt([])
+first = first_frame.open_prompt([])
 signal.sigwait({signal.SIGUSR1})
 typed = first.finish()
 first.finish(leave=True)
 print("TYPED" + json.dumps([typed.sent, typed.draft, typed.pasted]), flush=True)
 """
-FAILING = "from tui import early; early.open_prompt([]); raise RuntimeError('on purpose')"
+FAILING = """
+from tui.ui.start import first_frame
+first_frame.open_prompt([])
+raise RuntimeError('on purpose')
+"""
 CONTROLLED = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -37,19 +41,19 @@ os.execv(sys.argv[1], sys.argv[1:])
 """In the foreground of its terminal, which makes signals of its keys."""
 WRAPPED = """
 import sys
-from tui import cli
+from tui.cli import main
 class Interrupted:
     def __set_name__(self, owner, name):
         raise KeyboardInterrupt
 def make(words):
     class Holder:
         attribute = Interrupted()
-cli._run = make
-sys.exit(cli.main([]))
+main._run = make
+sys.exit(main.main([]))
 """
 DEAF = """
-from tui import early
-early.open_prompt([])
+from tui.ui.start import first_frame
+first_frame.open_prompt([])
 while True:
     try:
         while True:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui.app.dialog_data import SessionRow
+from tui.core import formatting
 from tui.ui.screens.sessions.rows import heading, matching, row_parts
-from tui.ui.widgets import figures
 from tui.ui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
 from tui.ui.widgets.header import HeaderState, header_line
 from tui.ui.widgets.status_line import Hint, StatusState, status_line
@@ -159,7 +159,7 @@ def test_what_is_still_to_be_done_is_counted_where_it_is_not_shown() -> None:
     [(0, "0"), (999, "999"), (8100, "8.1k"), (200_000, "200k"), (999_600, "1.0M")],
 )
 def test_tokens_are_short(count: int, text: str) -> None:
-    assert figures.tokens(count) == text
+    assert formatting.tokens(count) == text
 
 
 @pytest.mark.parametrize(
@@ -167,20 +167,20 @@ def test_tokens_are_short(count: int, text: str) -> None:
     [(5, "now"), (300, "5 min"), (7200, "2 h"), (200_000, "2 d"), (9_000_000, "2026-08-09")],
 )
 def test_age(delta: float, text: str) -> None:
-    assert figures.age(NOW - timedelta(seconds=delta), NOW) == text
+    assert formatting.age(NOW - timedelta(seconds=delta), NOW) == text
 
 
 def test_durations_money_and_sizes() -> None:
-    assert [figures.duration(s) for s in (0, 59.9, 185, 7440)] == [
+    assert [formatting.duration(s) for s in (0, 59.9, 185, 7440)] == [
         *("0 s", "59 s", "3 min 05 s", "2 h 04 min"),
     ]
-    assert [figures.money(m) for m in (None, 0.0, 0.0042, 1.5)] == [
+    assert [formatting.money(m) for m in (None, 0.0, 0.0042, 1.5)] == [
         "—",
         "$0.00",
         "$0.0042",
         "$1.50",
     ]
-    assert [figures.size(n) for n in (0, 999, 1000, 5_000_000)] == [
+    assert [formatting.size(n) for n in (0, 999, 1000, 5_000_000)] == [
         "0 B",
         "999 B",
         "1.0 KB",

@@ -1,24 +1,16 @@
-"""The commands: one table from name to handler. A later command is one more row.
-
-A handler stands in the module of its topic, which is loaded when the command is first given.
-"""
+"""The commands: one table from name to handler. A later command is one more row."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tui.ui.session_flow.command_context import Desk
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`place` is `module.function` inside this package; without it the command is a directive:
-    the agent gets the whole text as typed. `argument` stands in brackets where it may be left
-    out; `offers` are words that may stand there."""
+    """`place` is `module.function` of its handler in `tui.ui.commands`; without it the command is
+    a directive: the agent gets the whole text as typed. `argument` stands in brackets where it may
+    be left out; `offers` are words that may stand there."""
 
     name: str
     help: str
@@ -28,14 +20,6 @@ class Command:
     offers: tuple[str, ...] = ()
 
     @property
-    def run(self) -> Callable[[Desk, str], Awaitable[None] | None] | None:
-        """The handler: it gets the desk and what stood after the name."""
-        if not self.place:
-            return None
-        module, _, function = self.place.rpartition(".")
-        return getattr(import_module(f"tui.ui.commands.{module}"), function)
-
-    @property
     def needs_argument(self) -> bool:
         return bool(self.argument) and not self.argument.startswith("[")
 
@@ -43,7 +27,7 @@ class Command:
 _SWITCH = ("on", "off")
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "keys and commands", "viewing.help_"),
+    Command("help", "keys and commands", "views.help_"),
     Command("new", "begin a new session; the old one is kept", "sessions.new", ("clear",)),
     Command("resume", "go on with a session", "sessions.resume", ("sessions",), "[ID]"),
     Command("rename", "give the session a title", "sessions.rename", argument="TITLE"),
@@ -51,7 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "rewind",
         "back to an earlier prompt, with the files if wanted",
-        "rewinding.rewind",
+        "rewind.rewind",
         ("undo",),
     ),
     Command(
@@ -62,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         "[md|html|jsonl]",
         ("md", "html", "jsonl"),
     ),
-    Command("copy", "copy the last answer", "viewing.copy"),
+    Command("copy", "copy the last answer", "views.copy"),
     Command(
         "compact", "put a summary in the place of the beginning", "context.compact", (), "[FOCUS]"
     ),
@@ -78,21 +62,19 @@ COMMANDS: tuple[Command, ...] = (
         "[save]",
         ("save",),
     ),
-    Command("find", "find in the conversation", "viewing.find", argument="[TEXT]"),
-    Command(
-        "output", "show or hide the output pane, or set its width", "viewing.output", (), "[%]"
-    ),
-    Command("diff", "what this session changed in files", "changes.diff"),
-    Command("tasks", "the tasks of this folder's run, and how they stand", "viewing.tasks"),
-    Command("todos", "the agent's list of what is to be done", "viewing.todos"),
+    Command("find", "find in the conversation", "views.find", argument="[TEXT]"),
+    Command("output", "show or hide the output pane, or set its width", "views.output", (), "[%]"),
+    Command("diff", "what this session changed in files", "diff.diff"),
+    Command("tasks", "the tasks of this folder's run, and how they stand", "views.tasks"),
+    Command("todos", "the agent's list of what is to be done", "views.todos"),
     Command("plan", "plan mode: read only; again leaves it", "permissions.plan"),
     Command("permissions", "the rules in force, and every decision", "permissions.permissions"),
     Command(
         "add-dir", "let the tools work in another folder too", "permissions.add_dir", (), "FOLDER"
     ),
     Command("mcp", "the MCP servers: state, restart, tools on and off", "servers.mcp"),
-    Command("status", "session, folder, model, mode", "viewing.status"),
-    Command("usage", "tokens and cost", "viewing.usage", ("cost",)),
+    Command("status", "session, folder, model, mode", "views.status"),
+    Command("usage", "tokens and cost", "views.usage", ("cost",)),
     Command(
         "model", "choose the model that answers, or name it", "models.model", argument="[NAME]"
     ),
@@ -115,7 +97,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "drill", "see what happens to errors, in a scratch session", "models.drill", (), "[FAULTS]"
     ),
-    Command("quit", "save and leave", "viewing.quit_", ("exit",)),
+    Command("quit", "save and leave", "views.quit_", ("exit",)),
 )
 """In the order of the help screen."""
 
@@ -142,3 +124,27 @@ ELSEWHERE: dict[str, str] = {
 }
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
+
+_COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
+
+
+def find(word: str) -> Command | None:
+    """The command of that name or alias."""
+    wanted = word.lower()
+    return next((c for c in COMMANDS if wanted == c.name or wanted in c.aliases), None)
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """Name and argument of a typed command; None for other text, a path among them."""
+    found = _COMMAND.fullmatch(text)
+    return (found[1].lower(), (found[2] or "").strip()) if found else None
+
+
+def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
+    """What to say of a command that does not exist, and what to do."""
+    import difflib  # noqa: PLC0415 - for a typing mistake only
+
+    names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
+    near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
+    meant = f"Did you mean /{near[0]}? " if near else ""
+    return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."

@@ -1,42 +1,25 @@
-"""What is typed with a slash: the table of commands, and the way from a text to its handler."""
+"""From what is typed to what does it: a command's handler, a shell line, or a prompt."""
 
 from __future__ import annotations
 
 import asyncio
-import re
+from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tui.app.commands.registry import COMMANDS, ELSEWHERE, Command
+from tui.app.commands.registry import ELSEWHERE, Command, find, split, unknown
 from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk
 
-__all__ = ["COMMANDS", "Command", "find", "route", "split", "unknown"]
 
-_COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
-
-
-def find(word: str) -> Command | None:
-    """The command of that name or alias."""
-    wanted = word.lower()
-    return next((c for c in COMMANDS if wanted == c.name or wanted in c.aliases), None)
-
-
-def split(text: str) -> tuple[str, str] | None:
-    """Name and argument of a typed command; None for other text, a path among them."""
-    found = _COMMAND.fullmatch(text)
-    return (found[1].lower(), (found[2] or "").strip()) if found else None
-
-
-def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
-    """What to say of a command that does not exist, and what to do."""
-    import difflib  # noqa: PLC0415 - for a typing mistake only
-
-    names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
-    near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
-    meant = f"Did you mean /{near[0]}? " if near else ""
-    return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."
+def handler(command: Command) -> Callable[[Desk, str], Awaitable[None] | None] | None:
+    """What carries a command out; None for a directive, which the agent gets as typed."""
+    if not command.place:
+        return None
+    module, _, function = command.place.rpartition(".")
+    return getattr(import_module(f"{__name__}.{module}"), function)
 
 
 async def route(desk: Desk, text: str) -> bool:
@@ -53,11 +36,12 @@ async def route(desk: Desk, text: str) -> bool:
     command = find(named[0])
     if command is None:
         return await _own(desk, text, *named)
-    if command.run is None:
+    run = handler(command)
+    if run is None:
         desk.bridge.submit(text)
         return True
     try:
-        done = command.run(desk, named[1])
+        done = run(desk, named[1])
         if done is not None:
             await done
     except HoldfastError as error:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui.app.ports import Agent
-from tui.core.formatting import tokens
-from tui.ui.widgets.figures import plural
+from tui.core.formatting import plural, tokens
 
 if TYPE_CHECKING:
     from tui.agent.compaction import Preview

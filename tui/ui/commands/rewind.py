@@ -6,46 +6,21 @@ The session branches inside its file: what came since stays there, on a branch o
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.app.commands.rewind import RESTORED, Point, outcome_lines, points, restored, shown_path
 from tui.app.ports import Agent, SessionChoice
-from tui.context.file_changes import Change, Restored, changes, restore
+from tui.context.file_changes import Restored
 from tui.core.errors import HoldfastError
-from tui.core.images.images import prompt_of
+from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
-from tui.core.workspace import PRIVATE_DIR
-from tui.session.records import Record
-from tui.ui.widgets.figures import plural
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk
     from tui.ui.widgets.conversation.items import NoticeItem
-
-_GOOD = frozenset({"restored", "deleted", "unchanged"})
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A prompt that can be returned to, and what was changed in files since."""
-
-    record: Record
-    text: str
-    changed: tuple[Change, ...]
-
-
-def points(records: Sequence[Record]) -> list[Point]:
-    """The typed prompts of a branch, oldest first."""
-    found: list[Point] = []
-    for place, record in enumerate(records):
-        typed = record.type == "user" and isinstance(record.data.get("text"), str)
-        if typed and (text := prompt_of(record.data)).strip():
-            found.append(Point(record, text, tuple(changes(records[place:]))))
-    return found
 
 
 def rewind(desk: Desk, _: str) -> None:
@@ -107,7 +82,7 @@ async def _ask(desk: Desk, point: Point) -> str | None:
             Way("c", "Only the conversation", "talk"),
             Way("b", "Back", "back"),
         ),
-        details=[_shown(change.path, root) for change in point.changed],
+        details=[shown_path(change.path, root) for change in point.changed],
         warning=True,
     )
     return await desk.app.push_screen_wait(modal)
@@ -145,40 +120,10 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
     prompt.focus()
 
 
-def restored(found: Sequence[Change], root: Path) -> list[Restored]:
-    """Bring the files of the workspace back. Others are left alone."""
-    real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
-    done: list[Restored] = []
-    for change in found:
-        inside = real in Path(os.path.realpath(change.path)).parents
-        if inside:
-            done.append(restore(change, keep))
-        else:
-            done.append(Restored(change.path, "failed", detail="outside the workspace"))
-    return done
-
-
 def outcome_item(done: Sequence[Restored], root: Path) -> NoticeItem:
     """What became of each file, one line each."""
     from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
 
     title, lines = outcome_lines(done, root)
-    level = "info" if all(each.outcome in _GOOD for each in done) else "warning"
+    level = "info" if all(each.outcome in RESTORED for each in done) else "warning"
     return NoticeItem(title, level, "\n".join(lines), folded=False)
-
-
-def outcome_lines(done: Sequence[Restored], root: Path) -> tuple[str, list[str]]:
-    """How many files are as they were, and a line for each."""
-    good = sum(each.outcome in _GOOD for each in done)
-    lines = [
-        f"{each.outcome:<14} {_shown(each.path, root)}"
-        + (f" · {each.detail}" if each.detail else "")
-        + (f" · its last content is kept as {each.kept.name}" if each.kept else "")
-        for each in done
-    ]
-    title = f"{good} of {plural(len(done), 'file')} are as they were before that prompt."
-    return title, lines
-
-
-def _shown(path: Path, root: Path) -> str:
-    return one_line(str(path.relative_to(root)) if root in path.parents else str(path))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tui.app.ports import Agent, Session, SessionChoice
+from tui.app.commands.export import FORMATS, written
+from tui.app.ports import Agent, SessionChoice
 from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.session.records import Finding
-from tui.ui.widgets.figures import plural
 
 if TYPE_CHECKING:
-    from tui.app.session_repository import Format
     from tui.ui.session_flow.command_context import Desk
-
-FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
 
 
 def new(desk: Desk, _: str) -> None:
@@ -99,21 +96,6 @@ async def export(desk: Desk, format_: str) -> None:
     path, secrets = await asyncio.to_thread(written, agent.session, root, wanted)
     removed = f"{plural(secrets, 'secret')} removed." if secrets else ""
     say(f"Written: {shorten(path)}.", "success", hint=removed)
-
-
-def written(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
-    """Write a session, as it stands in memory, into a folder. Returns the file, and how many
-    secrets were removed. Blocks."""
-    from tui.app.session_repository import place_for  # noqa: PLC0415
-    from tui.session.copies import write_new  # noqa: PLC0415
-    from tui.session.export import export as document_of  # noqa: PLC0415
-    from tui.session.reader import Loaded  # noqa: PLC0415
-
-    loaded = Loaded(session.path or root, session.header, tuple(session.records), ())
-    made = document_of(loaded, wanted, title=session.title)
-    path = place_for(root, session.id, wanted)
-    write_new(path, made.text.encode("utf-8", "replace"))
-    return path, made.secrets
 
 
 async def repair(desk: Desk, _: str) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.config import Config
-from tui.core.errors import ConfigError
 from tui.core.paths import shorten
-from tui.core.storage.atomic_files import read_small
+from tui.settings.layers import config_problem
 
 if TYPE_CHECKING:
     from tui.ui.screens.settings import Port
@@ -85,19 +83,3 @@ async def edit_file(desk: Desk) -> Said:
     if await asyncio.to_thread(file.read_bytes) == before:
         return Said("The settings are as they were.")
     return Said("The settings are sound.", "success", "What can count at once does.")
-
-
-def config_problem(file: Path) -> ConfigError | None:
-    """What is wrong with a configuration file; None where it can be used. Blocks."""
-    from tui.settings.layers import parse  # noqa: PLC0415 - on demand
-    from tui.settings.validation import check  # noqa: PLC0415 - on demand
-
-    try:
-        data, _ = read_small(file)
-        found = parse(data, file)
-        check(found, found, shorten(file))
-    except ConfigError as error:
-        return error
-    except OSError as error:
-        return ConfigError(shorten(file), "", f"cannot be read: {error.strerror or error}.")
-    return None

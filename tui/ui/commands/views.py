@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from tui.core.formatting import plural
 from tui.ui.session_flow.command_context import Desk
-from tui.ui.widgets.figures import plural
 
 
 async def help_(desk: Desk, _: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from tui.core.clock import Clock
-from tui.ui.widgets.figures import duration
+from tui.core.formatting import duration
 from tui.ui.widgets.pane_title import PaneRule
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -12,10 +12,10 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tui.core.formatting import plural
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.event_log import Entry, EventLog
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, Rows
 

@@ -15,10 +15,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.widgets.dialog import SCROLL, Dialog
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.keys import MCP_KEYS, bindings
 from tui.ui.widgets.row_list import Part, Rows
 

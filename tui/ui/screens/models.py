@@ -14,9 +14,9 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.app.dialog_data import ModelRow
+from tui.core.formatting import tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.dialog import Dialog
-from tui.ui.widgets.figures import tokens
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
 

@@ -260,7 +260,7 @@ class OutputSide(StillColumn):
 
     def action_copy(self) -> None:
         """Copy what is selected, else what is shown, as far as a clipboard takes it."""
-        from tui.ui.widgets.figures import plural, size  # noqa: PLC0415
+        from tui.core.formatting import plural, size  # noqa: PLC0415
         from tui.ui.widgets.file_viewer.view import COPY_MAX  # noqa: PLC0415
 
         view = self.copy.view if self.whole else self.output

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.app.permission_log import Decided
+from tui.core.formatting import plural
 from tui.ui.widgets.dialog import SCROLL, Dialog
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.row_list import Part, Rows
 
 WIDE = 80

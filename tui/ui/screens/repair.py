@@ -17,11 +17,11 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.app.damage_report import Damage, in_words, where
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.ui.toolkit.base_app import Sized
 from tui.ui.widgets.choice import Choice
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.output_view import OutputView
 from tui.ui.widgets.pane_title import PaneRule
 from tui.ui.widgets.row_list import Part, Rows

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui.app.dialog_data import ModelRow
-from tui.app.ports import Agent, AppServices
+from tui.app.commands.models import rows
 from tui.core.formatting import tokens
 
 if TYPE_CHECKING:
@@ -22,23 +20,6 @@ async def model(desk: Desk, name: str) -> None:
         desk.app.run_worker(_switch(desk, name), group="recovery", exclusive=True)
     else:
         desk.app.run_worker(choose(desk), group="recovery", exclusive=True)
-
-
-async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
-    """What the picker shows, the model in use first."""
-    listed = list(services.models())
-    if not any(row.name == agent.model for row in listed):
-        listed.insert(0, ModelRow(agent.model, agent.window))
-    told: list[ModelRow] = []
-    for row in listed:
-        info = await services.model_info(row.name)
-        now = row.name == agent.model
-        window, source = (agent.window, row.source) if now else (info.window, info.source)
-        fit = agent.fits(replace(info, window=window))
-        told.append(
-            replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
-        )
-    return sorted(told, key=lambda row: not row.now)
 
 
 async def choose(desk: Desk) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.app.ports import Agent
+from tui.app.commands.usage import UNPRICED, usage_rows
+from tui.core.formatting import tokens
 from tui.core.paths import shorten
-from tui.ui.widgets.figures import money, tokens
 
 if TYPE_CHECKING:
     from tui.ui.session_flow.command_context import Desk
-
-UNPRICED = "A model without a configured price answered, so the cost is not known."
 
 
 def status(desk: Desk) -> None:
@@ -41,22 +39,6 @@ def usage(desk: Desk) -> None:
     if agent.spending().session.usd is None:
         lines.append(UNPRICED)
     _report(desk, "Usage in tokens", lines)
-
-
-def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
-    """What /usage tells: a name, then the last prompt's figure and the session's."""
-    found = agent.spending()
-    both = (found.prompt, found.session)
-    uses = [spent.usage for spent in both]
-    return [
-        ("", ["last prompt", "session"]),
-        ("requests", [str(spent.requests) for spent in both]),
-        ("input", [tokens(use.input_tokens) for use in uses]),
-        ("cache write", [tokens(use.cache_creation_input_tokens) for use in uses]),
-        ("cache read", [tokens(use.cache_read_input_tokens) for use in uses]),
-        ("output", [tokens(use.output_tokens) for use in uses]),
-        ("cost", [money(spent.usd if spent.requests else None) for spent in both]),
-    ]
 
 
 def _report(desk: Desk, title: str, lines: list[str]) -> None:

@@ -48,9 +48,15 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
             from tui.app import launch_config  # noqa: PLC0415
             from tui.app.composition import Wiring  # noqa: PLC0415
             from tui.app.options.arguments import Options  # noqa: PLC0415
+            from tui.core.paths import folders  # noqa: PLC0415
+            from tui.ui.toolkit import themes  # noqa: PLC0415
 
             asked = options or Options()
-            wiring = Wiring(asked, stack.enter_context(launch_config.scratch_of(asked)))
+            wiring = Wiring(
+                asked,
+                stack.enter_context(launch_config.scratch_of(asked)),
+                remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
+            )
             if strange:
                 told = (*wiring.launch.notices, strange)
                 wiring.launch = replace(wiring.launch, notices=told)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from typing import Any, cast
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from tui.core import theme_cache
 from tui.core.errors import ConfigError
 from tui.core.theme_cache import COLOURS
 
@@ -46,7 +48,7 @@ class Loaded:
 
 def builtin_folder() -> Path:
     """Where the program's own themes are, in a wheel or in a checkout."""
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parents[2]
     shipped = package / "themes"
     return shipped if shipped.is_dir() else package.parent / "themes"
 
@@ -158,6 +160,13 @@ def look_of(theme: Theme) -> dict[str, str]:
         if colour
     }
     return {"theme": theme.name, "dark": "yes" if theme.dark else "no", **sound}
+
+
+def remember(name: str, user: Path) -> None:
+    """Keep the colours of a theme for the first frame of the next run. One that cannot be read
+    is left to the app, which says so."""
+    with suppress(ConfigError):
+        theme_cache.remember(look_of(load(name, user).theme))
 
 
 def remembered(look: Mapping[str, str]) -> Theme:

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui.ui.widgets.figures import tokens
+from tui.core.formatting import tokens
 
 KINDS: dict[str, tuple[str, str]] = {
     "system": ("▓", "$text-secondary"),

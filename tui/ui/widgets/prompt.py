@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
-from tui.ui.widgets.figures import plural, size
+from tui.core.formatting import plural, size
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
 from tui.ui.widgets.kill_ring import Cutting
 
@@ -33,7 +33,8 @@ _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
 class Attachments(Protocol):
-    """Who knows the images behind words; `tui.ui.turn.attachments.Attaching` says what each does."""
+    """Who knows the images behind words; `tui.ui.turn.attachments.Attaching` says what
+    each does."""
 
     def knows(self, word: str) -> bool: ...
     def could_hold(self, text: str) -> bool: ...

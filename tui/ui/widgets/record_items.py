@@ -11,7 +11,7 @@ from typing import Any, cast
 from tui.app.error_labels import words
 from tui.context import context_files_notice
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
-from tui.core.formatting import moment, tokens
+from tui.core.formatting import moment, plural, tokens
 from tui.core.images.images import prompt_of
 from tui.core.messages import Block, text_of
 from tui.core.paths import shorten
@@ -26,7 +26,6 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.figures import plural
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""

@@ -14,9 +14,9 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.choice import Choice
-from tui.ui.widgets.figures import plural
 
 _APART = "   "
 

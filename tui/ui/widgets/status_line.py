@@ -11,9 +11,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
 
+from tui.core.formatting import money, plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.cached_render import Still
-from tui.ui.widgets.figures import money, plural
 
 WIDE = 100
 

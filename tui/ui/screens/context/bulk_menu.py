@@ -13,9 +13,9 @@ from textual.widgets import Static
 
 from tui.context import bulk_mask
 from tui.context.bulk_mask import Plan, Result
+from tui.core.formatting import plural, tokens
 from tui.ui.screens.context.rows import share
 from tui.ui.widgets.dialog import Dialog
-from tui.ui.widgets.figures import plural, tokens
 from tui.ui.widgets.row_list import Part, Rows
 
 TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from tui.context.overrides import Overlay, overlays_of, pins_of
 from tui.context.prompt_images import one_image, record_of
 from tui.context.token_ledger import Item
+from tui.core.formatting import plural, tokens
 from tui.session.records import Record
 from tui.ui.screens.context.rows import share
-from tui.ui.widgets.figures import plural, tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui.context.token_ledger import Item
+from tui.core.formatting import plural, size, tokens
 from tui.core.storage.output_store import whereabouts
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.context.rows import share
 from tui.ui.screens.context.texts import Texts, receipt_line
 from tui.ui.screens.external_programs import Program, look, look_at_text
 from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.figures import plural, size, tokens
 from tui.ui.widgets.file_viewer.line_file import CopyFile
 from tui.ui.widgets.file_viewer.pane import CopyPane
 from tui.ui.widgets.file_viewer.view import COPY_MAX

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from tui.context.token_ledger import PARTS, Item
+from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.context_meter import KINDS, MARK, MeterState, bar
-from tui.ui.widgets.figures import plural, tokens
 
 KEYS = (
     ("enter", "open"),

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from rich.cells import set_cell_size
 
 from tui.context.token_ledger import Item
+from tui.core.formatting import tokens
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.figures import tokens
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]

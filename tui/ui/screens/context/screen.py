@@ -22,6 +22,7 @@ from tui.context.file_freshness import checker
 from tui.context.prompt_images import record_of
 from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
 from tui.ui.screens.context import labels
 from tui.ui.screens.context.bulk_menu import BulkMenu
 from tui.ui.screens.context.changes import Change, masking, pinning, told, undoing
@@ -31,7 +32,6 @@ from tui.ui.screens.context.port import Inspected
 from tui.ui.screens.context.rows import Order, Row
 from tui.ui.screens.context.texts import texts_in
 from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.file_viewer.line_file import CopyFile
 from tui.ui.widgets.file_viewer.pane import CopyPane
 from tui.ui.widgets.key_hints import in_rows

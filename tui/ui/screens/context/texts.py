@@ -11,12 +11,12 @@ from typing import Any, cast
 from tui.context.overrides import Stand, content_of
 from tui.context.prompt_images import record_of
 from tui.context.token_ledger import Item
+from tui.core.formatting import size
 from tui.core.images.images import facts, of_block
 from tui.core.messages import Block, blocks_of
 from tui.session.records import Record
 from tui.ui.screens.context.port import Inspected
 from tui.ui.widgets.conversation.tool_card import shrunk
-from tui.ui.widgets.figures import size
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from textual.app import App
 
 from tui.app.dialog_data import Picked
 from tui.app.session_repository import Format, Shelf
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.choice_dialog import Way, WaysModal
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.notice import Kind
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from textual.content import Content
 
 from tui.app.dialog_data import SessionRow
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.sessions.filters import TABS, Browsing, Tab
 from tui.ui.screens.sessions.rows import BADGES, ORDERS
-from tui.ui.widgets.figures import plural
 from tui.ui.widgets.key_hints import in_rows
 
 KEYS = (

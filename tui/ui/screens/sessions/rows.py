@@ -12,9 +12,9 @@ from rich.cells import cell_len, set_cell_size
 
 from tui.app.dialog_data import SessionRow
 from tui.app.session_repository import Place
+from tui.core.formatting import age, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.figures import age, size
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["age", "title", "messages", "size", "state"]

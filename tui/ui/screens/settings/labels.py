@@ -8,11 +8,11 @@ from typing import Final
 from textual.content import Content
 
 from tui.core.errors import ConfigError
+from tui.core.formatting import size
 from tui.core.text_cleaning import one_line, visible
 from tui.settings.schema import Setting
 from tui.settings.value_format import told
 from tui.ui.screens.settings.port import Said
-from tui.ui.widgets.figures import size
 
 HINTS: Final = (
     ("enter", "change"),

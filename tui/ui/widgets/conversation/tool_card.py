@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.ui.widgets import figures
 from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.items import STOPPED, ToolItem
 from tui.ui.widgets.conversation.measures import BODY_MAX, MARGIN, inner
@@ -43,7 +43,7 @@ def has_inside(item: ToolItem) -> bool:
 
 def size(count: int) -> tuple[str, str]:
     """A number of bytes as a short figure and its unit."""
-    figure, unit = figures.size(count).split(" ")
+    figure, unit = formatting.size(count).split(" ")
     return (f"{float(figure):.0f}" if float(figure) >= 10 else figure), unit
 
 

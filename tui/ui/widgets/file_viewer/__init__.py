@@ -1,0 +1,1 @@
+"""A view of a file of any size, read by pieces."""

@@ -1,0 +1,33 @@
+"""What the session's own tools changed in files, as one diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tui.context.file_changes import Change, texts
+from tui.tools.diff import unified
+
+CHARS_MAX = 2_000_000
+"""Above this a file's diff takes too long to make: only its name is shown."""
+
+
+def diff_text(found: Iterable[Change], root: Path) -> str:
+    """One unified diff of all files, from before the session to how they are now. Blocks."""
+    return "\n".join(_of_file(change, root) for change in found)
+
+
+def _of_file(change: Change, root: Path) -> str:
+    path = change.path
+    name = str(path.relative_to(root)) if root in path.parents else str(path)
+    try:
+        old, new = texts(change)
+    except OSError as error:
+        return f"--- {name}\n+++ {name}\n cannot be compared: {error.strerror or error}\n"
+    if old == new:
+        return f"--- {name}\n+++ {name}\n is as it was before the session\n"
+    if len(old or "") + len(new or "") > CHARS_MAX:
+        return f"--- {name}\n+++ {name}\n too large to compare\n"
+    if new is None:
+        return f"--- a/{name}\n+++ /dev/null\n the file is gone\n"
+    return unified(old, new, name).text + "\n"
