@@ -1,4 +1,9 @@
-"""Heavy work in a thread while keys are answered in another: short turns, no collections."""
+"""The one place that tunes the interpreter: no collections and short thread turns, for a while.
+
+A collection among a million new objects stops every thread for 50 ms and more, and a thread that
+imports or parses keeps the interpreter from the one that answers keys. Pauses are counted: the
+first changes the settings, the last puts back what the first found.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +13,44 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 
-_TURN_S = 0.0005
-"""How long the working thread may keep the interpreter while a key waits."""
+_SWITCH_INTERVAL_S = 0.0005
+"""How long a working thread may keep the interpreter while a key waits."""
 
 _lock = Lock()
-_running = 0
-_usual_s = 0.0
+_pauses = 0
+_found: tuple[bool, float] = (True, 0.005)
+
+
+def begin() -> None:
+    """Begin a pause; `end` must follow, from any thread."""
+    global _pauses, _found  # noqa: PLW0603 - the interpreter's settings are global, too
+    with _lock:
+        _pauses += 1
+        if _pauses == 1:
+            _found = (gc.isenabled(), sys.getswitchinterval())
+            gc.disable()
+            sys.setswitchinterval(_SWITCH_INTERVAL_S)
+
+
+def end() -> None:
+    """End a pause. With the last one, what exists by then is taken for permanent."""
+    global _pauses  # noqa: PLW0603 - as above
+    with _lock:
+        _pauses -= 1
+        if _pauses:
+            return
+        collecting, interval = _found
+        sys.setswitchinterval(interval)
+        gc.freeze()
+        if collecting:
+            gc.enable()
 
 
 @contextmanager
 def smooth() -> Generator[None]:
-    """While it lasts. A collection among a million new objects would stop every thread for 50 ms
-    and more; what has been made by the end is taken for permanent. May overlap, in any thread.
-    """
-    global _running, _usual_s  # noqa: PLW0603 - as the interpreter's own settings
-    with _lock:
-        _running += 1
-        if _running == 1:
-            _usual_s = sys.getswitchinterval()
-            sys.setswitchinterval(_TURN_S)
-            gc.disable()
+    """A pause around heavy work in a thread. May overlap with others."""
+    begin()
     try:
         yield
     finally:
-        with _lock:
-            _running -= 1
-            if not _running:
-                sys.setswitchinterval(_usual_s)
-                gc.freeze()
-                gc.enable()
+        end()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import sys
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
+from tui.core.gc_pause import smooth
 from tui.provider.anthropic import lazy_imports
 
 if TYPE_CHECKING:
@@ -22,9 +18,6 @@ CONNECT_TIMEOUT_S: Final = 15.0
 
 _NO_KEY: Final = "none"
 _SCHEMES: Final = ("all://", "http://", "https://")
-_SWITCH_S: Final = 0.0005
-
-_one_importer = threading.Lock()
 
 
 def api_url(base_url: str) -> str:
@@ -109,7 +102,7 @@ async def load_client(key: str, url: str) -> AsyncAnthropic:
 
 
 def _client(key: str, url: str) -> AsyncAnthropic:
-    with _short_turns():
+    with smooth():
         lazy_imports.import_sdk()
         import anthropic  # noqa: PLC0415
 
@@ -134,27 +127,3 @@ def _client(key: str, url: str) -> AsyncAnthropic:
         )
         _ = client.messages, client.models  # these import their modules on first use
         return client
-
-
-@contextmanager
-def _short_turns() -> Generator[None]:
-    """While thousands of modules are made: no collector runs, and threads change often.
-
-    Measured: the longest stall of the event loop is 3.5 ms, without this 50. One thread at a
-    time tunes the interpreter; what it found is restored.
-    """
-    if not _one_importer.acquire(blocking=False):
-        yield
-        return
-    collecting, interval = gc.isenabled(), sys.getswitchinterval()
-    gc.freeze()
-    gc.disable()
-    sys.setswitchinterval(_SWITCH_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-        gc.freeze()  # modules live for ever; a full collection need not walk them
-        if collecting:
-            gc.enable()
-        _one_importer.release()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from tui.core import gc_pause
 from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         )
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
-    gc.disable()  # until everything is loaded: a collection among imports takes 50 ms
+    gc_pause.begin()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.ui.app import HoldfastApp  # noqa: PLC0415
     from tui.ui.start.terminal_takeover import HandOver  # noqa: PLC0415
     from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
@@ -51,16 +51,19 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
             from tui.core.paths import folders  # noqa: PLC0415
             from tui.ui.toolkit import themes  # noqa: PLC0415
 
-            asked = options or Options()
-            wiring = Wiring(
-                asked,
-                stack.enter_context(launch_config.scratch_of(asked)),
-                remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
-            )
-            if strange:
-                told = (*wiring.launch.notices, strange)
-                wiring.launch = replace(wiring.launch, notices=told)
-            return wiring.opening()
+            try:
+                asked = options or Options()
+                wiring = Wiring(
+                    asked,
+                    stack.enter_context(launch_config.scratch_of(asked)),
+                    remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
+                )
+                if strange:
+                    told = (*wiring.launch.notices, strange)
+                    wiring.launch = replace(wiring.launch, notices=told)
+                return wiring.opening()
+            finally:
+                gc_pause.end()
 
         look = first.look if first else {}
         named = options.theme if options else None

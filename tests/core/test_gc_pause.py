@@ -1,0 +1,42 @@
+"""One tuner of the collector and the thread switch interval: whoever overlaps, all is put back."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tui.core import gc_pause
+
+
+@pytest.fixture(autouse=True)
+def interpreter() -> Iterator[tuple[bool, float]]:
+    before = gc.isenabled(), sys.getswitchinterval()
+    yield before
+    assert (gc.isenabled(), sys.getswitchinterval()) == before
+
+
+def test_overlapping_pauses_are_counted_in_any_order(interpreter: tuple[bool, float]) -> None:
+    gc_pause.begin()
+    with gc_pause.smooth():
+        gc_pause.end()  # what began first may end first
+        assert not gc.isenabled()
+        assert sys.getswitchinterval() < interpreter[1]
+    assert (gc.isenabled(), sys.getswitchinterval()) == interpreter
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with gc_pause.smooth():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_an_error_ends_the_pause() -> None:
+    with pytest.raises(ValueError, match="anything"), gc_pause.smooth():
+        raise ValueError("anything")
