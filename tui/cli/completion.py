@@ -1,0 +1,67 @@
+"""`holdfast completion`: scripts for bash, zsh and fish, made from the table of flags."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentParser
+from typing import Any, Literal
+
+from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Word
+
+
+def script(shell: Literal["bash", "zsh", "fish"]) -> str:
+    """The completion script of a shell, to be sourced or put into its completions folder."""
+    import shtab  # noqa: PLC0415 - for this only
+
+    return shtab.complete(_parser(), shell)
+
+
+def _parser() -> ArgumentParser:
+    """The table as an argparse parser. It parses nothing: completion is made of what it knows."""
+    main = _filled(ArgumentParser("holdfast", description=MAIN.help), MAIN)
+    main.add_argument("--version", action="store_true", help="show the version")
+    first = main.add_subparsers()
+    groups = {
+        name: first.add_parser(name, help=text).add_subparsers() for name, text in GROUPS.items()
+    }
+    for command in COMMANDS:
+        *group, name = command.words
+        below = groups[group[0]] if group else first
+        _filled(below.add_parser(name, help=command.help), command)
+    return main
+
+
+def _filled(parser: ArgumentParser, command: Command) -> ArgumentParser:
+    for flag in command.flags:
+        given: dict[str, Any] = {
+            "action": "append" if flag.repeat else "store",
+            "metavar": flag.value,
+        }
+        if flag.optional:
+            given["nargs"] = "?"
+        if not flag.takes_value:
+            given = {"action": "store_true"}
+        elif flag.choices:
+            given["choices"] = flag.choices
+        _completed(parser.add_argument(*flag.names, help=flag.help, **given), flag)
+    if command is not MAIN:  # a prompt is free text
+        for word in command.arguments:
+            given: dict[str, Any] = {"choices": word.choices} if word.choices else {}
+            action = parser.add_argument(
+                word.field,
+                help=word.help,
+                metavar=word.name,
+                nargs=None if word.required else "?",
+                **given,
+            )
+            _completed(action, word)
+    return parser
+
+
+def _completed(action: Action, part: Flag | Word) -> None:
+    """Let files or folders be offered where a value is one."""
+    import shtab  # noqa: PLC0415 - as above
+
+    if part.kind == "folder":
+        vars(action)["complete"] = shtab.DIRECTORY
+    elif part.kind in {"file", "session"}:
+        vars(action)["complete"] = shtab.FILE
