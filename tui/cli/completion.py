@@ -45,13 +45,13 @@ def _filled(parser: ArgumentParser, command: Command) -> ArgumentParser:
         _completed(parser.add_argument(*flag.names, help=flag.help, **given), flag)
     if command is not MAIN:  # a prompt is free text
         for word in command.arguments:
-            given: dict[str, Any] = {"choices": word.choices} if word.choices else {}
+            extra: dict[str, Any] = {"choices": word.choices} if word.choices else {}
             action = parser.add_argument(
                 word.field,
                 help=word.help,
                 metavar=word.name,
                 nargs=None if word.required else "?",
-                **given,
+                **extra,
             )
             _completed(action, word)
     return parser
