@@ -168,6 +168,10 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.demo.drill import run as run_drill  # noqa: PLC0415
 
             return run_drill(options)
+        case "help":
+            from tui.cli.help import run as run_help  # noqa: PLC0415
+
+            return run_help(options)
         case "run" if not _wants_screen(options):
             from tui.batch.command import run as run_tasks  # noqa: PLC0415
 

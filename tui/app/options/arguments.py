@@ -23,7 +23,9 @@ from tui.app.options.flags import (
 from tui.app.options.parser import build, near, prefix
 from tui.core.errors import UsageError
 
-CommandName: TypeAlias = Literal["chat", "run", "sessions", "doctor", "tour", "drill", "completion"]
+CommandName: TypeAlias = Literal[
+    "chat", "run", "sessions", "doctor", "tour", "drill", "help", "completion"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,8 @@ class Options:
     title: str | None = None
 
     faults: tuple[str, ...] = FAULTS
+    topic: str | None = None
+    list_topics: bool = False
     shell: Literal["bash", "zsh", "fish"] = "bash"
 
     @property

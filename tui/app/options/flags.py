@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from tui.app.manual import TOPICS
+
 Kind: TypeAlias = Literal[
     "text", "name", "session", "file", "folder", "count", "money", "seconds", "span", "faults"
 ]
@@ -329,6 +331,12 @@ COMMANDS = (
         "the practice model with faults, in a scratch session: see what happens to errors",
         (_THEME,),
         Word("FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False),
+    ),
+    Command(
+        ("help",),
+        "read the manual, or one topic",
+        (Flag(("--list",), "list_topics", "list the topics"),),
+        Word("TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False),
     ),
     Command(
         ("completion",),

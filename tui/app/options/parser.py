@@ -111,6 +111,7 @@ Examples:
   holdfast -c                               go on where you stopped
   holdfast -p "fix the failing test" --allow edit_file --allow "run_command(pytest*)"
   git diff | holdfast -p "review this" --output-format json
+  holdfast help permissions                 read the manual on a topic
 
 Exit codes: 0 done, 1 failed or a limit reached, 2 usage or configuration, 3 no usable key,
 4 the session cannot be opened, 130 interrupted."""

@@ -40,7 +40,7 @@ _PIECE_S = 0.05
 """How long the rest of a key or a paste that has begun may take when the real screen comes."""
 _PASTE_S = 1.0
 
-SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "completion")
+SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion")
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
 SMALL_ROWS = 22

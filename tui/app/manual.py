@@ -1,0 +1,141 @@
+"""The manual: topics written in Markdown, opened by name and searched by words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+TOPICS: Final = (
+    "start",
+    "prompt",
+    "keys",
+    "commands",
+    "command-line",
+    "permissions",
+    "directives",
+    "sessions",
+    "context",
+    "memory",
+    "errors",
+    "tasks",
+    "print-mode",
+    "events",
+    "mcp",
+    "images",
+    "configuration",
+    "themes",
+    "plain",
+    "practice",
+    "files",
+    "doctor",
+)
+"""The names of the topics, in reading order: each is a file in `tui/manual`."""
+
+_NOT_TEXT = re.compile(r"^(<!--.*-->|!\[.*\]\(.*\))\n+", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^## (.*)\n", re.MULTILINE)
+_RULE = re.compile(r"\|[-|]+\|")
+_MARKUP = re.compile(r"\*\*|`|\]\([^)]*\)|\[(?=[a-z-]+\]\()")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """`text` is the whole of it as Markdown, without comments and pictures."""
+
+    name: str
+    title: str
+    summary: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A section that mentions what was searched for. `heading` is "" above the first heading;
+    `line` is the first line with one of the words, without markup."""
+
+    topic: Topic
+    heading: str
+    line: str
+
+    @property
+    def place(self) -> str:
+        """The topic's name and the section's heading, as they are listed."""
+        return f"{self.topic.name} › {self.heading}" if self.heading else self.topic.name
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """All topics, in reading order."""
+    return tuple(map(_read, TOPICS))
+
+
+def _read(name: str) -> Topic:
+    from importlib.resources import files  # noqa: PLC0415 - the names are wanted without it
+
+    source = files("tui").joinpath("manual", f"{name}.md").read_text(encoding="utf-8")
+    title, summary = source.split("\n\n", 2)[:2]
+    return Topic(name, title.removeprefix("# "), _plain(summary), _NOT_TEXT.sub("", source))
+
+
+def named(word: str) -> tuple[Topic, ...]:
+    """The topic of that name, else those whose names begin with it."""
+    wanted = word.strip().casefold()
+    exact = tuple(topic for topic in topics() if topic.name == wanted)
+    return exact or tuple(t for t in topics() if wanted and t.name.startswith(wanted))
+
+
+def search(words: str) -> list[Match]:
+    """The sections that have all the words, those with all of them in the heading first.
+
+    A word is found at the beginning of a word: `retry` is in "retrying".
+    """
+    patterns = [re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE) for word in words.split()]
+    matches: list[tuple[bool, Match]] = []
+    for topic in topics() if patterns else ():
+        for heading, text in _sections(topic):
+            if all(pattern.search(f"{heading}\n{text}") for pattern in patterns):
+                titled = all(pattern.search(heading or topic.title) for pattern in patterns)
+                matches.append((not titled, Match(topic, heading, _first_line(text, patterns))))
+    return [match for _, match in sorted(matches, key=lambda pair: pair[0])]
+
+
+def _sections(topic: Topic) -> list[tuple[str, str]]:
+    """(heading, text) of each section; the heading of what stands above the first one is ""."""
+    fences = [found.span() for found in _FENCE.finditer(topic.text)]
+    heads = [
+        found
+        for found in _HEADING.finditer(topic.text)
+        if not any(start < found.start() < end for start, end in fences)
+    ]
+    edges = [*(head.start() for head in heads), len(topic.text)]
+    sections = [("", topic.text[: edges[0]].partition("\n\n")[2])]
+    for head, end in zip(heads, edges[1:], strict=True):
+        sections.append((head[1], topic.text[head.end() : end]))
+    return sections
+
+
+def _first_line(text: str, patterns: list[re.Pattern[str]]) -> str:
+    lines = [
+        line
+        for line in text.splitlines()
+        if line.strip() and not _RULE.fullmatch(line) and not line.startswith("```")
+    ]
+    mention = (line for line in lines if any(pattern.search(line) for pattern in patterns))
+    return _plain(next(mention, lines[0] if lines else ""))
+
+
+def _plain(line: str) -> str:
+    """A line without its markup; the cells of a table's row are separated by dots."""
+    if line.startswith("|"):
+        cells = re.split(r"(?<!\\)\|", line.strip("|"))
+        line = " · ".join(cell.replace("\\|", "|").strip() for cell in cells)
+    return _MARKUP.sub("", line).strip()
+
+
+def near(word: str) -> str:
+    """The name of the topic that was probably meant, "" where none is close."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for a typing mistake only
+
+    return next(iter(get_close_matches(word.casefold(), TOPICS, n=1)), "")
