@@ -37,7 +37,7 @@ _NOT_TEXT = re.compile(r"^(<!--.*-->|!\[.*\]\(.*\))\n+", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^## (.*)\n", re.MULTILINE)
 _RULE = re.compile(r"\|[-|]+\|")
-_MARKUP = re.compile(r"\*\*|`|\]\([^)]*\)|\[(?=[a-z-]+\]\()")
+_MARKUP = re.compile(r"^- |\*\*|`|\]\([^)]*\)|\[(?=[a-z-]+\]\()")
 
 
 @dataclass(frozen=True, slots=True)

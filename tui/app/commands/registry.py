@@ -27,7 +27,7 @@ class Command:
 _SWITCH = ("on", "off")
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "keys and commands", "views.help_"),
+    Command("help", "keys, commands and the manual", "views.help_", argument="[TOPIC]"),
     Command("new", "begin a new session; the old one is kept", "sessions.new", ("clear",)),
     Command("resume", "go on with a session", "sessions.resume", ("sessions",), "[ID]"),
     Command("rename", "give the session a title", "sessions.rename", argument="TITLE"),

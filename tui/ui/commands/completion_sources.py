@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from tui.app import manual
 from tui.app.commands.registry import COMMANDS, ELSEWHERE
 from tui.ui.session_flow.command_context import Desk
 from tui.ui.toolkit import themes
@@ -44,6 +45,9 @@ class PromptSources:
         command = ELSEWHERE.get(command, command)
         found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
         match found.name if found else "":
+            case "help":
+                topics = await asyncio.to_thread(manual.topics)
+                return [Choice(topic.name, topic.summary) for topic in topics]
             case "theme":
                 folder = services.folders.config / "themes"
                 names = await asyncio.to_thread(themes.available, folder)

@@ -9,8 +9,9 @@ from tui.core.formatting import plural
 from tui.ui.session_flow.command_context import Desk
 
 
-async def help_(desk: Desk, _: str) -> None:
-    """Keys and commands: first what works where the person is, and everywhere."""
+async def help_(desk: Desk, words: str) -> None:
+    """Keys and commands: first what works where the person is, and everywhere. With words, the
+    manual."""
     from tui.app.commands.registry import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
@@ -41,7 +42,7 @@ async def help_(desk: Desk, _: str) -> None:
     if own:
         sections.append(HelpSection("Your own commands", own))
     rest = [section for table, section in keys if table is not here and table is not APP_KEYS]
-    desk.app.push_screen(HelpScreen([*sections, *rest]))
+    desk.app.push_screen(HelpScreen([*sections, *rest], words))
     if desk.own.problems:
         desk.bridge.chat.notice.say(one_line(desk.own.problems[0]), "warning")
 

@@ -1,20 +1,40 @@
-"""F1: every key and command, from the tables that they are bound by."""
+"""F1: every key and command, from the tables that they are bound by, and the manual."""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rich.style import Style
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
+from textual.selection import Selection
 from textual.widget import Widget
+from textual.widgets import ContentSwitcher, Input, Static
 
-from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.app import manual
+from tui.app.manual import Match
+from tui.ui.widgets import markdown
+from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.dialog import Dialog
+from tui.ui.widgets.line_view import LAST_ROW, LineView, Picture, place, strips
+from tui.ui.widgets.markdown.text import Line
+from tui.ui.widgets.row_list import Part, Rows
+
+_SCROLL: Final = ("↑ ↓ pgup pgdn", "scroll")
+_KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "keys": (_SCROLL, ("tab", "the manual"), ("type", "search"), ("esc", "close")),
+    "topics": (("enter", "read"), ("tab", "keys"), ("esc", "back")),
+    "page": (_SCROLL, ("esc", "back")),
+}
+"""What the border below says in each view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +85,205 @@ class HelpTable(Widget):
         return Content("\n").join(help_lines(self._sections, self.content_size.width))
 
 
+class ManualPage(LineView):
+    """One topic of the manual, with the words marked that were searched for."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = markdown.COMPONENTS
+    DEFAULT_CSS = markdown.css("ManualPage")
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._text = ""
+        self._words: re.Pattern[str] | None = None
+        self._drawn: Picture | None = None
+
+    def show(self, match: Match, words: str) -> None:
+        """Show a topic from the section that matches, with the first of the words in sight."""
+        self._text = match.topic.text
+        parts = "|".join(map(re.escape, words.split()))
+        self._words = re.compile(rf"(?<!\w)(?:{parts})", re.IGNORECASE) if parts else None
+        self._redraw()
+        self._viewport.clear()
+        self._viewport.extend([1])
+        self._viewport.following = False
+        self._touch()
+        self.call_after_refresh(self._go_to, match.heading)
+
+    def _go_to(self, heading: str) -> None:
+        lines = self._picture(0).lines
+        heads = (n for n, row in enumerate(lines) if row.lead == "## " and row.text == heading)
+        head, height = next(heads, 0), self._viewport.height
+        word = self._words
+        hits = (n for n in range(head, len(lines)) if word and word.search(lines[n].text))
+        hit = next(hits, head)
+        self._scroll(head if hit < head + height else hit - height // 3)
+
+    def _picture(self, index: int) -> Picture:  # noqa: ARG002 - there is one
+        if self._drawn is None:
+            self._drawn = Picture(markdown.render(self._text, self._look, self._width))
+        return self._drawn
+
+    def _redraw(self) -> None:
+        self._drawn = None
+
+    def _styles(self) -> dict[str, Style]:
+        return markdown.styles(self)
+
+    def _overlay(self, index: int, row: int, line: Line) -> Line:  # noqa: ARG002
+        if self._words is None:
+            return line
+        spots = (found.span() for found in self._words.finditer(line.text))
+        return strips.marked(line, spots, Style(reverse=True))
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        start, end = selection
+        last = (place(end.y)[1], end.x) if end else (LAST_ROW, 1 << 30)
+        first = (place(start.y)[1], start.x) if start else (0, 0)
+        return copied(self._picture(0).lines, first, last), "\n"
+
+
 class HelpScreen(Dialog[None]):
-    """Closed by Esc, F1, ?, q or Enter."""
+    """The keys and commands; behind Tab, or a word that is typed, the manual.
 
+    Closed by F1, ? or Esc, which first leaves a page and clears the search. `words` is what
+    /help was asked for: a topic, or something to search for.
+    """
+
+    CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,question_mark,q,enter,ctrl+c", "dismiss", "close", show=False)
+        Binding("f1,question_mark", "dismiss", "close", show=False, priority=True),
+        Binding("escape,ctrl+c", "back", "back", show=False),
+        Binding("tab,shift+tab", "other_view", show=False),
+        Binding("up", "move('row', -1)", show=False),
+        Binding("down", "move('row', 1)", show=False),
+        Binding("pageup", "move('page', -1)", show=False),
+        Binding("pagedown", "move('page', 1)", show=False),
+        Binding("home", "move('edge', -1)", show=False, priority=True),
+        Binding("end", "move('edge', 1)", show=False, priority=True),
     ]
-    AUTO_FOCUS: ClassVar[str | None] = "#box"
+    AUTO_FOCUS: ClassVar[str | None] = "#search"
 
-    def __init__(self, sections: Sequence[HelpSection]) -> None:
-        super().__init__()
+    def __init__(self, sections: Sequence[HelpSection], words: str = "") -> None:
+        super().__init__(classes="-table")
         self._sections = sections
+        self._words = words
+        self._matches: list[Match] = []
 
     def compose(self) -> ComposeResult:
-        keys = (SCROLL, ("esc", "close"))
-        with self.framed(VerticalScroll(can_focus=True), "help", *keys):
-            yield HelpTable(self._sections)
+        with self.framed(Vertical(), "help", *_KEYS["keys"]):
+            with Horizontal(id="search-row"):
+                yield Static("❯", id="caret", markup=False)
+                search = Input(placeholder="Search the manual", id="search")
+                search.cursor_blink = False
+                yield search
+            with ContentSwitcher(initial="keys"):
+                with VerticalScroll(id="keys", can_focus=False):
+                    yield HelpTable(self._sections)
+                topics = Rows(id="topics")
+                topics.can_focus = False
+                yield topics
+                page = ManualPage(id="page")
+                page.can_focus = False
+                yield page
+
+    def on_mount(self) -> None:
+        if not self._words:
+            return
+        found = manual.named(self._words)
+        if len(found) == 1:
+            self._open(Match(found[0], "", ""), "")
+        else:
+            self.query_one("#search", Input).value = self._words
+
+    @property
+    def view(self) -> str:
+        """What is shown: the "keys", the "topics" or a "page"."""
+        return self.query_one(ContentSwitcher).current or ""
+
+    def _show(self, view: str) -> None:
+        self.query_one(ContentSwitcher).current = view
+        self.show_keys(*_KEYS[view])
+
+    def _list(self, words: str) -> None:
+        """The sections that mention the words; without words, the topics."""
+        all_of_it = [Match(topic, "", topic.summary) for topic in manual.topics()]
+        self._matches = manual.search(words) if words else all_of_it
+        column = min(36, max((len(match.place) for match in self._matches), default=0)) + 2
+        matches = self._matches
+
+        def draw(index: int, width: int) -> list[Part]:
+            match = matches[index]
+            return [(f"{match.place:<{column}}", "accent"), (match.line[:width], "text")]
+
+        def nothing(_index: int, _width: int) -> list[Part]:
+            return [("Nothing in the manual mentions that.", "muted")]
+
+        self.query_one("#topics", Rows).show(len(matches) or 1, draw if matches else nothing)
+        self._show("topics")
+
+    def _open(self, match: Match, words: str) -> None:
+        self._show("page")
+        self.query_one(ManualPage).show(match, words)
+
+    @on(Input.Changed, "#search")
+    def _search(self, event: Input.Changed) -> None:
+        event.stop()
+        if words := event.value.strip():
+            self._list(words)
+        else:
+            self._show("keys")
+
+    @on(Input.Submitted, "#search")
+    def _enter(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.view == "topics":
+            self.query_one("#topics", Rows).action_choose()
+        elif self.view == "keys":
+            self.dismiss()
+
+    @on(Rows.Chosen)
+    def _chosen(self, event: Rows.Chosen) -> None:
+        event.stop()
+        if self._matches:
+            self._open(self._matches[event.index], self.query_one("#search", Input).value)
+
+    def action_back(self) -> None:
+        """From a page to the list, from the list to the keys, from there out."""
+        search = self.query_one("#search", Input)
+        if self.view == "page":
+            self._list(search.value.strip())
+        elif search.value:
+            search.value = ""
+        else:
+            self.dismiss()
+
+    def action_other_view(self) -> None:
+        """The topics of the manual, or the keys again."""
+        if self.view == "keys":
+            self._list("")
+        elif self.query_one("#search", Input).value:
+            self.query_one("#search", Input).value = ""
+        else:
+            self._show("keys")
+
+    def action_move(self, kind: str, step: int) -> None:
+        """Scroll what is shown, or move the cursor in the list: by a "row", a "page", to an
+        "edge"."""
+        match self.view:
+            case "keys":
+                self._scroll_keys(kind, step)
+            case "topics":
+                rows = self.query_one("#topics", Rows)
+                {"row": rows.action_move, "page": rows.action_page, "edge": rows.action_edge}[kind](
+                    step
+                )
+            case _:
+                page = self.query_one(ManualPage)
+                {"row": page.action_rows, "page": page.action_page, "edge": page.action_edge}[kind](
+                    step
+                )
+
+    def _scroll_keys(self, kind: str, step: int) -> None:
+        keys = self.query_one("#keys", VerticalScroll)
+        rows = {"row": 1, "page": max(1, keys.size.height - 1), "edge": keys.max_scroll_y}[kind]
+        keys.scroll_relative(y=step * rows, animate=False)

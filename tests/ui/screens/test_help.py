@@ -1,0 +1,107 @@
+"""F1 and /help: the keys and commands, and behind them the manual, searched and read."""
+
+from __future__ import annotations
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.support.fake_agent import World
+from tests.ui.screens.driving import running, say, until
+from tui.app import manual
+from tui.ui.app import HoldfastApp
+from tui.ui.screens.help import HelpScreen, ManualPage
+from tui.ui.widgets.row_list import Rows
+
+
+async def opened(app: HoldfastApp, pilot: Pilot[None]) -> HelpScreen:
+    await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+    assert isinstance(app.screen, HelpScreen)
+    return app.screen
+
+
+def listed(screen: HelpScreen) -> str:
+    """What the list shows."""
+    rows = screen.query_one("#topics", Rows)
+    return "\n".join(rows.render_line(y).text.rstrip() for y in range(rows.size.height))
+
+
+def read(screen: HelpScreen) -> str:
+    """What is in sight of a page."""
+    page = screen.query_one(ManualPage)
+    return "\n".join(page.render_line(y).text.rstrip() for y in range(page.size.height))
+
+
+async def test_tab_lists_the_topics_and_enter_reads_one() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        assert screen.view == "keys"
+        await pilot.press("tab")
+        await until(pilot, lambda: "Every slash command" in listed(screen))
+        for topic in manual.topics():
+            assert topic.name in listed(screen)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: "Every key, by the place" in read(screen))
+        await pilot.press("escape")
+        assert screen.view == "topics"
+        await pilot.press("tab")
+        assert screen.view == "keys"
+        await pilot.press("escape")
+        assert app.screen is app.chat
+
+
+async def test_typing_searches_and_a_match_opens_where_the_word_is() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        await pilot.press(*"osc")
+        await until(pilot, lambda: "doctor › Copy and paste" in listed(screen))
+        assert "the terminal must accept OSC 52" in listed(screen)
+        await pilot.press("enter")
+        await until(pilot, lambda: "OSC 52" in read(screen))
+        page = screen.query_one(ManualPage)
+        await pilot.press("home")
+        await until(pilot, lambda: "Doctor and troubleshooting" in read(screen))
+        await pilot.press("pagedown", "down")
+        assert page.scroll_y > 1
+        await pilot.press("escape", "escape")
+        assert screen.view == "keys"
+        assert screen.query_one("#search", Input).value == ""
+
+
+async def test_what_nothing_mentions_is_said() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        await pilot.press(*"zzz", "enter")
+        await until(pilot, lambda: "Nothing in the manual mentions that." in listed(screen))
+        assert screen.view == "topics"
+
+
+async def test_help_with_a_topic_opens_it() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "/help perm")
+        screen = await opened(app, pilot)
+        await until(pilot, lambda: "What runs without asking" in read(screen))
+        await pilot.press("f1")
+        assert app.screen is app.chat
+
+
+async def test_help_with_another_word_searches() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "/help backslash")
+        screen = await opened(app, pilot)
+        await until(pilot, lambda: "prompt › Writing" in listed(screen))
+        assert screen.query_one("#search", Input).value == "backslash"
+
+
+async def test_the_keys_scroll() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        keys = screen.query_one("#keys")
+        await until(pilot, lambda: keys.max_scroll_y > 0)
+        await pilot.press("end")
+        await until(pilot, lambda: keys.scroll_y == keys.max_scroll_y)
+        await pilot.press("home", "down", "pagedown")
+        await until(pilot, lambda: 1 < keys.scroll_y < keys.max_scroll_y)
