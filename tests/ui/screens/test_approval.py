@@ -94,7 +94,7 @@ async def test_f1_explains_the_answers_and_gives_none() -> None:
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         shown = str(app.screen.query_one(HelpTable).render())
         assert shown.startswith("When the agent asks")
-        await pilot.press("1", "enter")
+        await pilot.press("1", "escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
         assert world.agent.answers == []
 

@@ -151,7 +151,6 @@ class HelpScreen(Dialog[None]):
 
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f1,question_mark", "dismiss", "close", show=False, priority=True),
         Binding("escape,ctrl+c", "back", "back", show=False),
         Binding("tab,shift+tab", "other_view", show=False),
         Binding("up", "move('row', -1)", show=False),
@@ -228,7 +227,10 @@ class HelpScreen(Dialog[None]):
     @on(Input.Changed, "#search")
     def _search(self, event: Input.Changed) -> None:
         event.stop()
-        if words := event.value.strip():
+        words = event.value.strip()
+        if words == "?":  # the key that opened it
+            self.dismiss()
+        elif words:
             self._list(words)
         else:
             self._show("keys")
