@@ -1,4 +1,4 @@
-"""Signals at the line editor of plain lines: none waits for a key, whichever way it comes."""
+"""Signals at the line editor (decision 32): none waits for a key, whichever way it comes."""
 
 from __future__ import annotations
 
