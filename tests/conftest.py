@@ -42,3 +42,24 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
     monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(home / "anthropic"))
     return home
+
+
+NOT_FAST = {
+    *("ui", "e2e", "demo", "plain", "batch", "tools/mcp"),
+    *("agent/test_caching.py", "agent/test_interrupt.py"),
+}
+"""What `pytest -m fast` leaves out: tests that run programs, draw screens or last long."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What is not collected costs no import."""
+    within = collection_path.relative_to(Path(__file__).parent).as_posix() in NOT_FAST
+    return True if within and config.getoption("markexpr") == "fast" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as fast what is neither slow nor a property that is tried on many examples."""
+    for item in items:
+        tried = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if not tried and item.get_closest_marker("slow") is None:
+            item.add_marker("fast")

@@ -1,4 +1,4 @@
-"""Workspace trust (decision 30): asked once, remembered either way, never granted by the project."""
+"""Workspace trust (decision 30): asked once, remembered, and never granted by the project."""
 
 from __future__ import annotations
 
