@@ -102,7 +102,7 @@ def search(words: str) -> list[Match]:
 
 
 def _sections(topic: Topic) -> list[tuple[str, str]]:
-    """(heading, text) of each section; the heading of what stands above the first one is ""."""
+    """(heading, text) of each section; the first has no heading."""
     fences = [found.span() for found in _FENCE.finditer(topic.text)]
     heads = [
         found

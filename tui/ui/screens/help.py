@@ -39,8 +39,8 @@ _KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
-    """A heading and its rows: what is pressed or typed, what it does. `here` is where it works
-    on the screen that the help stands over."""
+    """A heading and its rows: what is pressed or typed, what it does. `here`: it works
+    on the screen under the help."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -49,7 +49,7 @@ class HelpSection:
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
     """All sections in two columns of `width` cells together. The first is as wide as its widest
-    row; where that is too much, wider ones stand in a row of their own."""
+    row; where that is too much, wider ones get a row of their own."""
     widest = max(len(left) for section in sections for left, _ in section.rows) + 3
     column = min(widest, max(12, width * 2 // 5))
     lines: list[Content] = []
@@ -63,8 +63,8 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
             if alone:
                 lines.append(Content.styled(left, "$text-accent"))
             for index, part in enumerate(textwrap.wrap(right, max(12, width - column))):
-                said = "" if index or alone else left
-                head = Content.styled(said.ljust(column), "$text-accent")
+                name = "" if index or alone else left
+                head = Content.styled(name.ljust(column), "$text-accent")
                 lines.append(Content.assemble(head, (part, "$foreground")))
     return lines
 
