@@ -31,7 +31,7 @@ from tui.core.errors import ErrorClass
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
 from tui.settings import layers
-from tui.settings.descriptions import WORDS
+from tui.settings.descriptions import DESCRIPTIONS
 from tui.settings.schema import Setting, table
 from tui.tools.registry import builtin_tools
 from tui.ui.toolkit import themes
@@ -102,7 +102,7 @@ def setting_rows() -> list[str]:
     rows: list[str] = []
     for setting in all_settings():
         default = "none" if setting.key == ("mcp",) else f"`{_toml(setting.default)}`"
-        rows.append(row(f"`{setting.name}`", default, setting.words.help))
+        rows.append(row(f"`{setting.name}`", default, setting.description.help))
     return rows
 
 
@@ -248,7 +248,7 @@ def test_every_example_of_the_configuration_is_valid(tmp_path: Path) -> None:
         path.write_text(block, encoding="utf-8")
         if head.startswith("# config.toml"):
             read = layers.parse(block.encode(), path)
-            layers.merge((layers.Layer("user", "manual", read),))
+            layers.merge((layers.SettingsLayer("user", "manual", read),))
         elif head.startswith("# script.toml"):
             assert read_script(path)
         else:
@@ -271,7 +271,7 @@ def test_every_variable_that_is_named_is_read_somewhere() -> None:
 
 
 def test_every_setting_has_words() -> None:
-    assert {setting.name.replace(".MODEL", "") for setting in all_settings()} == set(WORDS)
+    assert {setting.name.replace(".MODEL", "") for setting in all_settings()} == set(DESCRIPTIONS)
 
 
 # The manual as a whole

@@ -11,8 +11,7 @@ from tests.support.agents import events_of, make_agent
 from tests.support.prompt_cache import EVERY_TURN, HOUR, NEVER, PAYS, Prices, PromptCache, play
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.context.cache_report import first_change
-from tui.context.prune_cost import Figures, expected, verdict
+from tui.context.cache_cost import PruneFigures, expected, first_change, verdict
 from tui.context.rules.request import marks_in
 from tui.core.config import Config, Prune
 from tui.core.messages import Block, text_block
@@ -125,7 +124,7 @@ def test_where_two_requests_differ() -> None:
 
 
 def test_D26_the_verdict_weighs_what_is_saved_against_what_is_written_again() -> None:
-    figures = Figures(saved=10_000, rewritten=5000, requests=3, idle_s=10.0)
+    figures = PruneFigures(saved=10_000, rewritten=5000, requests=3, idle_s=10.0)
     assert not verdict(figures).pays
     assert not verdict(replace(figures, requests=6)).pays
     assert not verdict(replace(figures, paid=9000.0)).pays

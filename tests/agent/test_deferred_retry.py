@@ -23,8 +23,8 @@ from tui.core.errors import ProviderError
 from tui.core.paths import folders
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, Retrying
+from tui.session.catalog import describe
 from tui.session.session import Session
-from tui.session.summary import describe
 
 HOUR = 3600.0
 

@@ -28,8 +28,7 @@ from tui.core.errors import ProviderError, ToolError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo
 from tui.tools.base import Tool
-from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX
-from tui.tools.limits.text import byte_length, line_count
+from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX, byte_length, line_count
 from tui.tools.registry import builtin_tools
 
 

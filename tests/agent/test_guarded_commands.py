@@ -18,7 +18,7 @@ from tui.core.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.tokens import tokenizer
-from tui.tools.limits.text import byte_length, line_count
+from tui.tools.limits.clamp import byte_length, line_count
 from tui.tools.output_capture import Spill
 
 

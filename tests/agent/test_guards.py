@@ -17,9 +17,10 @@ from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
-from tui.tools.base import Effect, Keep, Params, Tool, ToolContext
-from tui.tools.limits.pipeline import Guarded
-from tui.tools.limits.text import byte_length
+from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.limits.clamp import byte_length
+from tui.tools.limits.pipeline import GuardedOutput
+from tui.tools.limits.receipt import Keep
 from tui.tools.registry import builtin_tools
 
 PIXEL = (
@@ -87,7 +88,7 @@ async def test_K20_L13_O1_every_result_passes_the_guards_once(
     passed: list[str] = []
     real = made.guard
 
-    async def counting(output: ToolOutput, *, tool: str, **rest: Any) -> Guarded:
+    async def counting(output: ToolOutput, *, tool: str, **rest: Any) -> GuardedOutput:
         passed.append(tool)
         return await real(output, tool=tool, **rest)
 

@@ -17,7 +17,7 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.overrides import Overlay
 from tui.context.validate import check
-from tui.core.images.images import MAX_FILE, Image, of_bytes
+from tui.core.images import MAX_FILE, Image, of_bytes
 from tui.core.messages import Block
 from tui.core.paths import folders
 from tui.session.reader import read

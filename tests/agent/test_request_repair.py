@@ -11,9 +11,9 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.context.level_repairs import RungViewer
+from tui.context.level_view import LevelViewer
 from tui.context.repair import CONTINUE
-from tui.context.repair_levels import RUNGS, Rung
+from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.errors import ProviderError
@@ -50,7 +50,7 @@ async def test_R12_a_refused_request_ends_the_turn_with_the_ways_on(tmp_path: Pa
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
     assert agent.offers() == ()
     seen = await events_of(agent, "and b.txt?")
-    assert offered(seen) == RUNGS == agent.offers()
+    assert offered(seen) == REPAIR_LEVELS == agent.offers()
     assert isinstance(seen[-1], events.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.data["text"] for r in agent.session.records if r.type == "user"][-1] == "and b.txt?"
@@ -80,8 +80,8 @@ async def test_R13_the_same_refusal_offers_the_next_rung_and_never_the_same(
     provider.requests.clear()
     provider.answers += [*[refused() for _ in range(5)], say("at last")]
     seen = await events_of(agent, "and b.txt?")
-    for number, rung in enumerate(RUNGS):
-        assert offered(seen) == RUNGS[number:]
+    for number, rung in enumerate(REPAIR_LEVELS):
+        assert offered(seen) == REPAIR_LEVELS[number:]
         await agent.repair(rung)
         seen = await go_on(agent)
     assert offered(seen) == () == agent.offers()
@@ -108,12 +108,12 @@ async def test_R13_what_comes_after_a_digest_is_sent_as_it_is(tmp_path: Path) ->
     assert "beta" in str(provider.requests[-1].messages[-1])
     assert check(provider.requests[-1].messages) == []
     seen = await events_of(agent, "thanks")
-    assert offered(seen) == RUNGS, "an answer came between: it is another refusal"
+    assert offered(seen) == REPAIR_LEVELS, "an answer came between: it is another refusal"
 
 
 @pytest.mark.parametrize("rung", ["text_only", "summary_only"])
 async def test_R13_nothing_is_wrong_with_what_follows_such_a_rung(
-    tmp_path: Path, rung: Rung
+    tmp_path: Path, rung: RepairLevel
 ) -> None:
     provider = ScriptedProvider(refused(), say("It says beta."), say("You are welcome."))
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
@@ -122,7 +122,7 @@ async def test_R13_nothing_is_wrong_with_what_follows_such_a_rung(
     await go_on(agent)
     await events_of(agent, "thanks")
     seen = agent.view()
-    again = RungViewer().build(agent.session.records, model="test-model", prompt_follows=True)
+    again = LevelViewer().build(agent.session.records, model="test-model", prompt_follows=True)
     assert seen.findings == again.findings == ()
     assert again.messages == seen.messages
     assert [text_of(m["content"]) for m in seen.messages[-3:]] == [
@@ -136,7 +136,7 @@ async def test_R13_nothing_is_wrong_with_what_follows_such_a_rung(
 @pytest.mark.parametrize("rung", ["text_only", "summary_only"])
 @pytest.mark.parametrize(("later", "kept"), [(0, 0), (4, 5)])
 async def test_R37_a_compaction_behind_such_a_rung_counts(
-    tmp_path: Path, rung: Rung, later: int, kept: int
+    tmp_path: Path, rung: RepairLevel, later: int, kept: int
 ) -> None:
     long = "and b.txt? " * 400
     answers = [say(f"answer {number}") for number in range(later + 1)]
@@ -156,7 +156,7 @@ async def test_R37_a_compaction_behind_such_a_rung_counts(
     assert seen.findings == ()
     assert len(seen.messages) == 1 + kept
     assert seen.messages[1:] == before.messages[len(before.messages) - kept :]
-    again = RungViewer().build(agent.session.records, model="test-model", prompt_follows=True)
+    again = LevelViewer().build(agent.session.records, model="test-model", prompt_follows=True)
     assert again.messages == seen.messages
 
     await agent.uncompact()
@@ -166,7 +166,7 @@ async def test_R37_a_compaction_behind_such_a_rung_counts(
 async def test_a_rung_holds_for_a_resumed_session(tmp_path: Path) -> None:
     session = session_in(tmp_path)
     session.append("repair", rung="drop_thinking", findings=[], by="person")
-    seen = RungViewer().build(session.records, model="test-model", prompt_follows=True)
+    seen = LevelViewer().build(session.records, model="test-model", prompt_follows=True)
     assert "Hm." not in str(seen.messages)
     assert "alpha" in str(seen.messages)
     assert check(seen.messages, tail="open") == []

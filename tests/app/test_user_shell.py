@@ -18,7 +18,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.shell_output import Keeping
 from tui.app import user_shell
-from tui.core.storage.output_store import Kept, Retention
+from tui.core.output_store import OutputStore, Retention
 from tui.session.session import Session
 from tui.tools.limits.pipeline import GuardLimits
 
@@ -201,7 +201,7 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
 async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     session = Session.in_memory(tmp_path, clock=FakeClock())
     path = tmp_path / "session.jsonl"
-    kept = Kept(_kept(tmp_path), session=path, retention=Retention(tmp_path))
+    kept = OutputStore(_kept(tmp_path), session=path, retention=Retention(tmp_path))
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, kept=kept)
     seen: list[Event] = []
     await user_shell.run(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tui.batch.backoff import Models, switch_line, wait_line, wait_s
+from tui.batch.run_policy import ModelPair, switch_line, wait_line, wait_s
 
 
 def waits(attempt: int, error_class: str = "network") -> set[int]:
@@ -36,7 +36,7 @@ def test_A23_what_is_printed():
 
 
 def test_A25_without_a_fallback_nothing_changes():
-    models = Models("a")
+    models = ModelPair("a")
     assert models.after("rate_limit", last=False) == models
     assert models.current == "a"
 
@@ -57,7 +57,7 @@ def test_A25_without_a_fallback_nothing_changes():
     ],
 )
 def test_A26_only_some_failures_switch(error_class: str, switches: bool):
-    models = Models("a", "b").after(error_class, last=False)
+    models = ModelPair("a", "b").after(error_class, last=False)
     assert models.current == ("b" if switches else "a")
 
 
@@ -66,13 +66,13 @@ def test_A27_what_is_logged():
 
 
 def test_A28_a_failing_fallback_swaps_back():
-    models = Models("a", "b").after("rate_limit", last=False).after("timeout", last=False)
+    models = ModelPair("a", "b").after("rate_limit", last=False).after("timeout", last=False)
     assert models.current == "a"
 
 
 def test_A29_the_original_model_is_restored():
-    assert Models("a", "b").after("timeout", last=False).restored().current == "a"
+    assert ModelPair("a", "b").after("timeout", last=False).restored().current == "a"
 
 
 def test_A30_no_swap_behind_the_last_attempt():
-    assert Models("a", "b").after("rate_limit", last=True).current == "a"
+    assert ModelPair("a", "b").after("rate_limit", last=True).current == "a"

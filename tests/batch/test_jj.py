@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tui.batch.command.plan import find_isolation
 from tui.batch.isolation import IsolationError
-from tui.batch.isolation_detection import find_isolation
 from tui.batch.jj import JjIsolation
 
 STAND_IN = """#!{python}

@@ -6,15 +6,15 @@ from tui.agent import events
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
+    RetryDelayed,
     RunFinished,
+    RunNotice,
     RunStarted,
-    Said,
     TaskFinished,
     TaskStarted,
-    Waiting,
     to_json,
 )
-from tui.batch.report import ROWS_MAX, Summary, lines_of
+from tui.batch.report import ROWS_MAX, RunSummary, lines_of
 from tui.batch.state import RunState, Status, TaskState
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
@@ -49,11 +49,11 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
     assert lines(
         RunStarted("TASKS.md", 3, 1, ".holdfast/boot.md", "git"),
         TaskStarted(1, "g", "fix it", 1, "s"),
-        Said("  waiting 4s before retry..."),
-        Waiting(1, 4, "rate limited"),
-        Said("  failover: switching from a to b"),
+        RunNotice("  waiting 4s before retry..."),
+        RetryDelayed(1, 4, "rate limited"),
+        RunNotice("  failover: switching from a to b"),
         TaskStarted(1, "g", "fix it", 2, "s"),
-        Said("  compaction: context at 88%, starting fresh session with summary"),
+        RunNotice("  compaction: context at 88%, starting fresh session with summary"),
     ) == [
         "holdfast run TASKS.md: 3 tasks, 1 done",
         "boot: .holdfast/boot.md",
@@ -99,7 +99,7 @@ def test_how_a_task_ended_is_said():
 
 
 def test_the_table_fits_and_names_what_is_left():
-    text = Summary(state(DONE, FAILED, OPEN), "2 tasks failed in a row").text(width=80)
+    text = RunSummary(state(DONE, FAILED, OPEN), "2 tasks failed in a row").text(width=80)
     assert all(len(line) <= 80 for line in text.splitlines()[:4])
     assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75 · 1 min 06 s" in text
     assert "ended early: 2 tasks failed in a row" in text
@@ -113,14 +113,14 @@ def test_the_table_fits_and_names_what_is_left():
 
 def test_a_long_table_leaves_out_what_is_completed():
     many = [task(n, "completed") for n in range(ROWS_MAX)]
-    text = Summary(state(*many, task(ROWS_MAX, "failed", "the odd one"))).text()
+    text = RunSummary(state(*many, task(ROWS_MAX, "failed", "the odd one"))).text()
     assert "the odd one" in text
     assert "the completed are left out" in text
     assert len(text.splitlines()) < 12
 
 
 def test_the_markdown_is_a_table_that_nothing_in_it_breaks():
-    shown = Summary(state(DONE, FAILED, OPEN)).markdown()
+    shown = RunSummary(state(DONE, FAILED, OPEN)).markdown()
     assert "| 1 | make it | completed | 1 | 1.0k | $0.50 | 1 min 01 s | 0123456789 |" in shown
     assert "fix \\| it" in shown
     assert "### Not done\n\n- **2. fix \\| it** failed (timeout): no answer in time." in shown

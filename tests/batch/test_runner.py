@@ -21,25 +21,24 @@ from tui.agent import events as agent_events
 from tui.agent.agent import Agent
 from tui.agent.limits import Limits
 from tui.batch import state as state_module
-from tui.batch.attempt import Attempt
-from tui.batch.backoff import Models
+from tui.batch.attempt import TaskAttempt
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
+    RetryDelayed,
     RunFinished,
+    RunNotice,
     RunStarted,
-    Said,
     TaskFinished,
     TaskStarted,
-    Waiting,
 )
 from tui.batch.git import GitIsolation
+from tui.batch.group_session import first_record_of
 from tui.batch.isolation import Isolation, NoIsolation
 from tui.batch.report import lines_of
-from tui.batch.run_config import Setup
-from tui.batch.run_limits import Stops
+from tui.batch.run_config import RunSetup
+from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.runner import Runner
-from tui.batch.session_marks import begin_of
 from tui.batch.state import RunFolder, RunState
 from tui.core.config import Batch, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError
@@ -58,9 +57,9 @@ class World:
     root: Path
     tasks: str
     sessions: list[ScriptedProvider]
-    models: Models = field(default_factory=lambda: Models("first"))
+    models: ModelPair = field(default_factory=lambda: ModelPair("first"))
     answers: list[str | Exception] = field(default_factory=list[str | Exception])
-    stops: Stops = field(default_factory=Stops)
+    stops: RunLimits = field(default_factory=RunLimits)
     batch: Batch = field(default_factory=lambda: Batch(compaction_basis="context"))
     isolation: Isolation = field(default_factory=NoIsolation)
     clock: FakeClock = field(default_factory=FakeClock)
@@ -81,7 +80,7 @@ class World:
 
     def new_runner(self) -> Runner:
         return Runner(
-            Setup(
+            RunSetup(
                 task_file=self.task_file,
                 target=self.root,
                 isolation=self.isolation,
@@ -112,12 +111,12 @@ class World:
         self.agents.append(agent)
         return agent
 
-    async def ask(self, question: str) -> Attempt:
+    async def ask(self, question: str) -> TaskAttempt:
         self.asked.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return Attempt("done", answer=answer, usage=Usage(input_tokens=7), cost_usd=None)
+        return TaskAttempt("done", answer=answer, usage=Usage(input_tokens=7), cost_usd=None)
 
     def model_info(self, name: str) -> ModelInfo:
         return ModelInfo(name, self.window, self.window, "config")
@@ -131,7 +130,7 @@ class World:
 
     @property
     def said(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, Said)]
+        return [event.text for event in self.events if isinstance(event, RunNotice)]
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -195,11 +194,11 @@ async def test_A32_the_session_says_where_each_task_begins(tmp_path: Path):
     w = world(tmp_path, "## g\n- one\n- two\n", [say("a"), fail("network"), say("b")])
     await w.run()
     records = w.agents[0].session.records
-    found = [next(r for r in records if r.id == begin_of(records, n)) for n in (0, 1)]
+    found = [next(r for r in records if r.id == first_record_of(records, n)) for n in (0, 1)]
     assert found[0].type == "user"
     assert found[0].data["text"] == "one"
     assert records.index(found[1]) > records.index(found[0])
-    assert begin_of(records, 2) == ""
+    assert first_record_of(records, 2) == ""
 
 
 async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path):
@@ -211,7 +210,7 @@ async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path
     w.sessions.append(ScriptedProvider(say("done")))
     w.runner, w.events = w.new_runner(), []
     await w.run()
-    assert [type(event) for event in w.events[:2]] == [RunStarted, Said]
+    assert [type(event) for event in w.events[:2]] == [RunStarted, RunNotice]
 
 
 async def test_what_a_model_says_cannot_reach_the_terminal_raw(tmp_path: Path):
@@ -240,7 +239,7 @@ async def test_A12_A16_passing_trouble_is_waited_out_in_the_same_session(
     assert len(w.agents) == 1
     assert not w.asked
     assert w.prompts == ["one"] * 3  # nothing is added to the record
-    waits = [event.seconds for event in w.of(Waiting)]
+    waits = [event.seconds for event in w.of(RetryDelayed)]
     assert waits == w.clock.slept
     doubled = kind in {"rate_limit", "overloaded"}
     assert 2 + 2 * doubled <= waits[0] <= 5 + 2 * doubled
@@ -307,13 +306,13 @@ async def test_a_task_has_at_most_five_attempts(tmp_path: Path):
     w = world(tmp_path, "- one\n", [fail("network")] * 9)
     state = await w.run()
     assert state.tasks[0].attempts == 5
-    assert len(w.of(Waiting)) == 4
+    assert len(w.of(RetryDelayed)) == 4
 
 
 async def test_A24_waiting_ends_when_the_run_is_stopped(tmp_path: Path):
     clock = ManualClock()
     w = world(tmp_path, "- one\n- two\n", [fail("network"), say("never")], clock=clock)
-    w.on_event = lambda event: w.runner.stop() if isinstance(event, Waiting) else None
+    w.on_event = lambda event: w.runner.stop() if isinstance(event, RetryDelayed) else None
     state = await asyncio.wait_for(w.run(), PATIENCE_S)
     assert statuses(state) == ["interrupted", "pending"]
     assert clock.elapsed == 0
@@ -321,7 +320,7 @@ async def test_A24_waiting_ends_when_the_run_is_stopped(tmp_path: Path):
 
 async def test_A25_A26_A27_A28_the_models_are_swapped(tmp_path: Path):
     answers = [fail("rate_limit"), fail("timeout"), fail("network"), say("done"), say("two")]
-    w = world(tmp_path, "- one\n- two\n", answers, models=Models("first", "second"))
+    w = world(tmp_path, "- one\n- two\n", answers, models=ModelPair("first", "second"))
     state = await w.run()
     assert statuses(state) == ["completed", "completed"]
     asked = [request.model for request in w.sessions[0].requests]
@@ -334,7 +333,7 @@ async def test_A25_A26_A27_A28_the_models_are_swapped(tmp_path: Path):
 
 async def test_A29_the_original_model_begins_every_task(tmp_path: Path):
     answers = [fail("rate_limit"), say("done"), say("two")]
-    w = world(tmp_path, "- one\n- two\n", answers, models=Models("first", "second"))
+    w = world(tmp_path, "- one\n- two\n", answers, models=ModelPair("first", "second"))
     await w.run()
     assert [request.model for request in w.sessions[0].requests] == ["first", "second", "first"]
 
@@ -479,12 +478,16 @@ async def test_with_git_every_task_is_a_commit_and_a_failed_one_leaves_no_trace(
 @pytest.mark.parametrize(
     ("stops", "expected", "reason"),
     [
-        (Stops(failures_in_a_row=2), ["failed", "failed", "pending"], "2 tasks failed in a row"),
-        (Stops(seconds=0), ["pending"] * 3, "the limit of 0 seconds is reached"),
-        (Stops(cost_usd=0.0), ["pending"] * 3, "the limit of $0.00 is reached"),
+        (
+            RunLimits(failures_in_a_row=2),
+            ["failed", "failed", "pending"],
+            "2 tasks failed in a row",
+        ),
+        (RunLimits(seconds=0), ["pending"] * 3, "the limit of 0 seconds is reached"),
+        (RunLimits(cost_usd=0.0), ["pending"] * 3, "the limit of $0.00 is reached"),
     ],
 )
-async def test_stop_rules(tmp_path: Path, stops: Stops, expected: list[str], reason: str):
+async def test_stop_rules(tmp_path: Path, stops: RunLimits, expected: list[str], reason: str):
     sessions: list[list[Answer | Hang]] = [[fail("refusal")] for _ in range(3)]
     w = world(tmp_path, "- a\n- b\n- c\n", *sessions, answers=["no"] * 3, stops=stops)
     assert statuses(await w.run()) == expected
@@ -543,7 +546,7 @@ async def test_A17_a_run_stopped_while_it_asks_is_interrupted(tmp_path: Path):
     w = world(tmp_path, "- one\n- two\n", [fail("refusal")], answers=[])
     asked = asyncio.Event()
 
-    async def ask(question: str) -> Attempt:
+    async def ask(question: str) -> TaskAttempt:
         asked.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -569,7 +572,7 @@ async def test_a_limit_of_cost_interrupts_the_task_and_ends_the_run(tmp_path: Pa
         tmp_path,
         "- one\n- two\n",
         [[call("run_command", command="echo x")], say("never")],
-        stops=Stops(cost_usd=1.0),
+        stops=RunLimits(cost_usd=1.0),
         limits=Limits(max_cost=1.0),
         prices={"first": Price(input=10_000.0)},  # a request costs a dollar
     )
@@ -655,7 +658,7 @@ async def test_A1_A3_a_thousand_tasks_are_run_in_seconds(tmp_path: Path):
 
 async def test_A30_no_model_is_swapped_after_the_last_attempt(tmp_path: Path):
     w = world(
-        tmp_path, "- one\n", [fail("rate_limit")] * 2, models=Models("a", "b"),
+        tmp_path, "- one\n", [fail("rate_limit")] * 2, models=ModelPair("a", "b"),
         batch=Batch(attempts=2),
     )  # fmt: skip
     await w.run()
@@ -674,7 +677,7 @@ async def test_a_failed_task_is_taken_up_again_when_asked_for(tmp_path: Path):
 
 
 def test_A31_the_count_of_a_run_is_that_of_its_last_request():
-    made = Attempt()
+    made = TaskAttempt()
     for usage in (Usage(5, 5, 5, 5), Usage(100, 10, 1000, 10_000)):
         made.see(agent_events.AssistantMessage("x", "end_turn", usage))
     assert made.context == 11_110

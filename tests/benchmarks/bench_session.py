@@ -31,9 +31,9 @@ def run() -> list[tuple[str, float, float]]:
         loads = _best(lambda: [json.loads(line) for line in lines])
         ends = _best(lambda: read_ends(long))
         _many(home)
-        build = _once(lambda: catalog.entries(home))
+        build = _once(lambda: index.list_sessions(home))
         bare = _best(lambda: catalog.scan(home))
-        listed = _best(lambda: catalog.entries(home))
+        listed = _best(lambda: index.list_sessions(home))
         texts = _once(lambda: index.search(home.cache, catalog.scan(home), "rare-word-77"))
         found = _best(lambda: index.search(home.cache, catalog.scan(home), "rare-word-77"))
     print(f"      read {LONG / 1e6 / whole:.0f} MB/s; index of {SESSIONS:,}: {build:.1f} s, "

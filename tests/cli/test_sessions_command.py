@@ -243,7 +243,7 @@ def test_what_is_open_elsewhere_is_not_deleted(
 ) -> None:
     from tui.session import lock  # noqa: PLC0415
 
-    holder = lock.Lease(path, clock=FakeClock())
+    holder = lock.SessionLock(path, clock=FakeClock())
     holder.take()
     monkeypatch.setattr(lock, "_PROGRAM", "another")
     for words in (("delete", path), ("rename", path, "x")):

@@ -21,10 +21,10 @@ from tests.context.sessions import (
     valid_sessions,
 )
 from tests.context.wild import call
-from tui.context import compaction_view, recall, stall_detection
+from tui.context import compaction_triggers, compaction_view, recall
+from tui.context.compaction_triggers import over, percent
 from tui.context.history import history
-from tui.context.summary_prompts import merging, parts, question, transcript
-from tui.context.thresholds import over, percent
+from tui.context.summary_prompts import merge_question, parts, question, transcript
 from tui.context.validate import check
 from tui.context.view import Viewer, build
 from tui.core.config import Prune
@@ -192,7 +192,7 @@ def test_the_summarisers_input_is_bounded_whatever_is_in_a_conversation() -> Non
     assert "pay particular attention to: the files" in asked
     assert "part 2 of 3" in asked
     assert asked.endswith('<untrusted_content source="conversation">\nbody\n</untrusted_content>')
-    assert "Part 2:\nb" in merging(["a", "b"])
+    assert "Part 2:\nb" in merge_question(["a", "b"])
 
 
 def _work(number: int, tool: str, sha: str, *, failed: bool = False) -> list[Told]:
@@ -214,11 +214,11 @@ def test_progress_is_what_is_new() -> None:
         gap,
         *_work(3, "run_command", "2"),
     )
-    assert [bool(p) for p in stall_detection.stretches(branch)] == [True, False, True]
-    assert stall_detection.stuck(branch) is None
+    assert [bool(p) for p in compaction_triggers.stretches(branch)] == [True, False, True]
+    assert compaction_triggers.stuck(branch) is None
     again = extended(branch, [gap, *_work(4, "run_command", "2"), gap])
-    found = stall_detection.stuck(again)
+    found = compaction_triggers.stuck(again)
     assert found is not None
     assert found.asked == "fix it"
     assert found.done == ("edit_file", "run_command")
-    assert stall_detection.stuck(extended(again, [prompt("try the other way")])) is None
+    assert compaction_triggers.stuck(extended(again, [prompt("try the other way")])) is None

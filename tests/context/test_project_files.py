@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.context.project_files import Found, find
+from tui.context.project_files import ProjectFiles, find
 from tui.core.errors import UsageError
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
@@ -20,7 +20,7 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(house: Path, at: str = "repo/app/core", boot: Path | None = None) -> Found:
+def found(house: Path, at: str = "repo/app/core", boot: Path | None = None) -> ProjectFiles:
     home = house / "home"
     folders = Folders(home / "data", home / "config", home / "cache", home / "log")
     return find(Workspace.at(house / at, ceiling=house), folders, boot=boot)
@@ -31,7 +31,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def listed(result: Found) -> list[tuple[str, str, str]]:
+def listed(result: ProjectFiles) -> list[tuple[str, str, str]]:
     return [(source.origin, source.name, source.text) for source in result.sources]
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.context.pictures import image, png
 from tests.support.fake_agent import record
 from tui.context import view
+from tui.context.masks import one_image, record_of
 from tui.context.overrides import Overlay, overlay_in, overlays_of
-from tui.context.prompt_images import one_image, record_of
 from tui.session.records import Record
 
 WORDS = [f"[image {n}: {n}.png 10×1{n} 44 B]" for n in range(4)]

@@ -15,9 +15,9 @@ from tests.context.wild import assistant, call, messages, result, text, thinking
 from tui.context.digest import HEADING, SUMMARY, digest
 from tui.context.repair import INTERRUPTED
 from tui.context.repair_levels import (
-    RUNGS,
-    Rung,
-    climb,
+    REPAIR_LEVELS,
+    RepairLevel,
+    apply_level,
     drop_thinking,
     strict,
     summary_only,
@@ -47,18 +47,20 @@ def _worked(turns: int = 3) -> list[Any]:
 
 
 @settings(max_examples=250, deadline=None)
-@given(given_=messages, tail=TAILS, rung=st.sampled_from(RUNGS))
-def test_R13_every_rung_gives_what_the_api_takes(given_: list[Any], tail: Tail, rung: Rung) -> None:
+@given(given_=messages, tail=TAILS, rung=st.sampled_from(REPAIR_LEVELS))
+def test_R13_every_rung_gives_what_the_api_takes(
+    given_: list[Any], tail: Tail, rung: RepairLevel
+) -> None:
     before = copy.deepcopy(given_)
-    stood, findings = climb(given_, rung, tail=tail)
+    stood, findings = apply_level(given_, rung, tail=tail)
     assert check(stood, tail=tail) == []
     assert json.dumps(given_) == json.dumps(before)
-    assert climb(stood, rung, tail=tail)[0] == stood
+    assert apply_level(stood, rung, tail=tail)[0] == stood
     assert all(f.code and f.where and f.action for f in findings)
 
 
 @pytest.mark.parametrize("rung", ["strict", "drop_thinking"])
-def test_R13_nothing_is_taken_from_what_is_plain(rung: Rung) -> None:
+def test_R13_nothing_is_taken_from_what_is_plain(rung: RepairLevel) -> None:
     said: list[Any] = [
         user("go"),
         assistant("look", call("a")),
@@ -66,7 +68,7 @@ def test_R13_nothing_is_taken_from_what_is_plain(rung: Rung) -> None:
         assistant("so"),
         user("on"),
     ]
-    assert climb(said, rung) == (said, ())
+    assert apply_level(said, rung) == (said, ())
 
 
 def test_R13_strict_leaves_out_what_is_not_plain() -> None:
@@ -173,5 +175,5 @@ def test_O24_a_summary_before_is_carried_on() -> None:
 
 
 def test_R13_the_rungs_end() -> None:
-    assert RUNGS == ("strict", "drop_thinking", "text_only", "summary_only")
-    assert climb([], "summary_only") == ([], ())
+    assert REPAIR_LEVELS == ("strict", "drop_thinking", "text_only", "summary_only")
+    assert apply_level([], "summary_only") == ([], ())

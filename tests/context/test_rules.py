@@ -9,7 +9,7 @@ import pytest
 from tests.context.pictures import gif, image, jpeg, png, webp
 from tests.context.wild import Json, assistant, call, result, text, thinking, user
 from tui.context.repair import CONTINUE, INTERRUPTED, ORPHANED, repair
-from tui.context.rules.media import picture_of
+from tui.context.rules.media import image_info_of
 from tui.context.validate import Tail, Violation, check
 
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -366,7 +366,7 @@ def test_B29_empty_output_that_is_no_error_is_fine(content: Json) -> None:
     ],
 )
 def test_B30_sizes_are_read_from_headers(data: bytes, media_type: str) -> None:
-    picture = picture_of(image(data))
+    picture = image_info_of(image(data))
     assert picture is not None
     assert (picture.media_type, picture.width, picture.height) == (media_type, 640, 480)
     assert check([user("see", image(data, media_type))]) == []

@@ -20,7 +20,7 @@ def interpreter() -> Iterator[tuple[bool, float]]:
 
 def test_overlapping_pauses_are_counted_in_any_order(interpreter: tuple[bool, float]) -> None:
     gc_pause.begin()
-    with gc_pause.smooth():
+    with gc_pause.gc_pause():
         gc_pause.end()  # what began first may end first
         assert not gc.isenabled()
         assert sys.getswitchinterval() < interpreter[1]
@@ -30,7 +30,7 @@ def test_overlapping_pauses_are_counted_in_any_order(interpreter: tuple[bool, fl
 def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     try:
-        with gc_pause.smooth():
+        with gc_pause.gc_pause():
             pass
         assert not gc.isenabled()
     finally:
@@ -38,5 +38,5 @@ def test_a_collector_that_was_off_stays_off() -> None:
 
 
 def test_an_error_ends_the_pause() -> None:
-    with pytest.raises(ValueError, match="anything"), gc_pause.smooth():
+    with pytest.raises(ValueError, match="anything"), gc_pause.gc_pause():
         raise ValueError("anything")

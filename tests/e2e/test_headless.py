@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
 from tui.core.clock import SystemClock
-from tui.session.lock import Lease
+from tui.session.lock import SessionLock
 
 
 def test_text_is_the_answer_alone(holdfast: Program) -> None:
@@ -151,7 +151,7 @@ def test_exit_4_a_session_that_another_program_has(holdfast: Program, home: Path
     holdfast("--practice", "-p", "read README.md")
     (path,) = (home / "data" / "sessions").rglob("*.jsonl")
     before = path.read_bytes()
-    lease = Lease(path, clock=SystemClock())
+    lease = SessionLock(path, clock=SystemClock())
     lease.take()
     said = holdfast("--practice", "-c", "-p", "and now?", code=4).stderr
     assert f"process {os.getpid()}" in said

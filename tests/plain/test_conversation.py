@@ -19,7 +19,7 @@ from tui.app.ports import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
-from tui.session.drafts import LeftBehind
+from tui.session.drafts import UnsentWork
 from tui.session.records import Finding
 
 CALL = Call(
@@ -320,8 +320,8 @@ async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
     world.add_row("fix the test", hours=1, messages=4)
     path = world.rows[0].path
     world.old[path] = world.session_of(0)
-    left = LeftBehind("half a prompt", ("queued",), "half an answer", commands=("!make",))
-    world.old[path].left_behind = left
+    left = UnsentWork("half a prompt", ("queued",), "half an answer", commands=("!make",))
+    world.old[path].unsent = left
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         await until(lambda: face.began_with)
         assert "Session: fix the test, 2 prompts." in face.said
@@ -476,7 +476,7 @@ async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: Wor
     world.add_row("old", hours=1)
     path = world.rows[0].path
     world.old[path] = world.session_of(0)
-    world.old[path].left_behind = LeftBehind("typed", commands=("!make",))
+    world.old[path].unsent = UnsentWork("typed", commands=("!make",))
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         await until(lambda: face.began_with == ["typed"])
         assert "Not run, as the program ended before: !make" in face.said

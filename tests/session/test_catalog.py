@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
-from tui.session import catalog, reader, summary
+from tui.session import catalog, index, reader
 from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -80,7 +80,7 @@ async def test_the_state_is_how_the_last_turn_ended(
     home: Folders, clock: FakeClock, told: list[tuple[str, dict[str, Any]]], state: str
 ) -> None:
     await written(Path("/w"), home, clock, *told)
-    assert catalog.entries(home)[0].state == state
+    assert index.list_sessions(home)[0].state == state
 
 
 async def test_damage_and_unreadable_files_are_listed_not_hidden(
@@ -92,7 +92,7 @@ async def test_damage_and_unreadable_files_are_listed_not_hidden(
         file.write(b'{"type":"us')
     (session.path.parent / "20261121T100000Z-feedfeedfeed.jsonl").write_bytes(b"\0\0")
     os.mkfifo(session.path.parent / "20261121T110000Z-beefbeefbeef.jsonl")
-    states = {entry.id: (entry.state, entry.problems) for entry in catalog.entries(home)}
+    states = {entry.id: (entry.state, entry.problems) for entry in index.list_sessions(home)}
     assert states[session.id] == ("needs_repair", ("B40",))
     assert states["feedfeedfeed"][0] == "unreadable"
     assert states["beefbeefbeef"][0] == "unreadable"
@@ -104,8 +104,8 @@ async def test_the_one_used_last_comes_first_and_folders_are_apart(
     one = await written(Path("/w"), home, clock, ANSWER)
     other = await written(Path("/elsewhere"), home, clock, ANSWER)
     two = await written(Path("/w"), home, clock, ANSWER)
-    assert [e.id for e in catalog.entries(home, Path("/w"))] == [two.id, one.id]
-    assert [e.id for e in catalog.entries(home)] == [two.id, other.id, one.id]
+    assert [e.id for e in index.list_sessions(home, Path("/w"))] == [two.id, one.id]
+    assert [e.id for e in index.list_sessions(home)] == [two.id, other.id, one.id]
     assert catalog.newest(home, Path("/w")) == two.path
     assert catalog.newest(home, Path("/nowhere")) is None
 
@@ -143,15 +143,15 @@ async def test_a_long_session_is_described_without_reading_it_whole(
     long = ("tool_result", {"call_id": "a", "content": text("x" * 9000)})
     more = [CALLED, long] * 40
     session = await written(Path("/w"), home, clock, *more, ANSWER)
-    whole = catalog.entries(home)[0]
-    monkeypatch.setattr(summary, "WHOLE", 100_000)
+    whole = index.list_sessions(home)[0]
+    monkeypatch.setattr(catalog, "WHOLE", 100_000)
     monkeypatch.setattr(reader.read_ends, "__defaults__", (20_000,))
-    monkeypatch.setattr(summary, "_CHUNK", 777)
-    assert catalog.entries(home) == [whole]
+    monkeypatch.setattr(catalog, "_CHUNK", 777)
+    assert index.list_sessions(home) == [whole]
     assert whole.id == session.id
     assert whole.messages == 42
 
 
 def test_no_sessions_is_an_empty_list(home: Folders) -> None:
-    assert catalog.entries(home) == []
-    assert catalog.entries(home, Path("/w")) == []
+    assert index.list_sessions(home) == []
+    assert index.list_sessions(home, Path("/w")) == []

@@ -74,7 +74,7 @@ def test_every_acknowledged_record_survives_kill_9(
         torn = {finding.code for finding in loaded.findings}
         assert torn <= {"B40", "B45", "B52"}, "at most the half-written line was lost"
         if saved:
-            assert loaded.left_behind.queue == ("queued",)
+            assert loaded.unsent.queue == ("queued",)
 
 
 async def test_power_loss_at_any_byte_costs_at_most_the_line_it_hits(tmp_path: Path) -> None:

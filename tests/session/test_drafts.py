@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.clock import FakeClock
 from tui.core.paths import Folders
-from tui.session.drafts import DraftReader, DraftWriter, LeftBehind
+from tui.session.drafts import DraftReader, DraftWriter, UnsentWork
 from tui.session.reader import read
 from tui.session.session import Session
 
@@ -29,9 +29,9 @@ def drafts_in(path: Path) -> list[dict[str, object]]:
 def test_the_first_prompt_survives_though_it_was_never_sent(home: Folders) -> None:
     session, path = begun(home, FakeClock())
     assert session.draft("how do I") == 0
-    assert read(path).left_behind == LeftBehind("how do I")
+    assert read(path).unsent == UnsentWork("how do I")
     again = Session.of(read(path), clock=FakeClock())
-    assert again.left_behind.prompt == "how do I"
+    assert again.unsent.prompt == "how do I"
     assert again.records == []
 
 
@@ -44,10 +44,10 @@ def test_what_is_typed_is_written_once_a_second_and_the_answer_every_five(home: 
     assert round(session.draft("ab", (), "xy"), 3) == 0.6
     clock.elapsed = 1.0
     assert round(session.draft("ab", (), "xyz"), 3) == 4
-    assert read(path).left_behind == LeftBehind("ab", (), "x")
+    assert read(path).unsent == UnsentWork("ab", (), "x")
     clock.elapsed = 5.0
     assert session.draft("ab", ("next",), "xyz!") == 0
-    assert read(path).left_behind == LeftBehind("ab", ("next",), "xyz!")
+    assert read(path).unsent == UnsentWork("ab", ("next",), "xyz!")
     assert session.draft("ab", ("next",), "xyz!") == 0
     assert [d.get("answer") for d in drafts_in(path)] == ["x", None, "yz!"]
 
@@ -57,24 +57,22 @@ def test_what_was_sent_or_finished_is_not_left_behind(home: Folders) -> None:
     session.draft("send me", ("queued", "other"), "partial")
     session.append("user", content="send me", text="send me")
     session.append("user", content="queued", text="queued")
-    assert read(path).left_behind == LeftBehind("", ("other",), "partial")
+    assert read(path).unsent == UnsentWork("", ("other",), "partial")
     session.append("assistant", content="whole")
-    assert read(path).left_behind == LeftBehind("", ("other",), "")
+    assert read(path).unsent == UnsentWork("", ("other",), "")
 
 
 async def test_commands_that_wait_have_a_field_of_their_own_where_some_do(home: Folders) -> None:
     clock = FakeClock()
     session, path = begun(home, clock)
     session.draft("then", ("after it",), commands=("!make", "!!make test"))
-    assert read(path).left_behind == LeftBehind(
-        "then", ("after it",), commands=("!make", "!!make test")
-    )
+    assert read(path).unsent == UnsentWork("then", ("after it",), commands=("!make", "!!make test"))
     clock.elapsed = 1.0
     session.draft("then", ("after it",), commands=("!!make test",))
-    assert read(path).left_behind.commands == ("!!make test",)
+    assert read(path).unsent.commands == ("!!make test",)
     session.draft("then", ("after it",))
     await session.close()
-    assert read(path).left_behind == LeftBehind("then", ("after it",))
+    assert read(path).unsent == UnsentWork("then", ("after it",))
     assert [draft.get("commands") for draft in drafts_in(path)] == [
         ["!make", "!!make test"],
         ["!!make test"],
@@ -87,8 +85,8 @@ async def test_a_command_alone_is_worth_a_draft(home: Folders) -> None:
     session, path = begun(home, FakeClock())
     session.draft("", commands=("!make",))
     await session.close()
-    assert read(path).left_behind
-    assert read(path).left_behind.commands == ("!make",)
+    assert read(path).unsent
+    assert read(path).unsent.commands == ("!make",)
 
 
 async def test_drafts_are_no_part_of_the_branch(home: Folders) -> None:
@@ -100,7 +98,7 @@ async def test_drafts_are_no_part_of_the_branch(home: Folders) -> None:
     loaded = read(path)
     assert [record.type for record in loaded.branch] == ["user", "user"]
     assert loaded.findings == ()
-    assert not loaded.left_behind
+    assert not loaded.unsent
 
 
 async def test_closing_writes_what_is_still_typed_and_removes_what_was_never_asked(
@@ -110,7 +108,7 @@ async def test_closing_writes_what_is_still_typed_and_removes_what_was_never_ask
     session.draft("a")
     session.draft("ab")
     await session.close()
-    assert read(path).left_behind.prompt == "ab"
+    assert read(path).unsent.prompt == "ab"
     session, path = begun(home, FakeClock())
     session.draft("a")
     session.draft("")
@@ -133,9 +131,9 @@ def test_a_lost_piece_of_an_answer_shows() -> None:
     reader = DraftReader()
     reader.see("draft", {"prompt": "", "queue": [], "answer": "abc", "after": 0})
     reader.see("draft", {"prompt": "", "queue": [], "answer": "ghi", "after": 6})
-    assert reader.left_behind().answer == "…ghi"
+    assert reader.unsent().answer == "…ghi"
     reader.see("draft", {"prompt": "", "queue": [], "answer": "jkl", "after": 9})
-    assert reader.left_behind().answer == "…ghijkl"
+    assert reader.unsent().answer == "…ghijkl"
 
 
 @given(st.lists(st.dictionaries(st.text(), st.integers() | st.text() | st.none() | st.booleans())))
@@ -144,7 +142,7 @@ def test_odd_drafts_do_no_harm(given: list[dict[str, object]]) -> None:
     for fields in given:
         reader.see("draft", fields | {"after": fields.get("after", 0)})
         reader.see("user", fields)
-    assert isinstance(reader.left_behind().answer, str)
+    assert isinstance(reader.unsent().answer, str)
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.text(max_size=4), st.text(max_size=5))))
@@ -161,4 +159,4 @@ def test_what_is_read_is_what_was_last_due(steps: list[tuple[float, str, str]]) 
             fields, wait = writer.note(now, prompt, (), answer)
             if fields:
                 reader.see("draft", fields)
-        assert reader.left_behind() == LeftBehind(prompt, (), answer)
+        assert reader.unsent() == UnsentWork(prompt, (), answer)

@@ -36,7 +36,7 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     read: list[str] = []
     real = index.describe
 
-    def counting(path: Path) -> catalog.Entry:
+    def counting(path: Path) -> catalog.SessionSummary:
         read.append(path.name)
         return real(path)
 
@@ -48,20 +48,20 @@ async def test_only_what_has_changed_is_read_again(
     home: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await session(home, "one"), await session(home, "two", at=9)
-    before = catalog.entries(home)
+    before = index.list_sessions(home)
     read = described(monkeypatch)
-    assert catalog.entries(home) == before
+    assert index.list_sessions(home) == before
     assert read == []
     assert one.path is not None
     again = Session.open(one.path, clock=FakeClock())
     again.append("title", title="changed")
     await again.close()
-    entries = catalog.entries(home)
+    entries = index.list_sessions(home)
     assert read == [one.path.name]
     assert [entry.title for entry in entries] == ["changed", "two"]
     assert two.path is not None
     two.path.unlink()
-    assert [entry.title for entry in catalog.entries(home)] == ["changed"]
+    assert [entry.title for entry in index.list_sessions(home)] == ["changed"]
     assert found(home, "two") == []
 
 
@@ -71,7 +71,7 @@ DAMAGE = ["missing", "no database", "cut", "other version", "a folder", "other t
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_broken_index_costs_only_a_rebuild(home: Folders, damage: str) -> None:
     await session(home, "find the needle", "and more" * 999)
-    before, hits = catalog.entries(home), found(home, "needle")
+    before, hits = index.list_sessions(home), found(home, "needle")
     assert len(hits) == 1
     file = home.cache / index.NAME
     match damage:
@@ -91,9 +91,9 @@ async def test_a_broken_index_costs_only_a_rebuild(home: Folders, damage: str) -
             with sqlite3.connect(file) as other:
                 other.execute("DROP TABLE session")
                 other.execute("DROP TABLE said")
-    assert catalog.entries(home) == before
+    assert index.list_sessions(home) == before
     assert found(home, "needle") == hits
-    assert catalog.entries(home) == before
+    assert index.list_sessions(home) == before
 
 
 async def test_another_program_that_writes_the_index_is_not_waited_for(
@@ -101,20 +101,20 @@ async def test_another_program_that_writes_the_index_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(index, "BUSY_S", 0.01)
     await session(home, "one needle")
-    catalog.entries(home)
+    index.list_sessions(home)
     with sqlite3.connect(home.cache / index.NAME, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         await session(home, "two needles", at=9)
-        assert [entry.title for entry in catalog.entries(home)] == ["two needles", "one needle"]
+        assert [entry.title for entry in index.list_sessions(home)] == ["two needles", "one needle"]
         assert len(found(home, "needle")) == 2
         other.execute("ROLLBACK")
-    assert len(catalog.entries(home)) == 2
+    assert len(index.list_sessions(home)) == 2
 
 
 async def test_without_a_place_for_the_index_everything_works(home: Folders) -> None:
     await session(home, "the needle")
     home.cache.write_bytes(b"")
-    assert [entry.title for entry in catalog.entries(home)] == ["the needle"]
+    assert [entry.title for entry in index.list_sessions(home)] == ["the needle"]
     assert len(found(home, "needle")) == 1
 
 
@@ -167,8 +167,8 @@ async def test_progress_is_told_while_the_index_is_made(home: Folders) -> None:
     await session(home, "one")
     await session(home, "two", at=9)
     told: list[tuple[int, int]] = []
-    catalog.entries(home, progress=lambda done, of: told.append((done, of)))
+    index.list_sessions(home, progress=lambda done, of: told.append((done, of)))
     assert told == [(0, 2), (2, 2)]
     told.clear()
-    catalog.entries(home, progress=lambda done, of: told.append((done, of)))
+    index.list_sessions(home, progress=lambda done, of: told.append((done, of)))
     assert told == []

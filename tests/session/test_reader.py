@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tui.core.errors import SessionError
 from tui.session import jsonl
-from tui.session.reader import Loaded, read
+from tui.session.reader import LoadedSession, read
 from tui.session.records import Header, Record
 
 HEADER = Header("0123456789ab", "2026-11-21T09:00:00.000Z", "/w", "holdfast 1").to_line()
@@ -33,18 +33,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "20261121T090000Z-0123456789ab.jsonl"
 
 
-def load(path: Path, data: bytes) -> Loaded:
+def load(path: Path, data: bytes) -> LoadedSession:
     path.write_bytes(data)
     loaded = read(path)
     assert path.read_bytes() == data
     return loaded
 
 
-def names(loaded: Loaded) -> str:
+def names(loaded: LoadedSession) -> str:
     return "".join(record.id for record in loaded.branch)
 
 
-def found(loaded: Loaded) -> list[str]:
+def found(loaded: LoadedSession) -> list[str]:
     return [finding.code for finding in loaded.findings]
 
 

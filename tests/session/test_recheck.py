@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import StorageError
 from tui.core.paths import folders
-from tui.session.lock import Lease
+from tui.session.lock import SessionLock
 from tui.session.reader import read
 from tui.session.session import Session
 
@@ -76,7 +76,7 @@ async def test_B44_a_session_that_was_taken_away_is_noticed_while_idle(
 ) -> None:
     assert session.path
     assert await session.recheck() == ""
-    other = Lease(session.path, clock=clock)
+    other = SessionLock(session.path, clock=clock)
     other.take(over=True)
     assert "taken over by" in await session.recheck()
     assert session.read_only

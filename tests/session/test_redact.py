@@ -9,7 +9,7 @@ from tests.support.clock import FakeClock
 from tui.core.paths import folders
 from tui.core.redaction import MASK
 from tui.session.reader import read
-from tui.session.redact import redacted
+from tui.session.records import redacted
 from tui.session.session import Session
 
 KEY = "sk-ant-api03-" + "a1B2c3D4e5" * 3

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tui.core.errors import StorageError
-from tui.session.writer import SessionFile
+from tui.session.writer import SessionWriter
 
 HEADER = b'{"type":"session"}\n'
 
@@ -32,7 +32,7 @@ def size_limit() -> Iterator[Callable[[int], None]]:
 
 
 async def test_the_file_appears_with_the_first_line_private_and_with_its_header(path: Path) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     assert not path.parent.exists()
     file.append(b"1\n")
     assert path.read_bytes() == HEADER + b"1\n"
@@ -45,7 +45,7 @@ async def test_the_file_appears_with_the_first_line_private_and_with_its_header(
 async def test_a_new_file_never_takes_the_place_of_another(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"theirs\n")
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"1\n")
     assert not file.saved
     with pytest.raises(StorageError, match="cannot be written"):
@@ -58,7 +58,7 @@ async def test_nothing_is_written_through_a_symlink(path: Path) -> None:
     target = path.parent / "target"
     target.write_bytes(b"")
     path.symlink_to(target)
-    for file in (SessionFile(path), SessionFile(path, header=HEADER)):
+    for file in (SessionWriter(path), SessionWriter(path, header=HEADER)):
         file.append(b"1\n")
         assert not file.saved
     assert target.read_bytes() == b""
@@ -67,7 +67,7 @@ async def test_nothing_is_written_through_a_symlink(path: Path) -> None:
 async def test_B40_a_torn_last_line_keeps_its_bytes_and_gets_a_newline(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(HEADER + b'{"type":"us')
-    file = SessionFile(path)
+    file = SessionWriter(path)
     file.append(b"1\n")
     file.append(b"2\n")
     assert path.read_bytes() == HEADER + b'{"type":"us\n1\n2\n'
@@ -85,7 +85,7 @@ async def test_waiters_share_a_sync_that_began_after_their_line(
         real(file)
 
     monkeypatch.setattr(os, "fdatasync", counting)
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     sizes: list[int] = []
 
     async def commit(line: bytes) -> None:
@@ -104,7 +104,7 @@ async def test_waiters_share_a_sync_that_began_after_their_line(
 async def test_B45_a_full_disk_costs_nothing_but_the_word_saved(
     path: Path, size_limit: Callable[[int], None]
 ) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"first\n")
     whole = path.read_bytes()
     size_limit(len(whole) + 4)
@@ -125,7 +125,7 @@ async def test_B45_a_full_disk_costs_nothing_but_the_word_saved(
 async def test_B45_foreign_bytes_behind_a_torn_write_stay(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"first\n")
     real = os.write
 
@@ -146,7 +146,7 @@ async def test_B45_foreign_bytes_behind_a_torn_write_stay(
 async def test_after_a_failed_sync_the_lines_are_written_once_more(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"1\n")
     await file.sync()
     real, broken = os.fdatasync, True
@@ -171,7 +171,7 @@ async def test_after_a_failed_sync_the_lines_are_written_once_more(
 
 
 async def test_a_deleted_file_is_not_called_saved(path: Path) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"1\n")
     path.unlink()
     with pytest.raises(StorageError, match="deleted"):
@@ -180,7 +180,7 @@ async def test_a_deleted_file_is_not_called_saved(path: Path) -> None:
 
 
 async def test_a_cancelled_waiter_does_not_stop_the_sync_of_others(path: Path) -> None:
-    file = SessionFile(path, header=HEADER)
+    file = SessionWriter(path, header=HEADER)
     file.append(b"1\n")
     first, second = (asyncio.create_task(file.sync()) for _ in range(2))
     await asyncio.sleep(0)
@@ -199,7 +199,7 @@ async def test_what_is_no_file_is_a_problem_not_a_hang(path: Path, kind: str) ->
         os.mkfifo(path)
     else:
         path.mkdir()
-    file = SessionFile(path)
+    file = SessionWriter(path)
     file.append(b"1\n")
     assert not file.saved
     assert str(path) in file.problem

@@ -17,7 +17,7 @@ import pytest
 from tui.core.errors import CredentialsError, StorageError
 from tui.core.paths import Folders, folders
 from tui.settings import credentials
-from tui.settings.credentials import find_key, forget_key, keyring_name, server_of, store_key
+from tui.settings.credentials import find_key, server_of, store_key
 
 KEY = "sk-ant-test-0123456789abcdef0123456789abcdef"
 OTHER = "sk-ant-test-ffffffffffffffffffffffffffffffff"
@@ -105,11 +105,11 @@ def test_the_environment_goes_first_then_the_keyring_then_the_file(
 ) -> None:
     use(Ring(0))
     store_key("file-key", "", env={}, folders=home)
-    assert find_key({}, home) == credentials.Found("file-key", "file")
+    assert find_key({}, home) == credentials.ApiKey("file-key", "file")
     use(Ring()).set_password("holdfast", server_of(""), "ring-key")
-    assert find_key({}, home) == credentials.Found("ring-key", "keyring")
+    assert find_key({}, home) == credentials.ApiKey("ring-key", "keyring")
     found = find_key({"ANTHROPIC_API_KEY": "env-key\n"}, home)
-    assert found == credentials.Found("env-key", "environment")
+    assert found == credentials.ApiKey("env-key", "environment")
 
 
 @pytest.mark.usefixtures("ring")
@@ -186,7 +186,6 @@ def test_a_real_keyring_takes_the_key_and_no_file_is_made(home: Folders, ring: R
     assert store_key(f" {KEY}\n", "", env={}, folders=home) == "keyring"
     assert list(ring.kept.values()) == [KEY]
     assert not home.config.exists()
-    assert keyring_name({}) == "Test Keyring"
 
 
 def test_moving_to_the_keyring_removes_the_copy_in_the_file(
@@ -222,7 +221,7 @@ def test_without_a_keyring_that_keeps_secrets_a_private_file_does(
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert backend.kept == {}
     found = find_key({}, home)
-    assert found == credentials.Found(KEY, "file")
+    assert found == credentials.ApiKey(KEY, "file")
 
 
 def test_a_chain_is_used_through_its_first_real_member(
@@ -230,7 +229,6 @@ def test_a_chain_is_used_through_its_first_real_member(
 ) -> None:
     real = Ring(5, "Real")
     use(Chain(Ring(0.5, "PlaintextKeyring"), real))
-    assert keyring_name({}) == "Real"
     assert store_key(KEY, "", env={}, folders=home) == "keyring"
     assert KEY in real.kept.values()
 
@@ -242,7 +240,6 @@ def test_a_keyring_that_cannot_be_loaded_is_none(
         raise SystemError("no bus")
 
     monkeypatch.setattr(keyring, "get_keyring", fail)
-    assert keyring_name({}) is None
     assert find_key({}, home) is None
 
 
@@ -270,21 +267,6 @@ def test_one_folder_for_everything_keeps_the_key_too(tmp_path: Path, ring: Ring)
     assert find_key(env, folders(env)) is None
     assert store_key(KEY, "", env=env, folders=folders(env)) == "file"
     assert (tmp_path / "h" / "config" / "credentials.json").exists()
-    assert keyring_name(env) is None
-
-
-def test_forgetting_removes_it_wherever_it_is(home: Folders, use: Callable[[Any], Any]) -> None:
-    use(Ring(0))
-    store_key(KEY, "", env={}, folders=home)
-    store_key(OTHER, GATEWAY, env={}, folders=home)
-    ring: Ring = use(Ring())
-    ring.set_password("holdfast", server_of(""), KEY)
-    assert forget_key("", env={}, folders=home) == ("keyring", "file")
-    assert find_key({}, home) is None
-    assert forget_key("", env={}, folders=home) == ()
-    kept = find_key({}, home, GATEWAY)
-    assert kept
-    assert kept.key == OTHER
 
 
 # The file

@@ -324,7 +324,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tui.core.storage.atomic_files.os.fsync", full)
+    monkeypatch.setattr("tui.core.files.os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         set_user_value(home, "theme", "linen")
     assert file.read_text() == TEXT

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
-from tui.settings.layers import Loaded, load, parse, project_file
+from tui.settings.layers import LoadedSettings, load, parse, project_file
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def load_all(
     trusted: bool = True,
     env: dict[str, str] | None = None,
     overrides: dict[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     return load(
         folders=home,
         workspace=workspace,

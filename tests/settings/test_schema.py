@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from tui.core.config import Config, Price
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
-from tui.settings.descriptions import SECTIONS, WHEN, WORDS
-from tui.settings.edit import change_settings
-from tui.settings.layers import Loaded, load, project_file
-from tui.settings.schema import Setting, matching, table
-from tui.settings.value_format import changes, removal, safe, told, typed
+from tui.settings.descriptions import DESCRIPTIONS, SECTIONS, WHEN
+from tui.settings.edit import change_settings, changes_of_text, changes_to_default
+from tui.settings.layers import LoadedSettings, load, project_file
+from tui.settings.schema import Setting, display, field_text, search, table, without_secrets
 
 SECRET = "sk-ant-" + "a1b2" * 8
 
@@ -30,7 +29,7 @@ def home(tmp_path: Path) -> Folders:
     return home
 
 
-def loaded(home: Folders, text: str = "", **options: Any) -> Loaded:
+def loaded(home: Folders, text: str = "", **options: Any) -> LoadedSettings:
     home.config_file.write_text(text)
     given: dict[str, Any] = {"trusted": True, "env": {}, "overrides": {}}
     return load(folders=home, workspace=home.data, **(given | options))
@@ -52,14 +51,16 @@ def keys_of(kind: type[msgspec.Struct], at: str = "") -> Iterator[str]:
 
 
 def test_every_key_of_the_schema_is_described_and_no_other() -> None:
-    assert set(WORDS) == set(keys_of(Config))
-    assert all(words.help.endswith(".") and len(words.help) < 100 for words in WORDS.values())
-    assert {words.when for words in WORDS.values()} <= set(WHEN)
+    assert set(DESCRIPTIONS) == set(keys_of(Config))
+    assert all(
+        words.help.endswith(".") and len(words.help) < 100 for words in DESCRIPTIONS.values()
+    )
+    assert {words.when for words in DESCRIPTIONS.values()} <= set(WHEN)
 
 
 def test_every_key_has_a_row_in_a_named_section(home: Folders) -> None:
     rows = table(loaded(home), models=["m"])
-    assert {row.name.replace("prices.m.", "prices.") for row in rows} == set(WORDS)
+    assert {row.name.replace("prices.m.", "prices.") for row in rows} == set(DESCRIPTIONS)
     assert {(row.section or ("",))[0] for row in rows} == set(SECTIONS)
     assert len({row.key for row in rows}) == len(rows)
     sections = [row.section for row in rows]
@@ -118,7 +119,7 @@ def test_prices_are_asked_for_the_models_in_use_and_shown_for_all(home: Folders)
     assert row(rows, "prices.now.input").shown == "—"
     assert row(rows, 'prices."a.b".input').shown == "3"
     assert row(rows, 'prices."a.b".output').shown == "0"
-    assert typed(row(rows, "prices.now.input").edited) == ""
+    assert field_text(row(rows, "prices.now.input").edited) == ""
 
 
 def test_servers_are_shown_without_what_may_be_secret(home: Folders) -> None:
@@ -140,7 +141,7 @@ def test_what_is_secret_is_hidden(home: Folders) -> None:
         assert "word" not in row(rows, name).shown
         assert SECRET not in row(rows, name).shown
     assert not row(rows, "model").hidden
-    assert safe("http://h/a@b") == "http://h/a@b", "a path may hold an @"
+    assert without_secrets("http://h/a@b") == "http://h/a@b", "a path may hold an @"
 
 
 @pytest.mark.parametrize(
@@ -152,16 +153,16 @@ def test_what_is_secret_is_hidden(home: Folders) -> None:
     ],
 )
 def test_words_find_rows(home: Folders, words: str, names: set[str]) -> None:
-    assert {row.name for row in matching(table(loaded(home)), words)} == names
+    assert {row.name for row in search(table(loaded(home)), words)} == names
 
 
 def test_words_find_values_and_origins_too(home: Folders) -> None:
     rows = table(loaded(home, 'model = "mine"'))
-    assert [row.name for row in matching(rows, "mine")] == ["model"]
-    assert [row.name for row in matching(rows, "claude your")] == []
-    assert [row.name for row in matching(rows, "your mine")] == ["model"]
-    assert "retry.stall_timeout_s" in {row.name for row in matching(rows, "request fails")}
-    assert matching(rows, " ") == rows
+    assert [row.name for row in search(rows, "mine")] == ["model"]
+    assert [row.name for row in search(rows, "claude your")] == []
+    assert [row.name for row in search(rows, "your mine")] == ["model"]
+    assert "retry.stall_timeout_s" in {row.name for row in search(rows, "request fails")}
+    assert search(rows, " ") == rows
 
 
 @pytest.mark.parametrize(
@@ -181,19 +182,22 @@ def test_words_find_values_and_origins_too(home: Folders) -> None:
 )
 def test_what_was_meant_by_a_text(home: Folders, name: str, text: str, value: object) -> None:
     found = row(table(loaded(home)), name)
-    assert changes(found, text) == {found.key: value}
+    assert changes_of_text(found, text) == {found.key: value}
 
 
 def test_lines_of_a_table_become_entries_and_those_left_out_go(home: Folders) -> None:
     found = row(table(loaded(home, "[guard.bytes]\na = 1\nb = 2")), "guard.bytes")
-    assert typed(found.edited) == "a = 1\nb = 2"
-    assert changes(found, "b = 3\n'c.d' = 4,000\nbad") == {
+    assert field_text(found.edited) == "a = 1\nb = 2"
+    assert changes_of_text(found, "b = 3\n'c.d' = 4,000\nbad") == {
         ("guard", "bytes", "a"): None,
         ("guard", "bytes", "b"): 3,
         ("guard", "bytes", "c.d"): 4000,
         ("guard", "bytes", "bad"): "",
     }
-    assert removal(found) == {("guard", "bytes", "a"): None, ("guard", "bytes", "b"): None}
+    assert changes_to_default(found) == {
+        ("guard", "bytes", "a"): None,
+        ("guard", "bytes", "b"): None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,7 @@ def test_lines_of_a_table_become_entries_and_those_left_out_go(home: Folders) ->
     ],
 )  # fmt: skip
 def test_values_are_told_in_one_line(value: object, text: str) -> None:
-    assert told(value) == text
+    assert display(value) == text
 
 
 @settings(deadline=None)
@@ -219,13 +223,13 @@ def test_what_is_typed_unchanged_changes_nothing(
     rows = [row for row in table(loaded(home), models=["m"]) if row.kind != "fixed"]
     found = data.draw(st.sampled_from(rows))
     if found.value is not None:
-        change_settings(home, changes(found, typed(found.edited)))
+        change_settings(home, changes_of_text(found, field_text(found.edited)))
         again = load(folders=home, workspace=home.data, trusted=True, env={}, overrides={})
         assert again.config == Config()
     before = home.config_file.read_bytes()
     text = data.draw(st.text("ab1.-=\n(/~\"'", max_size=8) | st.integers().map(str))
     try:
-        change_settings(home, changes(found, text))
+        change_settings(home, changes_of_text(found, text))
     except ConfigError as error:
         assert error.key.startswith(found.key[0])  # noqa: PT017 - or it is written
         assert home.config_file.read_bytes() == before

@@ -66,7 +66,7 @@ async def test_a_key_does_not_go_to_another_server(wiring: Wiring) -> None:
 async def test_a_theme_is_remembered_for_the_next_first_frame(wiring: Wiring) -> None:
     write('theme = "linen"')
     await wiring.use_settings()
-    assert theme_cache.remembered().get("theme") == "linen"
+    assert theme_cache.load().get("theme") == "linen"
 
 
 async def test_a_broken_file_leaves_what_was_in_force(wiring: Wiring) -> None:

@@ -26,16 +26,16 @@ def project(tmp_path: Path) -> Path:
 
 def test_nothing_is_trusted_until_someone_says_so(home: Folders, project: Path) -> None:
     assert not trust.is_trusted(home, project)
-    assert trust.needs_asking(home, project)
+    assert trust.is_undecided(home, project)
     trust.decide(home, project, trusted=True)
     assert trust.is_trusted(home, project)
-    assert not trust.needs_asking(home, project)
+    assert not trust.is_undecided(home, project)
 
 
 def test_a_no_is_remembered_too_and_can_be_changed(home: Folders, project: Path) -> None:
     trust.decide(home, project, trusted=False)
     assert not trust.is_trusted(home, project)
-    assert not trust.needs_asking(home, project)
+    assert not trust.is_undecided(home, project)
     trust.decide(home, project, trusted=True)
     assert trust.decision(home, project) is True
 
@@ -45,7 +45,7 @@ def test_each_thing_that_steers_is_asked_about(home: Folders, tmp_path: Path, na
     thing = tmp_path / ".holdfast" / name
     thing.parent.mkdir(parents=True)
     thing.touch()
-    assert trust.needs_asking(home, tmp_path)
+    assert trust.is_undecided(home, tmp_path)
     assert [p.name for p in trust.brought_along(tmp_path)] == [Path(name).parts[0]]
 
 
@@ -55,13 +55,13 @@ def test_what_does_not_steer_is_not(home: Folders, tmp_path: Path, name: str) ->
     thing.mkdir(parents=True) if not thing.suffix else thing.parent.mkdir(parents=True)
     if thing.suffix:
         thing.touch()
-    assert not trust.needs_asking(home, tmp_path)
+    assert not trust.is_undecided(home, tmp_path)
 
 
 def test_a_broken_link_counts_as_something(home: Folders, tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
     (tmp_path / ".holdfast" / "boot.md").symlink_to("nowhere")
-    assert trust.needs_asking(home, tmp_path)
+    assert trust.is_undecided(home, tmp_path)
 
 
 def test_trust_is_by_real_path_and_for_that_folder_only(
@@ -104,7 +104,7 @@ def test_a_damaged_store_trusts_nothing_and_is_kept(
     store.parent.mkdir(parents=True)
     store.write_bytes(broken)
     assert not trust.is_trusted(home, project)
-    assert trust.needs_asking(home, project)
+    assert trust.is_undecided(home, project)
     trust.decide(home, project, trusted=True)
     assert trust.is_trusted(home, project)
     assert (home.data / "trust.json.broken").read_bytes() == broken

@@ -22,19 +22,19 @@ from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.app.ports import AppServices, SessionChoice
 from tui.context import view
 from tui.context.overrides import Overlay
-from tui.context.repair_levels import Rung
+from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config, Permissions
-from tui.core.images.images import Image
+from tui.core.images import Image
 from tui.core.messages import Usage
 from tui.core.paths import folders
 from tui.permissions.types import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
-from tui.session.drafts import NO_IMAGES, NOTHING, LeftBehind
+from tui.session.drafts import NO_IMAGES, NOTHING, UnsentWork
 from tui.session.reader import read
 from tui.session.records import Finding, Header, Record
-from tui.settings.layers import Loaded, load
+from tui.settings.layers import LoadedSettings, load
 from tui.settings.local_servers import LocalServer
 from tui.tools.mcp import Server
 
@@ -90,7 +90,7 @@ class FakeSession:
     findings: tuple[Finding, ...] = ()
     header: Header = HEADER
     problem: str = ""
-    left_behind: LeftBehind = NOTHING
+    unsent: UnsentWork = NOTHING
     drafts: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list[Any])
     drafted_images: dict[str, str] = field(default_factory=dict[str, str])
     drafted_commands: tuple[str, ...] = ()
@@ -156,8 +156,8 @@ class FakeAgent:
     wishes: list[str] = field(default_factory=list[str])
     servers: Sequence[Server] = ()
     was_elevated: bool = False
-    rungs: tuple[Rung, ...] = ()
-    repaired: list[Rung] = field(default_factory=list[Rung])
+    rungs: tuple[RepairLevel, ...] = ()
+    repaired: list[RepairLevel] = field(default_factory=list[RepairLevel])
     taken_up: list[Config] = field(default_factory=list[Config])
     keeping: Keeping | None = None
     _task: asyncio.Task[None] | None = None
@@ -262,10 +262,10 @@ class FakeAgent:
         self.wishes.append("other")
         return self.waits
 
-    def offers(self) -> tuple[Rung, ...]:
+    def offers(self) -> tuple[RepairLevel, ...]:
         return self.rungs
 
-    async def repair(self, rung: Rung) -> Sequence[Event]:
+    async def repair(self, rung: RepairLevel) -> Sequence[Event]:
         """Takes that rung and those below it out of the offers."""
         self.repaired.append(rung)
         self.rungs = self.rungs[self.rungs.index(rung) + 1 :]
@@ -348,7 +348,7 @@ class World:
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
         self.calm = False
-        self.rungs: tuple[Rung, ...] = ()
+        self.rungs: tuple[RepairLevel, ...] = ()
 
     @property
     def agent(self) -> FakeAgent:
@@ -425,7 +425,7 @@ class World:
             known = {row.name: row.window for row in self.models}
             return ModelInfo(name, known.get(name, 200_000), 64_000, "catalogue")
 
-        def read_settings() -> Loaded:
+        def read_settings() -> LoadedSettings:
             return load(
                 folders=folders(), workspace=self.workspace, trusted=self.trusted,
                 env=self.env, overrides=self.overrides,

@@ -11,10 +11,10 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.core.errors import ToolError
+from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_of
-from tui.core.storage.private_files import safe_name
 from tui.core.workspace import Workspace
-from tui.tools.base import Preview, Todo, Tool, ToolContext
+from tui.tools.base import CallPreview, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
 
@@ -57,7 +57,7 @@ class Folder:
     async def text(self, tool: Tool[Any], **arguments: Any) -> str:
         return text_of((await self.call(tool, **arguments)).content)
 
-    async def preview(self, tool: Tool[Any], **arguments: Any) -> Preview:
+    async def preview(self, tool: Tool[Any], **arguments: Any) -> CallPreview:
         return await tool.preview(tool.parse(arguments), self.context())
 
     async def error(self, tool: Tool[Any], **arguments: Any) -> str:

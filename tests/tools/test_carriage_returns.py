@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.tools.carriage_returns import FEW_CHARS, LONG_CHARS, Overwrites
+from tui.tools.output_capture import FEW_CHARS, LONG_CHARS, Overwrites
 
 BAR = [f"{n:4} of 3000 [{'#' * (n // 100):30}]" for n in range(3000)]
 

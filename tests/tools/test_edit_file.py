@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
-from tui.tools.edit_file import EditFile
+from tui.tools.edit_file import EditFile, replace_passage
 from tui.tools.file_access import FileLedger
 from tui.tools.read_file import ReadFile
-from tui.tools.text_match import replace_passage
 
 edit_file, read_file = EditFile(), ReadFile()
 

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.core.errors import ToolError
-from tui.tools.paging import Limits, Page, read_page
+from tui.tools.paging import Page, PageLimits, read_page
 
 
-def pages(data: bytes, limits: Limits) -> list[Page]:
+def pages(data: bytes, limits: PageLimits) -> list[Page]:
     """All pages, each asked for with what the one before named."""
     found: list[Page] = []
     line, byte = 1, None
@@ -34,7 +34,7 @@ lines = st.lists(
     max_size=30,
 )
 some_limits = st.builds(
-    Limits,
+    PageLimits,
     lines=st.integers(2, 12),
     bytes=st.integers(216, 700),
     wanted=st.integers(1, 8) | st.just(2000),
@@ -43,20 +43,20 @@ some_limits = st.builds(
 
 @settings(deadline=None)
 @given(lines.map("\n".join), some_limits)
-@example("a\n" * 12, Limits(12, 700, 2000))
-@example("🜁" * 500, Limits(2, 217, 2000))
-@example("é\n" + "🜁é" * 300 + "\nend", Limits(3, 219, 2000))
-def test_the_pages_of_a_text_are_the_text(text: str, limits: Limits) -> None:
+@example("a\n" * 12, PageLimits(12, 700, 2000))
+@example("🜁" * 500, PageLimits(2, 217, 2000))
+@example("é\n" + "🜁é" * 300 + "\nend", PageLimits(3, 219, 2000))
+def test_the_pages_of_a_text_are_the_text(text: str, limits: PageLimits) -> None:
     found = pages(text.encode(), limits)
     assert "".join(page.text for page in found) == text.removeprefix("\ufeff")
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=3000) | lines.map(lambda ls: "\n".join(ls).encode("utf-16")), some_limits)
-@example(b"\x80" * 2000, Limits(3, 230, 2000))
-@example(b"\xf0\x9f\x9c" * 700, Limits(3, 231, 2000))
-@example(b"\xe2\x82" * 600 + b"\xac", Limits(3, 219, 2000))
-def test_the_pages_of_any_bytes_are_their_decoding(data: bytes, limits: Limits) -> None:
+@example(b"\x80" * 2000, PageLimits(3, 230, 2000))
+@example(b"\xf0\x9f\x9c" * 700, PageLimits(3, 231, 2000))
+@example(b"\xe2\x82" * 600 + b"\xac", PageLimits(3, 219, 2000))
+def test_the_pages_of_any_bytes_are_their_decoding(data: bytes, limits: PageLimits) -> None:
     found = pages(data, limits)
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     assert "".join(page.text for page in found) == text
@@ -64,7 +64,7 @@ def test_the_pages_of_any_bytes_are_their_decoding(data: bytes, limits: Limits) 
 
 @settings(deadline=None)
 @given(st.binary(max_size=3000) | lines.map(lambda ls: "\n".join(ls).encode()), some_limits)
-def test_L21_every_page_fits_with_its_last_line(data: bytes, limits: Limits) -> None:
+def test_L21_every_page_fits_with_its_last_line(data: bytes, limits: PageLimits) -> None:
     for page in pages(data, limits):
         shown = page.render()
         assert len(shown.encode()) <= limits.bytes
@@ -78,7 +78,7 @@ def test_L21_every_page_fits_with_its_last_line(data: bytes, limits: Limits) -> 
 
 
 def page_of(data: bytes, line: int = 1, byte: int | None = None, **limits: int) -> Page:
-    given_limits = Limits(**{"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits})
+    given_limits = PageLimits(**{"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits})
     return read_page(io.BytesIO(data), line=line, byte=byte, limits=given_limits, stop=Event())
 
 
@@ -168,7 +168,7 @@ class Endless(io.RawIOBase):
 
 def test_a_page_of_a_huge_file_reads_little_of_it() -> None:
     source = Endless()
-    page = read_page(source, line=10_000, limits=Limits(2000, 51_200, 2000), stop=Event())  # pyright: ignore[reportArgumentType] - reads and seeks like a file
+    page = read_page(source, line=10_000, limits=PageLimits(2000, 51_200, 2000), stop=Event())  # pyright: ignore[reportArgumentType] - reads and seeks like a file
     assert page.next_line == 11_999
     assert page.footer.startswith("[lines 10000-11998; continue with offset=11999; up to byte ")
     assert page.footer.endswith(" of 1.0 TB]")
@@ -179,4 +179,4 @@ def test_a_cancelled_search_for_a_line_ends() -> None:
     stop = Event()
     stop.set()
     with pytest.raises(InterruptedError):
-        read_page(Endless(), line=10**12, limits=Limits(2000, 51_200, 2000), stop=stop)  # pyright: ignore[reportArgumentType]
+        read_page(Endless(), line=10**12, limits=PageLimits(2000, 51_200, 2000), stop=stop)  # pyright: ignore[reportArgumentType]

@@ -19,10 +19,10 @@ from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.workspace import Workspace
-from tui.tools.base import OutputLimits, Todo, ToolContext
+from tui.tools.base import Todo, ToolContext
 from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
-from tui.tools.output_capture import Capture, Cleaner, Spill
+from tui.tools.output_capture import Capture, Cleaner, OutputLimits, Spill
 from tui.tools.process import Process
 from tui.tools.run_command import RunCommand
 
@@ -256,7 +256,7 @@ async def test_background_returns_at_once_with_a_job(bench: Bench) -> None:
     tool = RunCommand()
     output = await tool.run(tool.parse({"command": "sleep 1000", "background": True}), ctx)
     assert output.details["job"] == "job-1"
-    assert [job.id for job in ctx.jobs.running()] == ["job-1"]
+    assert [job.id for job in ctx.jobs.running_jobs()] == ["job-1"]
     await ctx.jobs.close()
     assert gone(output.details["pid"])
 

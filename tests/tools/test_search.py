@@ -353,7 +353,7 @@ async def test_an_expression_that_never_ends_is_stopped(
     hasty = folder.root.with_name("hasty.py")
     hasty.write_text(script)
 
-    def command(order: python_search.Order) -> list[str]:
+    def command(order: python_search.SearchOrder) -> list[str]:
         return [sys.executable, "-I", "-S", str(hasty), order.to_json()]
 
     monkeypatch.setattr(search, "ripgrep", lambda: None)

@@ -30,11 +30,11 @@ from tui.agent.steering import NO_IMAGES, Typed
 from tui.context import recall
 from tui.context.overrides import Overlay
 from tui.context.recall import Passage
-from tui.context.repair_levels import Rung
+from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config
-from tui.core.images.images import Image
+from tui.core.images import Image
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
@@ -227,11 +227,11 @@ class Agent:
         """Go on with a fallback model. False where there is none, or nothing was waited for."""
         return bool(self._parts.fallbacks) and self._parts.control.other_model()
 
-    def offers(self) -> tuple[Rung, ...]:
+    def offers(self) -> tuple[RepairLevel, ...]:
         """The rungs of the repair ladder that are left after a refused request; else none."""
         return self._inside.repairing.offers()
 
-    async def repair(self, rung: Rung) -> Sequence[Event]:
+    async def repair(self, rung: RepairLevel) -> Sequence[Event]:
         """Send what the model sees as it stands on a rung, from the next request on (R13).
 
         Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
-from tui.core.storage.output_store import Kept
+from tui.core.output_store import OutputStore
 from tui.provider.base import Provider
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ class Background:
     """Begun once, ended by `close`."""
 
     provider: Provider
-    kept: Kept | None
+    kept: OutputStore | None
     clock: Clock
     _stop: threading.Event = field(default_factory=threading.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])

@@ -18,11 +18,11 @@ from tui.agent.limits import Spent
 from tui.agent.memory_flush import Memory
 from tui.agent.recorder import Recorder
 from tui.agent.summarizer import Summariser
+from tui.context import compaction_triggers
 from tui.context import compaction_view as compact
-from tui.context import stall_detection, thresholds
-from tui.context.compaction_view import Plan
+from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
-from tui.context.level_repairs import front_of
+from tui.context.level_view import last_front_level
 from tui.context.repair_levels import DIGEST_TOKENS
 from tui.context.token_ledger import Item, Ledger
 from tui.context.view import View
@@ -76,7 +76,7 @@ class Compactor:
     price: Callable[[], Price | None] = lambda: None
     compacted: Callable[[], None] = lambda: None
     _told_soon: bool = False
-    _stuck: stall_detection.Stuck | None = None
+    _stuck: compaction_triggers.Stuck | None = None
     _gave_up: str = ""
     _usage: Spent = field(default_factory=Spent)
 
@@ -88,12 +88,12 @@ class Compactor:
         self.look()
         ledger, model = self.ledger(), self.model()
         held, limit = ledger.tokens, self.config.threshold
-        if not thresholds.over(held, model.window, limit):
+        if not compaction_triggers.over(held, model.window, limit):
             self._say_soon(ledger.forecast(limit * model.window))
             return False
         if self._gave_up == _last_prompt(self._records):
             return False
-        self._stuck = stall_detection.stuck(self._records)
+        self._stuck = compaction_triggers.stuck(self._records)
         return self._stuck is None
 
     def check(self) -> None:
@@ -189,20 +189,20 @@ class Compactor:
     def _records(self) -> Sequence[Record]:
         return self.recorder.session.records
 
-    def _plan(self, seen: View) -> Plan | None:
+    def _plan(self, seen: View) -> CompactionPlan | None:
         keep = self.config.keep_messages
         records, model = self._records, self.model().id
-        least = front_of(records)
+        least = last_front_level(records)
         return compact.plan(records, model, keep=keep, pinned=seen.pinned, least=max(least, 0))
 
-    def _told(self, planned: Plan, seen: View) -> list[Message]:
+    def _told(self, planned: CompactionPlan, seen: View) -> list[Message]:
         """The messages that the summary is made of, as the model saw them."""
         stands = {id_: s for id_, s in seen.stands.items() if s.state != "summarised"}
         return compact.covered_messages(
             self._records, planned, self.model().id, pinned=seen.pinned, stands=stands
         )
 
-    async def _apply(self, planned: Plan, summary: str, reason: str, before: int) -> bool:
+    async def _apply(self, planned: CompactionPlan, summary: str, reason: str, before: int) -> bool:
         """Record a summary that is smaller than what it covers, then show it."""
         freed, added = self._freed(planned), tokenizer.count(summary)
         if added >= freed:
@@ -220,14 +220,14 @@ class Compactor:
         )
         return after < before
 
-    def _freed(self, planned: Plan) -> int:
+    def _freed(self, planned: CompactionPlan) -> int:
         """The tokens of what a summary would stand for."""
         sizes = {item.id: item.tokens for item in self.ledger().items()}
         earlier = self.look().summary
         freed = sum(sizes.get(id_, 0) for id_ in planned.summarised)
         return freed + (sizes.get(earlier.record.id, 0) if earlier else 0)
 
-    def _record(self, planned: Plan, summary: str, reason: str, before: int) -> int:
+    def _record(self, planned: CompactionPlan, summary: str, reason: str, before: int) -> int:
         """Append the compaction's record; returns the tokens that the view has then."""
         after = max(0, before - self._freed(planned)) + tokenizer.count(summary)
         data: dict[str, Any] = compact.compaction_data(
@@ -240,7 +240,7 @@ class Compactor:
         return after
 
     def _say_soon(self, forecast: int | None) -> None:
-        if not thresholds.soon(forecast):
+        if not compaction_triggers.soon(forecast):
             self._told_soon = self._told_soon and forecast is not None
         elif not self._told_soon:
             self._told_soon = True

@@ -18,8 +18,8 @@ from tui.agent.parts import Parts
 from tui.context import project_files, system_prompt
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
+from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
-from tui.core.storage.output_store import Kept, Retention
 from tui.core.workspace import Workspace, branch_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -203,13 +203,13 @@ def make_servers(launch: Launch) -> Servers | None:
     )
 
 
-def _kept(launch: Launch, session: Session) -> Kept | None:
+def _kept(launch: Launch, session: Session) -> OutputStore | None:
     """The workspace's kept outputs; those of a run that keeps nothing go with their folder."""
     workspace, guard = launch.workspace, launch.config.guard
     if workspace.scratch is not None:
         return None
     sessions = launch.folders.sessions_of(workspace.root)
-    return Kept(
+    return OutputStore(
         workspace.tool_results,
         session=session.path,
         retention=Retention(sessions, guard.keep_days, guard.keep_bytes),

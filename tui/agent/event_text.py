@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tui.agent import events
 from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
-from tui.context import context_files_notice
+from tui.context import project_files
 from tui.core.formatting import local
 
 
@@ -19,7 +19,7 @@ def told(event: Event) -> Sequence[str]:
         case events.Notice(text):
             return (text,)
         case events.ContextFiles(files):
-            return context_files_notice.cuts(files)
+            return project_files.context_file_cuts(files)
         case events.ToolsAwaited(servers, limit_s):
             return (f"Waiting up to {limit_s:.0f} s for the MCP servers: {', '.join(servers)}.",)
         case events.ToolsChanged(text=text):

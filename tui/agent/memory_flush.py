@@ -23,8 +23,8 @@ from tui.context.view import View
 from tui.core.clock import Clock
 from tui.core.config import Price
 from tui.core.errors import HoldfastError
+from tui.core.files import private_folder
 from tui.core.messages import Usage
-from tui.core.storage.private_files import private_folder
 from tui.provider.base import ModelInfo, Provider
 from tui.session.records import Record
 

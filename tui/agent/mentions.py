@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tui.core import images
 from tui.core.errors import HoldfastError, ImageError, ToolError
-from tui.core.images import images
-from tui.core.images.image_files import load
-from tui.core.images.images import Image
+from tui.core.image_files import load
+from tui.core.images import Image
 from tui.core.workspace import Workspace
 from tui.session.records import Record
 
@@ -104,6 +104,6 @@ def _image(name: str, workspace: Workspace) -> Image | None:
             if _IMAGE_NAME.search(tried):
                 raise
             continue
-        if image := load(path, images.shown(workspace.show(path))):
+        if image := load(path, images.display_name(workspace.show(path))):
             return image
     return None

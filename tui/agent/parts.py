@@ -12,7 +12,7 @@ from tui.context.system_prompt import Injected
 from tui.core.clock import Clock
 from tui.core.config import Config
 from tui.core.messages import Block
-from tui.core.storage.output_store import Kept
+from tui.core.output_store import OutputStore
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver
@@ -60,7 +60,7 @@ class Parts:
     notices: Sequence[str] = ()
     layers: Sequence[tuple[str, str]] = ()
     cache: Path | None = None
-    kept: Kept | None = None
+    kept: OutputStore | None = None
     injected: Sequence[Injected] = ()
     servers: Servers | None = None
     servers_shared: bool = False

@@ -9,12 +9,11 @@ from datetime import datetime
 from tui.agent.events import Event, Pruned
 from tui.agent.recorder import Recorder
 from tui.agent.request_builder import Preparing
-from tui.context import prune_cost
+from tui.context import cache_cost
 from tui.context.binding import has_thinking
-from tui.context.cache_report import first_change
+from tui.context.cache_cost import PruneFigures, first_change
 from tui.context.overrides import Overlay
 from tui.context.prune import Due
-from tui.context.prune_cost import Figures
 from tui.context.view import View
 from tui.core.clock import Clock
 from tui.core.config import Prune
@@ -79,10 +78,10 @@ class Pruning:
 
     def _decide(self, seen: View) -> View:
         figures = self._figures(seen.due)
-        found = prune_cost.verdict(figures)
+        found = cache_cost.verdict(figures)
         self.debug(f"[DEBUG] Pruning {len(seen.due)} results: {found.reason}")
         if not found.pays:
-            self._paid += figures.saved * prune_cost.READ
+            self._paid += figures.saved * cache_cost.READ
             return seen
         self._paid = 0.0
         for due in seen.due:
@@ -90,7 +89,7 @@ class Pruning:
             self.recorder.append("overlay", **overlay.to_json())
         return self.preparing.look()
 
-    def _figures(self, due: Sequence[Due]) -> Figures:
+    def _figures(self, due: Sequence[Due]) -> PruneFigures:
         ledger, window = self.preparing.ledger, self.preparing.model.window
         items = [item for item in ledger.items() if item.kind not in {"system", "tools", "memory"}]
         gone = {one.record for one in due}
@@ -102,8 +101,8 @@ class Pruning:
         brought = sum(ledger.would(i.id, None) for i in items if i.kind != "summary")
         brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
         room = self.threshold * window - ledger.tokens
-        expected = prune_cost.expected(answers, brought, room)
-        return Figures(saved, behind, expected, self._idle_s(), self._paid)
+        expected = cache_cost.expected(answers, brought, room)
+        return PruneFigures(saved, behind, expected, self._idle_s(), self._paid)
 
     def _idle_s(self) -> float | None:
         for record in reversed(self._records):

@@ -14,7 +14,7 @@ from tui.agent.events import Event
 from tui.agent.parts import Parts
 from tui.context import request_assembly as request
 from tui.context.binding import BREAK, Binding
-from tui.context.level_repairs import RungViewer
+from tui.context.level_view import LevelViewer
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.messages import text_of
@@ -50,7 +50,7 @@ class Preparing:
         self.asked: Request | None = None
         self._parts = parts
         self._room = Room(guard.clamp_bytes, guard.clamp_lines)
-        self._viewer = RungViewer(self._room, parts.config.prune)
+        self._viewer = LevelViewer(self._room, parts.config.prune)
         self._binding = Binding()
         self._hashes: dict[str, str] = {}
         self._tools = [tool.schema() for tool in parts.tools.values()]
@@ -112,7 +112,7 @@ class Preparing:
         made = self._built(seen, self.model, prompt_follows=prompt_follows)
         if self._binding.check(made, self._parts.session.records):
             return made
-        fresh = RungViewer(self._room, self._parts.config.prune)
+        fresh = LevelViewer(self._room, self._parts.config.prune)
         records = [*self._parts.session.records, _BROKEN]
         seen = fresh.build(records, model=self.model.id, prompt_follows=prompt_follows)
         return self._built(seen, self.model, prompt_follows=prompt_follows)
@@ -138,7 +138,7 @@ class Preparing:
         if not self.fits(model).ok:
             return None, True
         records = self._parts.session.records
-        fresh = RungViewer(self._room, self._parts.config.prune)
+        fresh = LevelViewer(self._room, self._parts.config.prune)
         made = self._built(fresh.build(records, model=model.id), model)
         return made, self._note(made)
 

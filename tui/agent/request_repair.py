@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from tui.agent.recorder import Recorder
 from tui.agent.request_builder import Preparing
 from tui.context.binding import BREAK, has_thinking
-from tui.context.level_repairs import WHOLE, rung_in
-from tui.context.repair_levels import RUNGS, Rung, climb
+from tui.context.level_view import WHOLE, level_of
+from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Finding, Record
@@ -26,7 +26,7 @@ from tui.tokens.estimate import json_weight
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 
-def offers(records: Sequence[Record]) -> tuple[Rung, ...]:
+def offers(records: Sequence[Record]) -> tuple[RepairLevel, ...]:
     """The rungs that are left where the server refused the last request as not valid, else none.
 
     A rung that was tried and refused is never offered again. One that concerns what stood before
@@ -37,12 +37,14 @@ def offers(records: Sequence[Record]) -> tuple[Rung, ...]:
         return ()
     tried = -1
     for record in records:
-        rung = rung_in(record)
+        rung = level_of(record)
         if rung is not None:
-            tried = max(tried, RUNGS.index(rung))
-        elif record.type == "assistant" and tried >= 0 and RUNGS[tried] not in WHOLE:
-            tried = max((RUNGS.index(r) for r in map(rung_in, records) if r in WHOLE), default=-1)
-    return RUNGS[tried + 1 :]
+            tried = max(tried, REPAIR_LEVELS.index(rung))
+        elif record.type == "assistant" and tried >= 0 and REPAIR_LEVELS[tried] not in WHOLE:
+            tried = max(
+                (REPAIR_LEVELS.index(r) for r in map(level_of, records) if r in WHOLE), default=-1
+            )
+    return REPAIR_LEVELS[tried + 1 :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +54,20 @@ class Repairing:
     preparing: Preparing
     recorder: Recorder
 
-    def offers(self) -> tuple[Rung, ...]:
+    def offers(self) -> tuple[RepairLevel, ...]:
         """See `offers`."""
         return offers(self.recorder.session.records)
 
-    def shrinks(self, rung: Rung) -> bool:
+    def shrinks(self, rung: RepairLevel) -> bool:
         """Whether less would be sent on a rung than now."""
         seen = self.preparing.look().messages
-        there, _ = climb(seen, rung)
+        there, _ = apply_level(seen, rung)
         return json_weight(there) < json_weight(seen)
 
-    def climb(self, rung: Rung, *, by: str = "person") -> tuple[Finding, ...]:
+    def climb(self, rung: RepairLevel, *, by: str = "person") -> tuple[Finding, ...]:
         """Go up to a rung from the next request on. Returns what that does."""
         seen = self.preparing.look()
-        _, findings = climb(seen.messages, rung)
+        _, findings = apply_level(seen.messages, rung)
         said = [finding.to_json() for finding in findings]
         self.recorder.append("repair", rung=rung, findings=said, by=by)
         self.preparing.look()

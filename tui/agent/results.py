@@ -18,11 +18,11 @@ from tui.agent.recorder import Recorder, to_the_end
 from tui.agent.runtime_state import Settings
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import Clock
+from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
-from tui.core.storage.output_store import Kept
-from tui.core.storage.private_files import safe_name
+from tui.core.output_store import OutputStore
 from tui.tokens import tokenizer
-from tui.tools.limits.pipeline import GuardLimits, guard, left_behind
+from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Results:
     clock: Clock
     limits: Callable[[], GuardLimits]
     publish: Callable[[Event], None]
-    kept: Kept | None = None
+    kept: OutputStore | None = None
 
     def spill_path(self, state: OpenCall) -> Path:
         return self.settings.workspace.tool_results / f"{safe_name(state.id)}.txt"
@@ -146,7 +146,7 @@ class Results:
         try:
             spill, limits = self.spill_path(state), self.limits()
             return await self._kept(
-                await left_behind(output, INTERRUPTED, spill=spill, limits=limits)
+                await interrupted_receipt(output, INTERRUPTED, spill=spill, limits=limits)
             )
         except Exception:  # the call gets its result, whatever becomes of the copy
             log.exception("what %s left behind could not be kept", state.name)

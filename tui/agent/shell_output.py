@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_block, text_of
-from tui.core.storage.output_store import Kept
-from tui.core.storage.private_files import safe_name
-from tui.tools.base import OutputLimits
+from tui.core.output_store import OutputStore
 from tui.tools.limits.pipeline import GuardLimits, guard
-from tui.tools.output_capture import Capture
+from tui.tools.output_capture import Capture, OutputLimits
 
 _LIKE: Final = "run_command"
 """The tool whose limits hold."""
@@ -25,7 +24,7 @@ class Keeping:
 
     folder: Path
     limits: Callable[[], GuardLimits]
-    kept: Kept | None = None
+    kept: OutputStore | None = None
 
     def capture(self, name: str) -> Capture:
         """Takes the output of the command called `name`. To be fed in a thread, and closed; then

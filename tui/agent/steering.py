@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tui.core.images.images import Image
+from tui.core.images import Image
 
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 

@@ -44,7 +44,9 @@ class Summariser:
             found += await self._of_part(part, focus, number, len(parts))
         while len(found) > 1:
             groups = _groups(found, budget)
-            found = [await self._ask(summary_prompts.merging(g, focus=focus)) for g in groups]
+            found = [
+                await self._ask(summary_prompts.merge_question(g, focus=focus)) for g in groups
+            ]
         summary = "\n".join(found).strip()
         if not summary:
             raise HoldfastError("The model gave an empty summary, so nothing was changed.")

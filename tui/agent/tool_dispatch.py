@@ -32,11 +32,12 @@ from tui.core.messages import Block, ToolOutput
 from tui.permissions.gate import Gate
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.session.records import encode
-from tui.tools.base import OutputLimits, Params, Todo, Tool, ToolContext
+from tui.tools.base import Params, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger, take_snapshot
 from tui.tools.jobs import Jobs
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
+from tui.tools.output_capture import OutputLimits
 from tui.tools.process import born
 
 LABEL_CHARS = 200

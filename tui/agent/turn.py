@@ -26,9 +26,9 @@ from tui.agent.steering import NO_IMAGES, Steering
 from tui.agent.tool_dispatch import Dispatcher
 from tui.agent.turn_loop import Turn
 from tui.context.binding import BREAK
+from tui.core import images as pictures
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.core.images import images as pictures
-from tui.core.images.images import Image
+from tui.core.images import Image
 from tui.core.messages import Block, blocks_of, text_block, tool_calls
 from tui.provider.base import Provider, Request
 

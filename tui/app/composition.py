@@ -16,9 +16,9 @@ from tui.app import launch_config
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.app.options.arguments import Options
 from tui.app.ports import AppServices, Opening, SessionChoice
+from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError
-from tui.core.images import clipboard
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
@@ -27,7 +27,7 @@ from tui.provider.base import ModelInfo
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
-from tui.settings.layers import Loaded
+from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import probe_local_servers
 
 
@@ -80,7 +80,7 @@ class Wiring:
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
-        asking = not self.options.trust and trust.needs_asking(home, root)
+        asking = not self.options.trust and trust.is_undecided(home, root)
         brought = trust.brought_along(root) if asking else ()
         return AppServices(
             clock=self.clock,
@@ -176,7 +176,7 @@ class Wiring:
         finally:
             self._reload()
 
-    def read_settings(self) -> Loaded:
+    def read_settings(self) -> LoadedSettings:
         """The settings as all layers say now. Blocks; raises ConfigError."""
         return layers.load(
             folders=self.launch.folders,
@@ -239,7 +239,9 @@ class Wiring:
         return agent
 
     def _rows(self) -> list[SessionRow]:
-        entries = catalog.entries(self.launch.folders, self.launch.workspace.root)
+        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+        entries = index.list_sessions(self.launch.folders, self.launch.workspace.root)
         return [_row(entry) for entry in entries]
 
     def _set_up(self, setup: Setup) -> str:
@@ -269,7 +271,7 @@ class Wiring:
         edit.remember_always(self.launch.folders, str(rule))
 
 
-def _row(entry: catalog.Entry) -> SessionRow:
+def _row(entry: catalog.SessionSummary) -> SessionRow:
     path = Path(entry.path)
     try:
         stat = path.stat()

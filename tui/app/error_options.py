@@ -9,19 +9,19 @@ from typing import Any, Final
 from tui.agent.events import ErrorRaised
 from tui.app.dialog_data import Trouble, Way
 from tui.app.ports import Agent
-from tui.context.repair_levels import Rung
+from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
 from tui.session.records import Record
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
-_LADDER: Final[tuple[tuple[Rung, str, str], ...]] = (
+_LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
     ("strict", "Repair and retry", "sends only what is plainly valid"),
     ("drop_thinking", "Drop thinking", "what is valid, without what was thought"),
     ("text_only", "Only what was said", "what is valid, calls and results left out"),
     ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
 )
-RUNGS: Final[Mapping[str, tuple[Rung, Way]]] = {
+RUNGS: Final[Mapping[str, tuple[RepairLevel, Way]]] = {
     rung: (rung, Way(rung, label, text)) for rung, label, text in _LADDER
 }
 _NEW = Way("new", "New session", "this one stays; your prompt is laid ready")

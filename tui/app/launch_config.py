@@ -19,7 +19,7 @@ from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, trust
 from tui.settings import layers as settings
-from tui.settings.layers import Ignored
+from tui.settings.layers import IgnoredSetting
 
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say (R15)."""
@@ -132,7 +132,7 @@ def workspace_of(options: Options) -> Path:
         ) from None
 
 
-def _ignored(settings: Sequence[Ignored]) -> tuple[str, ...]:
+def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     """What the person is told of a project's settings that do not count (decision 30)."""
     if not settings:
         return ()

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.agent.events import Event
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
+from tui.core.clipboard import Clip
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
-from tui.core.images.clipboard import Clip
-from tui.core.images.images import Image
+from tui.core.images import Image
 from tui.core.paths import Folders
 from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo
-from tui.session.drafts import LeftBehind
+from tui.session.drafts import UnsentWork
 from tui.session.records import Finding, Header, Record
-from tui.settings.layers import Loaded
+from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import LocalServer
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui.agent.shell_output import Keeping
     from tui.app.options.arguments import Options
     from tui.context.overrides import Overlay
-    from tui.context.repair_levels import Rung
+    from tui.context.repair_levels import RepairLevel
     from tui.context.token_ledger import Ledger
     from tui.context.view import View
     from tui.provider.base import Request
@@ -61,7 +61,7 @@ class Session(Protocol):
     def append(self, type_: str, **data: Any) -> Record: ...
     async def rewind(self, target: str) -> Record: ...
     @property
-    def left_behind(self) -> LeftBehind: ...
+    def unsent(self) -> UnsentWork: ...
     def draft(
         self,
         prompt: str,
@@ -103,8 +103,8 @@ class Agent(Protocol):
     async def close_calls(self, ids: Collection[str]) -> None: ...
     def retry_now(self) -> bool: ...
     def other_model(self) -> bool: ...
-    def offers(self) -> Sequence[Rung]: ...
-    async def repair(self, rung: Rung) -> Sequence[Event]: ...
+    def offers(self) -> Sequence[RepairLevel]: ...
+    async def repair(self, rung: RepairLevel) -> Sequence[Event]: ...
     @property
     def ledger(self) -> Ledger: ...
     def spending(self) -> Spending: ...
@@ -179,7 +179,7 @@ class AppServices:
     untrusted: tuple[str, ...] = ()
     run_options: Callable[[Path], Options] | None = None
     clipboard: Callable[[], Clip] = Clip
-    read_settings: Callable[[], Loaded] = lambda: Loaded(Config(), {}, ())
+    read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())
     use_settings: Callable[[], Awaitable[None]] | None = None
     version: str = ""
     notify: bool = True

@@ -16,7 +16,7 @@ from tui.context.repair import repair
 from tui.core.clock import Clock
 from tui.core.paths import Folders
 from tui.session import catalog, copies
-from tui.session.reader import Loaded, read, read_ends
+from tui.session.reader import LoadedSession, read, read_ends
 from tui.session.records import Finding, Record
 
 Format: TypeAlias = Literal["md", "html", "jsonl"]
@@ -144,7 +144,7 @@ class Shelf:
         """Move a session to the trash. Returns where it is now."""
         return copies.delete(row.path, folders=self.folders, clock=self.clock)
 
-    def damage(self, loaded: Loaded) -> tuple[Finding, ...]:
+    def damage(self, loaded: LoadedSession) -> tuple[Finding, ...]:
         """What is wrong with a session, in its file and as a conversation."""
         _, found = repair(history(loaded.branch).messages, tail="open")
         return (*loaded.findings, *found)
@@ -165,7 +165,7 @@ class Shelf:
         copies.write_session(made, header, records)
         return made
 
-    def _read(self, row: SessionRow) -> Loaded:
+    def _read(self, row: SessionRow) -> LoadedSession:
         if row.agent:
             from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
@@ -182,7 +182,7 @@ def place_for(folder: Path, id_: str, format_: Format) -> Path:
     return path
 
 
-def row_of(entry: catalog.Entry, found: catalog.Found) -> SessionRow:
+def row_of(entry: catalog.SessionSummary, found: catalog.SessionFileState) -> SessionRow:
     """One session's line in the browser."""
     changed, path, size = found
     try:

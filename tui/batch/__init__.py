@@ -1,1 +1,1 @@
-"""Works through a task file: parsed, kept as state, run task by task."""
+"""Works through a task file: parses it, stores the state of the run, and runs task by task."""

@@ -1,7 +1,8 @@
-"""One attempt at a task: a turn of an agent, its output written to a log as it comes (A42)."""
+"""One attempt at a task: a turn of an agent, its output written to a log as it comes."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
@@ -22,10 +23,11 @@ Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 
 
 @dataclass(slots=True)
-class Attempt:
-    """What an attempt came to. `context` is what its last request held (A31); `output` its end.
+class TaskAttempt:
+    """The outcome of an attempt. `context` is the size of its last request in tokens; `output`
+    the end of its output.
 
-    `prompted`: the task stands in the session's record, so that it can be gone on with.
+    `prompted`: the task is in the session's record, so that the attempt can be continued.
     """
 
     outcome: Outcome = "failed"
@@ -88,15 +90,15 @@ class Attempt:
 
 async def attempt(
     agent: Agent, prompt: str, *, log: Path, publish: Callable[[Event], None]
-) -> Attempt:
-    """Send a task to an agent; "" goes on where the last attempt of its session failed.
+) -> TaskAttempt:
+    """Send a task to an agent; "" continues where the last attempt of its session failed.
 
-    The text is never read for directives (K33). Raises StorageError when the log cannot be
-    opened; one that fails later costs its rest.
+    Directives in the text have no effect. Raises StorageError if the log cannot be opened; if it
+    cannot be written later, only the rest of the log is lost.
     """
-    made = Attempt(prompted=not prompt)
+    made = TaskAttempt(prompted=not prompt)
     turn = agent.send("", attached=prompt) if prompt else agent.go_on()
-    with _opened(log) as file:
+    with await asyncio.to_thread(_opened, log) as file:
         async with aclosing(turn) as told:
             async for event in told:
                 _write(file, made.see(event))
@@ -125,8 +127,8 @@ def _write(file: TextIO, text: str) -> None:
         pass  # the session's record has it all; only the copy for reading along ends here
 
 
-def counted(task: TaskState, made: Attempt, *, keep_class: bool) -> TaskState:
-    """The task with what an attempt, or a question beside it, used; its class where it failed."""
+def counted(task: TaskState, made: TaskAttempt, *, keep_class: bool) -> TaskState:
+    """The task with the usage and cost of an attempt or an analysis added, and its error class."""
     known = task.cost_usd is not None and made.cost_usd is not None
     changes: dict[str, Any] = {
         "usage": (Usage.from_json(task.usage) + made.usage).to_json(),

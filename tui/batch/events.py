@@ -46,7 +46,7 @@ class FromAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class RetryDelayed:
     """The next attempt begins in `seconds`."""
 
     type: ClassVar[str] = "waiting"
@@ -56,7 +56,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RunNotice:
     """A line about the run for the person: a model swapped, a session begun afresh, a warning."""
 
     type: ClassVar[str] = "notice"
@@ -94,7 +94,7 @@ class RunFinished:
 
 
 BatchEvent: TypeAlias = (
-    RunStarted | TaskStarted | FromAgent | Waiting | Said | TaskFinished | RunFinished
+    RunStarted | TaskStarted | FromAgent | RetryDelayed | RunNotice | TaskFinished | RunFinished
 )
 
 

@@ -1,25 +1,26 @@
-"""The session that the tasks of a group share (A32): opened when needed, summarised, let go."""
+"""The session that the tasks of a group share: opened when needed, summarised, closed."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.batch import prompts
-from tui.batch.attempt import Attempt, attempt
+from tui.batch.attempt import TaskAttempt, attempt
 from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import classify_error
+from tui.session.records import Record
 
 
 @dataclass(slots=True)
 class GroupSession:
     """Holds the agent of the running group, which `section` counts.
 
-    `cumulative` is what its session has cost so far: the tokens of each task's last request,
-    added up (A31, A32).
+    `cumulative` is the sum of the tokens of each task's last request so far.
     """
 
     open_agent: Callable[[], Awaitable[Agent]]
@@ -51,25 +52,37 @@ class GroupSession:
             except HoldfastError as error:
                 self.say(str(error))
 
-    async def attempt(self, prompt: str, *, log: Path, publish: Callable[[Event], None]) -> Attempt:
+    async def attempt(
+        self, prompt: str, *, log: Path, publish: Callable[[Event], None]
+    ) -> TaskAttempt:
         """Send a prompt on the session. Nothing is raised: a failure is the attempt's."""
         assert self.agent is not None
         try:
             return await attempt(self.agent, prompt, log=log, publish=publish)
         except HoldfastError as error:
             self.say(f"  {error}")
-            return Attempt("failed", classify_error(error), str(error))
+            return TaskAttempt("failed", classify_error(error), str(error))
 
     async def summarise(
         self, *, log: Path, publish: Callable[[Event], None]
-    ) -> tuple[str, Attempt]:
-        """The session's summary of its work (A34), and what it cost; the session is left.
+    ) -> tuple[str, TaskAttempt]:
+        """The session's summary of its work, and what it cost; the session is then closed.
 
-        Without an answer the summary says so (A37).
+        Without an answer the summary says so.
         """
-        made = Attempt("failed")
+        made = TaskAttempt("failed")
         if self.agent is not None:
             made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
         await self.leave()
         told = made.answer.strip() if made.outcome == "done" else ""
         return told or prompts.NO_SUMMARY, made
+
+
+def first_record_of(records: Sequence[Record], index: int) -> str:
+    """The id of the record with which a task's last attempt begins; "" if it is not there."""
+    marked = (
+        after.id
+        for mark, after in pairwise(records)
+        if mark.type == "task" and mark.data.get("index") == index
+    )
+    return next(iter([*marked][::-1]), "")

@@ -1,4 +1,4 @@
-"""How tasks are kept apart: the port, and doing without (A46)."""
+"""Isolation of tasks: the interface, and an implementation that isolates nothing."""
 
 from __future__ import annotations
 

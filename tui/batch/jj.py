@@ -18,8 +18,8 @@ from typing import Final
 
 from tui.batch.isolation import IsolationError
 from tui.batch.state import RUN_DIR
+from tui.core.files import read_small, replace_file
 from tui.core.redaction import child_environment
-from tui.core.storage.atomic_files import read_small, replace_file
 from tui.core.workspace import PRIVATE_DIR
 
 _NAME: Final = "jj-task.json"
@@ -56,7 +56,7 @@ class JjIsolation:
     def begin(self) -> str:
         """A task begins on a change of its own. Returns the commit it starts from."""
         parents = self._ids("@-")
-        fresh = not self._diff() and not self._said("@") and len(parents) == 1
+        fresh = not self._diff() and not self._description("@") and len(parents) == 1
         if not fresh:
             self._run("new")
             parents = self._ids("@-")
@@ -133,7 +133,7 @@ class JjIsolation:
         """The paths that count and differ in the working copy's change."""
         return self._run("diff", "-r", "@", "--name-only", self._fileset()).strip()
 
-    def _said(self, revision: str) -> str:
+    def _description(self, revision: str) -> str:
         return self._log(revision, "description").strip()
 
     def _ids(self, revisions: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The texts that a run sends and commits, beside the tasks (A20, A34, A35, A37, A41). Pure."""
+"""The texts that a run sends and commits, besides the tasks themselves. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUBJECT_MAX: Final = 72
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the small model made of a failure."""
+    """The small model's analysis of a failure."""
 
     retry: bool
     reason: str = ""
@@ -38,8 +38,8 @@ class Analysis:
 
 
 def first(task: str, *, partial: str = "", summary: str | None = None) -> str:
-    """The prompt that begins a task: after an interrupt with what was there (A41), after a
-    compaction with its summary (A35)."""
+    """The prompt that begins a task: after an interrupt with the end of the earlier output, after
+    a compaction with its summary."""
     parts = [f"CONTEXT FROM INTERRUPTED ATTEMPT: {partial}\n\n"] if partial else []
     if summary is not None:
         parts.insert(0, f"CONTEXT FROM PREVIOUS SESSION:\n{summary}\n\nNEXT TASK: ")
@@ -47,13 +47,13 @@ def first(task: str, *, partial: str = "", summary: str | None = None) -> str:
 
 
 def question(task: str, error: str, output: str) -> str:
-    """The prompt of the failure analysis (A20)."""
+    """The prompt of the failure analysis."""
     told = f"Task: {task}\n\nError: {error}\n\nEnd of the output:\n{output}"
     return f"{_ANALYSE}\n\n{untrusted.wrap(told, 'failed task')}"
 
 
 def read_analysis(answer: str) -> Analysis:
-    """The analysis in an answer; what cannot be read means no retry (A20)."""
+    """The analysis in an answer; an answer without one means no retry."""
     for found in re.finditer(r"\{", answer[:_ANSWER_MAX]):
         try:
             value, _ = json.JSONDecoder().raw_decode(answer, found.start())

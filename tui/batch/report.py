@@ -12,12 +12,12 @@ from tui.agent.events import Event
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
+    RetryDelayed,
     RunFinished,
+    RunNotice,
     RunStarted,
-    Said,
     TaskFinished,
     TaskStarted,
-    Waiting,
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
 from tui.core.formatting import duration, money, plural, tokens
@@ -51,11 +51,11 @@ def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
                 yield f"  attempt {attempt}"
         case FromAgent(event=inner):
             yield from _agent_lines(inner)
-        case Said(text):
+        case RunNotice(text):
             yield "".join(c if c.isprintable() else " " for c in text).rstrip()
         case TaskFinished():
             yield from _finished(event)
-        case Waiting() | RunFinished():
+        case RetryDelayed() | RunFinished():
             pass  # what is waited for has been said, and the end is the summary
 
 
@@ -98,11 +98,11 @@ def _finished(event: TaskFinished) -> Iterator[str]:
         case _:
             yield f"  interrupted: {figures}; it is run again next time"
     if event.change and event.status != "completed":
-        yield f"  its attempt is kept: {_look_at(event.change)}"
+        yield f"  its attempt is kept: {_show_command(event.change)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """How a run stands, to be shown. `reason` says why it ended early, "" where it did not."""
 
     state: RunState
@@ -229,7 +229,7 @@ def _cells(row: Sequence[str], kept: Sequence[int]) -> str:
 
 def _why(task: TaskState) -> str:
     """Why a task that was begun is not done, and where to look; "" for all others."""
-    kept = f" Its attempt: {_look_at(task.change)}." if task.change else ""
+    kept = f" Its attempt: {_show_command(task.change)}." if task.change else ""
     log = f" Its log: {task.log}." if task.log else ""
     match task.status:
         case "completed" | "pending":
@@ -244,7 +244,7 @@ def _why(task: TaskState) -> str:
             return f"running.{log}"
 
 
-def _look_at(change: str) -> str:
+def _show_command(change: str) -> str:
     """How a kept attempt is looked at."""
     return f"git show {change}" if change.startswith("refs/") else f"jj show {change[:12]}"
 

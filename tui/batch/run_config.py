@@ -1,4 +1,4 @@
-"""What a run is made of, and what it carries from one task to the next."""
+"""The parts that a run is made of, and its progress from one task to the next."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent.agent import Agent
-from tui.batch.attempt import Attempt
-from tui.batch.backoff import Models
-from tui.batch.events import BatchEvent, Said
+from tui.batch.attempt import TaskAttempt
+from tui.batch.events import BatchEvent, RunNotice
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
-from tui.batch.run_limits import Stops
+from tui.batch.run_policy import ModelPair, RunLimits
 from tui.core.clock import Clock
 from tui.core.config import Batch
 from tui.provider.base import ModelInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class RunSetup:
     """What a run is made of. `task_file` and `target` are real paths.
 
     `open_agent` makes an agent on a new session that asks the named model; `ask` puts one
@@ -33,26 +32,26 @@ class Setup:
     target: Path
     isolation: Isolation
     open_agent: Callable[[str], Awaitable[Agent]]
-    ask: Callable[[str], Awaitable[Attempt]]
+    ask: Callable[[str], Awaitable[TaskAttempt]]
     model_info: Callable[[str], ModelInfo]
-    models: Models
+    models: ModelPair
     clock: Clock
     publish: Callable[[BatchEvent], None]
     batch: Batch = field(default_factory=Batch)
     threshold: float = 0.8
-    stops: Stops = field(default_factory=Stops)
+    stops: RunLimits = field(default_factory=RunLimits)
     boot: str = ""
     rng: random.Random = field(default_factory=random.Random)
 
 
-class Course:
+class RunProgress:
     """What a run carries from one task to the next.
 
     `summary` is of the group's last session, for the next prompt; `failures` counts those in a
     row; `fatal` says why the run cannot go on, and `fatal_class` the class of that error.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self.setup = setup
         self.models = setup.models
         self.group = GroupSession(lambda: setup.open_agent(self.models.current), self.say)
@@ -65,7 +64,7 @@ class Course:
 
     def say(self, text: str) -> None:
         """A line for the person."""
-        self.setup.publish(Said(text))
+        self.setup.publish(RunNotice(text))
 
     def bound(self, spent_usd: float | None) -> str:
         """Which of the person's bounds is reached; "" for none."""

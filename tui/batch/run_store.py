@@ -1,4 +1,7 @@
-"""The book of a run: how every task stands, saved at each change and echoed into the task file."""
+"""The state of a run's tasks: saved at each change, with checkboxes set in the task file.
+
+`RunStore` is for the program that works on the run, `OfflineRun` for one that only shows it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, parti
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError
-from tui.core.storage.atomic_files import read_small, replace_file
+from tui.core.files import read_small, replace_file
 
 FILE_MAX: Final = 10_000_000
 _MARKS: Final[dict[str, Mark]] = {
@@ -28,7 +31,7 @@ _TO_DO: Final = frozenset({"pending", "interrupted"})
 
 
 @dataclass(slots=True)
-class Book:
+class RunStore:
     """Keeps the state of a run of `task_file`. `say` takes lines for the person.
 
     Use `opened` to make one. What is saved is saved before the call returns.
@@ -51,11 +54,11 @@ class Book:
         clock: Clock,
         say: Callable[[str], None],
         opened: Callable[[RunState], None],
-    ) -> Book:
-        """Go on with the run that stands in the folder, or begin one; `opened` is told of it.
+    ) -> RunStore:
+        """Continue the run in the folder, or begin one; `opened` is called with its state.
 
-        What a killed run left behind is put back, and its running task is interrupted (A43).
-        Raises UsageError where the run cannot begin, StorageError where nothing can be saved.
+        Files that a killed run had changed are put back, and its running task becomes
+        interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be saved.
         """
         now = timestamp(clock.now())
         file = await asyncio.to_thread(read_tasks, task_file)
@@ -81,7 +84,7 @@ class Book:
         return book
 
     @property
-    def left(self) -> bool:
+    def has_open_tasks(self) -> bool:
         """Whether a task is still to be done."""
         return any(task.status in _TO_DO for task in self.state.tasks)
 
@@ -105,19 +108,19 @@ class Book:
         return any(other.section == task.section and other.status in _TO_DO for other in later)
 
     def note(self, task: TaskState) -> TaskState:
-        """Take over figures of a task that the next save will carry."""
+        """Set the state of a task in memory; the next save writes it."""
         self.state = self.state.with_task(task)
         return task
 
     async def save(self, task: TaskState) -> TaskState:
-        """Take over how a task stands. Raises StorageError; it then stands in memory only."""
+        """Set and save the state of a task. Raises StorageError; it is then in memory only."""
         self.note(task)
         async with self._saving:
             await asyncio.to_thread(self.folder.save, self.state)
         return task
 
     async def rest(self, task: TaskState) -> TaskState:
-        """Take over how a task came to rest, and set its checkbox."""
+        """Save the final state of a task, and set its checkbox."""
         await self.save(task)
         async with self._saving:
             await asyncio.to_thread(self._mark, task)
@@ -130,7 +133,7 @@ class Book:
                 await self.rest(replace(task, status="pending", attempts=0))
 
     async def edit(self, data: bytes, *, running: int | None) -> None:
-        """Take over a task file that was edited on the screen (A2).
+        """Use a task file that was edited on the screen from now on.
 
         Raises UsageError for a file without tasks, and while a task runs, for a change of it or
         of one before it.
@@ -154,7 +157,7 @@ class Book:
             await asyncio.to_thread(self.folder.save, self.state)
 
     def label(self, task: TaskState) -> str:
-        """What an attempt is called where it is kept."""
+        """The name under which the files of an attempt are kept."""
         began = "".join(filter(str.isdigit, self.state.started_at))[:14]
         return f"{began}/task-{task.index + 1}-attempt-{task.attempts}"
 
@@ -198,3 +201,59 @@ def read_tasks(path: Path) -> TaskFile:
             f"There is no task in {path}.", hint="A task is a line that begins with `- `."
         )
     return file
+
+
+class OfflineRun:
+    """The run of a folder, shown and changed while nobody works on it.
+
+    `state` is as of the last `refresh`, None if there is no run. Changes raise UsageError while
+    another program works on it, StorageError if they cannot be saved.
+    """
+
+    live = False
+    pausing = False
+    skipped: frozenset[int] = frozenset()
+
+    def __init__(self, target: Path, clock: Clock) -> None:
+        self._folder = RunFolder(target)
+        self._clock = clock
+        self.state: RunState | None = None
+
+    @property
+    def running(self) -> int | None:
+        """The task that another program works on, or worked on when it was killed."""
+        tasks = self.state.tasks if self.state else ()
+        return next((task.index for task in tasks if task.status == "running"), None)
+
+    async def refresh(self) -> None:
+        """Read the state again. Raises UsageError for a damaged one."""
+        self.state = await asyncio.to_thread(self._folder.load)
+
+    def pause(self) -> None:
+        """There is nothing to pause: whoever runs it has its own screen."""
+
+    def skip(self, index: int) -> None:
+        """As for `pause`."""
+
+    async def redo(self, index: int) -> None:
+        """Make a failed task pending: the next run takes it up."""
+        with self._folder.locked():
+            book = await self._book()
+            task = book.task(index)
+            if task.status == "failed":
+                await book.rest(replace(task, status="pending", attempts=0))
+            self.state = book.state
+
+    async def edit(self, data: bytes) -> None:
+        """Take over an edited task file; the run goes on with it."""
+        with self._folder.locked():
+            book = await self._book()
+            await book.edit(data, running=None)
+            self.state = book.state
+
+    async def _book(self) -> RunStore:
+        await self.refresh()
+        if self.state is None:
+            raise UsageError("There is no run here.", hint="holdfast run TASKS.md begins one.")
+        path = Path(self.state.task_file)
+        return RunStore(path, self._folder, self.state, self._clock, lambda _: None)

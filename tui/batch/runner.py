@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.events import RunFinished, RunStarted
-from tui.batch.run_config import Course, Setup
-from tui.batch.run_store import Book
+from tui.batch.run_config import RunProgress, RunSetup
+from tui.batch.run_store import RunStore
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_run import TaskRun
 from tui.core.messages import Usage
@@ -21,10 +21,10 @@ _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leav
 class Runner:
     """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self._setup = setup
-        self._course = Course(setup)
-        self._book: Book | None = None
+        self._course = RunProgress(setup)
+        self._book: RunStore | None = None
         self._running: int | None = None
         self._pausing = False
         self._skipped: set[int] = set()
@@ -39,7 +39,7 @@ class Runner:
         setup, folder = self._setup, RunFolder(self._setup.target)
         self._course.began = setup.clock.monotonic()
         with folder.locked():
-            self._book = book = await Book.opened(
+            self._book = book = await RunStore.opened(
                 setup.task_file,
                 folder,
                 setup.isolation,
@@ -143,7 +143,7 @@ class Runner:
         file, count = str(setup.task_file), len(state.tasks)
         setup.publish(RunStarted(file, count, done, setup.boot, setup.isolation.name))
 
-    async def _work(self, book: Book) -> None:
+    async def _work(self, book: RunStore) -> None:
         """Run what is to be run, in the order of the file."""
         while not self._why_stop(book):
             index = book.next_index(self._skipped)
@@ -155,11 +155,11 @@ class Runner:
             finally:
                 self._running = None
 
-    def _why_stop(self, book: Book) -> str:
+    def _why_stop(self, book: RunStore) -> str:
         """Why the run goes no further now; "" where it does, or nothing is left."""
         if self.stopping:
             return "interrupted"
-        if not book.left:
+        if not book.has_open_tasks:
             return ""
         if self._course.fatal:
             return self._course.fatal

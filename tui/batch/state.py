@@ -1,4 +1,4 @@
-"""What a run has done so far: `.holdfast/run/state.json`, replaced whole at every transition (A3).
+"""What a run has done so far: `.holdfast/run/state.json`, replaced whole at every transition.
 
 The file is the truth about a run; the task file's checkboxes only echo it.
 """
@@ -19,15 +19,14 @@ from msgspec.structs import replace
 
 from tui.batch.taskfile import TaskFile
 from tui.core.errors import StorageError, UsageError
-from tui.core.storage.atomic_files import read_small, replace_file
-from tui.core.storage.private_files import private_dir
+from tui.core.files import private_dir, read_small, replace_file
 from tui.core.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
 
 RUN_DIR: Final = f"{PRIVATE_DIR}/run"
 PARTIAL_CHARS: Final = 500
-"""Of an interrupted task's output, the last characters that are kept (A39)."""
+"""So many characters of an interrupted task's output are kept, the last ones."""
 _STATE_MAX: Final = 64_000_000
 
 
@@ -57,7 +56,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of one task file. `sha256` is of its groups and texts (A2)."""
+    """A run of one task file. `sha256` is of its groups and texts."""
 
     task_file: str
     sha256: str
@@ -97,7 +96,7 @@ def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
 
 
 def edited(state: RunState, file: TaskFile) -> RunState:
-    """The state for a task file that the person edited in the tasks screen (A2).
+    """The state for a task file that the person edited in the tasks screen.
 
     A task keeps what is known of it where group and text are the same, the first for the first.
     """
@@ -113,7 +112,8 @@ def edited(state: RunState, file: TaskFile) -> RunState:
 
 
 def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, ...]]:
-    """The state with tasks found running made interrupted (A43), and those tasks."""
+    """The state with running tasks made interrupted (their program was killed), and those
+    tasks."""
     hit = tuple(
         replace(task, status="interrupted", interrupted_at=now)
         for task in state.tasks
@@ -125,7 +125,7 @@ def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, 
 
 
 def partial(output: str) -> str:
-    """The end of an interrupted task's output that is worth keeping (A39, A42)."""
+    """The end of an interrupted task's output, for the prompt of its next attempt."""
     return output[-PARTIAL_CHARS:]
 
 
@@ -209,7 +209,7 @@ class RunFolder:
         return False
 
     def reset(self) -> None:
-        """Remove state and logs; boot.md and everything else stay (A4). Raises StorageError."""
+        """Remove state and logs; boot.md and everything else stay. Raises StorageError."""
         try:
             for file in (self.state_file, self.summary_file):
                 file.unlink(missing_ok=True)
@@ -222,7 +222,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Keep other runners away from the target (A5). Freed by the system if we die.
+        """Lock the target against other runners. The system frees the lock if we die.
 
         Raises UsageError while another runs here, StorageError where nothing can be written.
         """

@@ -20,14 +20,12 @@ from msgspec.structs import replace
 
 from tui.agent.events import Event
 from tui.batch import prompts
-from tui.batch.attempt import Attempt, counted
-from tui.batch.backoff import switch_line, wait_line, wait_s
-from tui.batch.events import FromAgent, TaskFinished, TaskStarted, Waiting
-from tui.batch.failure_policy import answer_to, class_of
+from tui.batch.attempt import TaskAttempt, counted
+from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.isolation import IsolationError
-from tui.batch.run_config import Course
-from tui.batch.run_limits import cost_reached
-from tui.batch.run_store import Book
+from tui.batch.run_config import RunProgress
+from tui.batch.run_policy import answer_to, class_of, cost_reached, switch_line, wait_line, wait_s
+from tui.batch.run_store import RunStore
 from tui.batch.state import TaskState, partial
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
@@ -35,9 +33,9 @@ from tui.provider.task_error_class import TaskClass
 
 
 class TaskRun:
-    """Works on one task of a book. `task` is how it stands."""
+    """Works on one task of a run. `task` is its state."""
 
-    def __init__(self, course: Course, book: Book, task: TaskState) -> None:
+    def __init__(self, course: RunProgress, book: RunStore, task: TaskState) -> None:
         self._course, self._setup, self._book = course, course.setup, book
         self._group = course.group
         self._began = course.setup.clock.monotonic()
@@ -72,7 +70,7 @@ class TaskRun:
         stopped_before = task.status == "interrupted"
         if self._group.section != task.section or stopped_before:
             await self._group.leave()
-            course.summary = None  # it was of another group's work (A37)
+            course.summary = None  # it was of another group's work
         note = (task.partial_context or "") if stopped_before else ""
         prompt = prompts.first(task.task, partial=note, summary=course.summary)
         course.summary = None
@@ -104,13 +102,13 @@ class TaskRun:
         for event in self._group.news():
             self._publish(event)
 
-    async def _send(self, prompt: str) -> Attempt:
+    async def _send(self, prompt: str) -> TaskAttempt:
         if self._stopped:
-            return Attempt("interrupted")
+            return TaskAttempt("interrupted")
         path = self._setup.target / (self.task.log or "")
         return await self._group.attempt(prompt, log=path, publish=self._publish)
 
-    def _note(self, made: Attempt, *, keep_class: bool = False) -> None:
+    def _note(self, made: TaskAttempt, *, keep_class: bool = False) -> None:
         """Count what an attempt, or a question beside it, used; the next save carries it."""
         self.task = self._book.note(counted(self.task, made, keep_class=keep_class))
 
@@ -131,7 +129,7 @@ class TaskRun:
 
     # After a failed attempt
 
-    async def _next_prompt(self, prompt: str, made: Attempt) -> str | None:
+    async def _next_prompt(self, prompt: str, made: TaskAttempt) -> str | None:
         """What the next attempt is told, "" to go on without a word; None when there is none.
 
         `prompt` is what this one was told.
@@ -158,7 +156,7 @@ class TaskRun:
                 self._swap(made.error_class or kind)
                 return "" if made.prompted else prompt
 
-    async def _begun_afresh(self, made: Attempt, reason: str) -> str | None:
+    async def _begun_afresh(self, made: TaskAttempt, reason: str) -> str | None:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
         question = prompts.question(self.task.task, reason, made.output)
         asking = asyncio.ensure_future(self._setup.ask(question))
@@ -188,25 +186,25 @@ class TaskRun:
         )
 
     def _swap(self, error_class: str) -> None:
-        """The other model takes the next attempt, where that may help (A26 to A28)."""
+        """The other model takes the next attempt, if that may help."""
         now = self._course.models
         after = now.after(error_class, last=False)
         if after != now:
             self._course.say(switch_line(now.current, after.current))
             self._course.models = after
 
-    async def _wait(self, made: Attempt) -> bool:
-        """Wait before the next attempt. False if the run was stopped meanwhile (A24)."""
+    async def _wait(self, made: TaskAttempt) -> bool:
+        """Wait before the next attempt. False if the run was stopped meanwhile."""
         seconds = wait_s(self.task.attempts, made.error_class or "unknown", self._setup.rng)
         self._course.say(wait_line(seconds))
-        self._setup.publish(Waiting(self.task.index, seconds, made.message))
+        self._setup.publish(RetryDelayed(self.task.index, seconds, made.message))
         waiting = asyncio.ensure_future(self._setup.clock.sleep(seconds))
         await self._course.or_stopped(waiting)
         return not self._stopped
 
     # How it comes to rest
 
-    async def _completed(self, made: Attempt) -> None:
+    async def _completed(self, made: TaskAttempt) -> None:
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._setup.isolation.keep, message)
@@ -228,8 +226,8 @@ class TaskRun:
         await self._rest(message, status="failed", change=change)
         await self._group.leave()
 
-    async def _interrupted(self, made: Attempt) -> None:
-        """The person stopped the run: what was there is kept for the next one (A39 to A42)."""
+    async def _interrupted(self, made: TaskAttempt) -> None:
+        """The person stopped the run: the end of the output is kept for the next one."""
         change = await self._undo()
         await self._rest(
             "interrupted",
@@ -272,7 +270,7 @@ class TaskRun:
             return None
 
     async def _compact(self, context: int) -> None:
-        """Over the threshold, the group goes on in a fresh session with a summary (A33, A36)."""
+        """Over the threshold, the group continues in a fresh session with a summary."""
         group = self._group
         group.cumulative += context
         cumulative = self._setup.batch.compaction_basis == "cumulative"
@@ -286,7 +284,7 @@ class TaskRun:
             self._course.summary = await self._summarise()
 
     async def _summarise(self) -> str:
-        """A summary of the group's session, which is left. The task's status stays (A38)."""
+        """A summary of the group's session, which is closed. The task's status stays."""
         if self._stopped:
             return prompts.NO_SUMMARY
         path = self._book.folder.summary_log_of(self.task.index)

@@ -1,4 +1,4 @@
-"""The task file: what it says, and how an outcome is written back into it (A1, A6, A7). Pure.
+"""The task file: parsing it, and writing an outcome back into it. Pure.
 
     <!-- boot: docs/start.md -->     before the first `##`: the boot file
     ## group                         the tasks below it belong together
@@ -54,7 +54,7 @@ class TaskFile:
 
     @property
     def sha256(self) -> str:
-        """The hash of groups and task texts, whatever their marks and the prose around (A2)."""
+        """The hash of groups and task texts, without their marks and the prose around them."""
         said = [[task.section, task.group, task.text] for task in self.tasks]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 

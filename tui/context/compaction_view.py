@@ -1,10 +1,10 @@
-"""What a compaction covers, and what the view makes of it (R35 to R37, decision 11). Pure.
+"""What a compaction covers, and what the view makes of it. Pure.
 
-The history is never changed by a compaction: it is a record beside the others. Only the view
-puts its summary in the place of the records that it covers, and only where the hash of those
-records is the one in the compaction. Of what is covered, two things are said verbatim all the
-same, behind the summary: what the person pinned, and the prompts of the turn that was running.
-An `uncompaction` makes every compaction before it void.
+A compaction never changes the history: it is one more record. Only the view puts its summary in
+the place of the records that it covers, and only if the hash of those records is the one in the
+compaction. Two kinds of covered records are still sent verbatim, after the summary: those that
+the person pinned, and the prompts of the turn that was running. An `uncompaction` makes every
+compaction before it void.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
 
 PROMPT_CHARS: Final = 8000
-"""What stays verbatim of a prompt of the running turn; it can be recalled whole."""
+"""Characters of a prompt of the running turn that stay verbatim; all of it can be recalled."""
 PROMPTS: Final = 8
 """Of the running turn, so many prompts stay: the first, and the last."""
 GONE: Final = Stand("summarised", [])
-"""How a covered record stands: not at all."""
+"""The stand-in of a covered record: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """What a compaction would do. `covers` is the last record that goes into the summary.
 
     `summarised`, `kept` and `pinned` are ids of records in order; pinned ones stay although they
@@ -55,10 +55,11 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a view begins with: the history up to `end`, and how covered records stand."""
+class ViewStart:
+    """What a view begins with: the history up to record `end`, and the stand-ins of covered
+    records. `held` are the covered records that are still sent."""
 
-    told: History
+    history: History
     end: int = 0
     summary: Summary | None = None
     stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
@@ -100,14 +101,14 @@ def begin(
     *,
     pinned: Collection[str] = (),
     stands: Mapping[str, Stand] | None = None,
-) -> Beginning:
+) -> ViewStart:
     """The history that a view of a branch begins with: empty, or a summary and what is held.
 
     `stands` are the stand-ins of records that are not said as recorded.
     """
     summary, told = in_force(records), History(model, answers_before_break(records))
     if summary is None:
-        return Beginning(told)
+        return ViewStart(told)
     covered = [record for record in records[: summary.end] if record.type in SPEAKING]
     told.open(summary.record.id, text_block(summary_text(summary.record)))
     standing = dict.fromkeys((record.id for record in covered), GONE)
@@ -121,7 +122,7 @@ def begin(
                 standing[record.id] = own
         elif own is not None:
             standing[record.id] = Stand("summarised", own.blocks)
-    return Beginning(told, summary.end, summary, standing, tuple(held))
+    return ViewStart(told, summary.end, summary, standing, tuple(held))
 
 
 def plan(
@@ -131,14 +132,14 @@ def plan(
     keep: int = KEEP_MESSAGES,
     pinned: Collection[str] = (),
     least: int = 0,
-) -> Plan | None:
+) -> CompactionPlan | None:
     """What a compaction would cover now; None where there is nothing to cover.
 
-    At least the last `keep` messages stay, and no call is parted from its result (R37). The first
+    At least the last `keep` messages stay, and no call is parted from its result. The first
     `least` records are covered in any case: those that are not sent as recorded any more.
     """
     opened = begin(records, model, pinned=pinned)
-    told = opened.told
+    told = opened.history
     for record in records[opened.end :]:
         told.add(record)
     due = {record.id for record in records[opened.end : least] if record.type in SPEAKING}
@@ -156,20 +157,22 @@ def plan(
     return _planned(records, covered[-1].id, cut, opened, pinned)
 
 
-def plan_all(records: Sequence[Record], model: str, *, pinned: Collection[str] = ()) -> Plan | None:
-    """A plan that covers everything, the prompts of the running turn aside (O24)."""
+def plan_all(
+    records: Sequence[Record], model: str, *, pinned: Collection[str] = ()
+) -> CompactionPlan | None:
+    """A plan that covers everything but the prompts of the running turn."""
     opened = begin(records, model, pinned=pinned)
     fresh = [record for record in records[opened.end :] if record.type in SPEAKING]
     if not fresh:
         return None
     for record in fresh:
-        opened.told.add(record)
-    return _planned(records, fresh[-1].id, len(opened.told.messages), opened, pinned)
+        opened.history.add(record)
+    return _planned(records, fresh[-1].id, len(opened.history.messages), opened, pinned)
 
 
 def covered_messages(
     records: Sequence[Record],
-    planned: Plan,
+    planned: CompactionPlan,
     model: str,
     *,
     pinned: Collection[str] = (),
@@ -183,16 +186,16 @@ def covered_messages(
     opened = begin(records, model, pinned=pinned, stands=given)
     for record in records[opened.end :]:
         if record.type in SPEAKING:
-            opened.told.add(record, given.get(record.id))
+            opened.history.add(record, given.get(record.id))
         if record.id == planned.covers:
             break
-    return opened.told.messages
+    return opened.history.messages
 
 
 def compaction_data(
-    records: Sequence[Record], planned: Plan, summary: str, **figures: Any
+    records: Sequence[Record], planned: CompactionPlan, summary: str, **figures: Any
 ) -> dict[str, Any]:
-    """The fields of a compaction's record (R35); `figures` are those that are not known here."""
+    """The fields of a compaction's record; `figures` are those that are not known here."""
     end = next(n for n, record in enumerate(records) if record.id == planned.covers) + 1
     return {
         "summary": summary,
@@ -207,14 +210,14 @@ def _planned(
     records: Sequence[Record],
     covers: str,
     messages: int,
-    opened: Beginning,
+    opened: ViewStart,
     pinned: Collection[str],
-) -> Plan:
+) -> CompactionPlan:
     end = next(n for n, record in enumerate(records) if record.id == covers) + 1
     covered = [record for record in records[:end] if record.type in SPEAKING]
     stays = {r.id for r, _ in _held(covered, pinned, {}) if r.type != "assistant" or r.id in pinned}
     gone = opened.stands.keys() - set(opened.held)
-    return Plan(
+    return CompactionPlan(
         covers,
         messages,
         tuple(r.id for r in covered if r.id not in stays and r.id not in gone),
@@ -226,12 +229,12 @@ def _planned(
 def _held(
     covered: Sequence[Record], pinned: Collection[str], stands: Mapping[str, Stand]
 ) -> Iterator[tuple[Record, Stand | None]]:
-    """The covered records that are said all the same, and as what.
+    """The covered records that are still sent, with their stand-ins.
 
-    A pinned result brings its call; of a pinned answer the calls without a pinned result stay
-    away, and thinking, which is of no use without them.
+    A pinned result brings its call. Of a pinned answer, calls without a pinned result are left
+    out, and thinking, which is of no use without them.
     """
-    running = _running(covered)
+    running = _running_turn(covered)
     wanted = {
         str(record.data.get("call_id"))
         for record in covered
@@ -254,7 +257,7 @@ def _held(
             yield record, given or _clipped(record)
 
 
-def _running(covered: Sequence[Record]) -> Collection[str]:
+def _running_turn(covered: Sequence[Record]) -> Collection[str]:
     """The prompts of the turn that was not over where the covered records end."""
     found: list[str] = []
     for record in reversed(covered):

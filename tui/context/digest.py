@@ -1,7 +1,7 @@
-"""A summary without a model: what was asked, files touched, commands run, the last answers.
+"""A summary made without a model: what was asked, files touched, commands run, the last answers.
 
-The same messages always give the same text, of at most the tokens that it is given. It is what
-is left to send when nothing else can be (O24, R13).
+The same messages always give the same text, of at most the given number of tokens. It is sent
+when the server accepts nothing else.
 """
 
 from __future__ import annotations

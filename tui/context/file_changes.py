@@ -1,19 +1,24 @@
-"""Which files a session's own tools changed, and how to bring them back (decision 33).
+"""Files that a session's own tools changed, restoring them, and whether a read is outdated.
 
-Only the file tools are known: what a command did to a file is not in the record.
+Only the file tools are known: what a command did to a file is not in the record. Whatever touches
+files blocks: call it in a thread.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import os
+import stat
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from tui.context.masks import FileRead
 from tui.core.errors import StorageError
-from tui.core.storage.atomic_files import read_small, replace_file
-from tui.core.storage.private_files import private_file, safe_name
+from tui.core.files import private_file, read_small, replace_file, safe_name
 from tui.session.records import Record
 
 READ_MAX = 64_000_000
@@ -22,7 +27,7 @@ Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a run of records did to one file.
 
     `before` holds the bytes from before the first write, None where there was no file then;
@@ -42,8 +47,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What became of one file. `kept` is where its content from before the restoring went."""
+class RestoredFile:
+    """The outcome for one file. `kept` is the copy of its content from before restoring it."""
 
     path: Path
     outcome: Outcome
@@ -51,16 +56,16 @@ class Restored:
     detail: str = ""
 
 
-def changes(records: Iterable[Record]) -> list[Change]:
+def changes(records: Iterable[Record]) -> list[FileChange]:
     """The files that records changed, in the order of their first change."""
-    found: dict[Path, Change] = {}
+    found: dict[Path, FileChange] = {}
     for record in records:
         change = _change(record)
         if change is None:
             continue
         first = found.get(change.path)
         if first is not None:
-            change = Change(
+            change = FileChange(
                 change.path,
                 first.before,
                 first.before_sha256,
@@ -71,39 +76,39 @@ def changes(records: Iterable[Record]) -> list[Change]:
     return [change for change in found.values() if change.before_sha256 != change.after_sha256]
 
 
-def restore(change: Change, keep: Path) -> Restored:
+def restore(change: FileChange, keep: Path) -> RestoredFile:
     """Put a file back as it was before the change. Blocks; never raises for the disk.
 
-    A file that is not as the session left it is somebody else's work by now: it is left alone.
-    What is replaced or deleted is first copied below `keep`.
+    A file that was changed since by somebody else is not touched. What is replaced or deleted is
+    first copied to the folder `keep`.
     """
     try:
         now = _now(change.path)
     except OSError as error:
-        return Restored(change.path, "failed", detail=error.strerror or str(error))
+        return RestoredFile(change.path, "failed", detail=error.strerror or str(error))
     stands = None if now is None else _sha256(now)
     if stands == change.before_sha256:
-        return Restored(change.path, "unchanged")
+        return RestoredFile(change.path, "unchanged")
     if stands != change.after_sha256:
-        return Restored(change.path, "changed since")
+        return RestoredFile(change.path, "changed since")
     try:
         old = None if change.before is None else read_small(change.before, limit=READ_MAX)[0]
     except OSError as error:
-        return Restored(change.path, "lost", detail=error.strerror or str(error))
+        return RestoredFile(change.path, "lost", detail=error.strerror or str(error))
     if (None if old is None else _sha256(old)) != change.before_sha256:
-        return Restored(change.path, "lost", detail="the kept copy is not what it was")
+        return RestoredFile(change.path, "lost", detail="the kept copy is not what it was")
     try:
         kept = _keep(change.path, now or b"", keep)
         if old is None:
             change.path.unlink()
-            return Restored(change.path, "deleted", kept)
+            return RestoredFile(change.path, "deleted", kept)
         replace_file(change.path, old)
     except (OSError, StorageError) as error:
-        return Restored(change.path, "failed", detail=str(error))
-    return Restored(change.path, "restored", kept)
+        return RestoredFile(change.path, "failed", detail=str(error))
+    return RestoredFile(change.path, "restored", kept)
 
 
-def texts(change: Change) -> tuple[str | None, str | None]:
+def texts(change: FileChange) -> tuple[str | None, str | None]:
     """A file before the change and now, as text; None where there is no file. Blocks.
 
     Raises OSError where one of them cannot be read.
@@ -130,7 +135,7 @@ def _keep(path: Path, data: bytes, folder: Path) -> Path:
         return Path(str(file.name))
 
 
-def _change(record: Record) -> Change | None:
+def _change(record: Record) -> FileChange | None:
     if record.type != "tool_result" or record.data.get("is_error"):
         return None
     details: Any = record.data.get("details")
@@ -141,7 +146,7 @@ def _change(record: Record) -> Change | None:
     if not (isinstance(path, str) and isinstance(after, str) and path.startswith("/")):
         return None
     before, sha256 = said.get("before"), said.get("before_sha256")
-    return Change(
+    return FileChange(
         Path(path),
         Path(before) if isinstance(before, str) else None,
         sha256 if isinstance(sha256, str) else None,
@@ -151,3 +156,57 @@ def _change(record: Record) -> Change | None:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+HASHED_BYTES = 20 * 1024 * 1024
+
+
+def change_checker(root: Path) -> Callable[[FileRead], bool]:
+    """A function that says whether a file has changed since a read, or is gone.
+
+    `root` is for relative paths. If size and time are the same, the file is; else the hash
+    decides, if it is known. Without either, the time of the read is compared with that of the
+    file. Each file is examined once.
+    """
+    looks: dict[Path, os.stat_result | None] = {}
+    hashes: dict[Path, str] = {}
+
+    def file_state(path: Path) -> os.stat_result | None:
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None
+
+    def changed(read: FileRead) -> bool:
+        path = root / read.path
+        if path not in looks:
+            looks[path] = file_state(path)
+        found = looks[path]
+        if found is None:
+            return True
+        if read.mtime_ns is None or read.size is None:
+            return found.st_mtime > _seconds(read.time)
+        if (found.st_size, found.st_mtime_ns) == (read.size, read.mtime_ns):
+            return False
+        if read.sha256 is None or found.st_size != read.size or found.st_size > HASHED_BYTES:
+            return True
+        if path not in hashes:
+            hashes[path] = _digest(path)
+        return hashes[path] != read.sha256
+
+    return changed
+
+
+def _seconds(time: str) -> float:
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return float("inf")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,12 +1,12 @@
-"""From records to messages: what was said and done, in the shape of the Messages API. Pure.
+"""From records to messages: the conversation in the shape of the Messages API. Pure.
 
     user          a user message, or more of the one before it
     assistant     an assistant message
     tool_result   at the front of the user message after its call, in the order of the calls
     interrupt     what the model had said by then, as an assistant message; nothing if that is none
 
-All other types say nothing to the model. Damage is left as it is: that is for the repair. Where
-a record does not stand as recorded, what stands in for it is said in its place.
+Records of other types are not sent. Damage stays as it is: that is for the repair. If a record is
+not sent as recorded, its stand-in (`overrides.Stand`) is sent instead.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "cont
 
 @dataclass(slots=True)
 class History:
-    """Messages in the making. `sources` has, for every block, the id of its record.
+    """Builds messages. `sources` has the id of its record for every block.
 
-    `model` is the one that will be asked: thinking of another is left out (B22), and that of the
-    answers in `thoughtless`, which are ids of records.
+    `model` is the one that gets the request: thinking of another model is left out, because a
+    server refuses signatures of other models. So is that of the answers in `thoughtless`, which
+    are ids of records.
     """
 
     model: str = ""
@@ -68,7 +69,7 @@ class History:
     def _add_prompt(self, record: Record, stand: Stand | None) -> None:
         blocks = content_of(record)
         if blocks and blocks == self._prompt:
-            return  # sent again after a failure, without an answer between (B58)
+            return  # the same prompt, sent again after a failure without an answer
         self._prompt = blocks
         self._extend("user", record.id, stand.blocks if stand else blocks)
 

@@ -1,13 +1,13 @@
-"""What became of calls without a result: never started, finished with the result lost, or unknown.
+"""The state of calls without a result: never started, finished with the result lost, or unknown.
 
 An intent is on the disk before its tool runs, and calls that write or run do so alone and in
-order. So no intent means that the call never started, and whatever could only come after it means
-that it finished. All else is unknown; for a write, the file itself may tell (`with_file`). Pure:
-the model gets R2's text whatever the outcome, this is for the person.
+order. So without an intent the call never started, and if something follows that can only come
+after it, it finished. Otherwise its state is unknown; for a write, the file itself may show it
+(`with_file`). Pure. This is for the person: the model always gets the same text.
 
-Read from `intent` records: call_id, tool, effect, time, and where they are there `label` (the few
-words on the call's card), `path` (the real path that a write is about) and `before_sha256` (what
-the file held before it; null for a new file).
+Read from `intent` records: call_id, tool, effect, time, and if present `label` (the few words on
+the call's card), `path` (the real path of a write) and `before_sha256` (of the file's content
+before it; null for a new file).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tui.session.records import Record
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
 FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
-"""How a file stands beside what was there before a write, and what the write meant to put there."""
+"""A file compared with its content before a write and with the content that was to be written."""
 
 INTERRUPTION = "B01"
-"""The code of a call without a result: not damage, but a turn that was interrupted (R2)."""
+"""The code of a call without a result: not damage, but a turn that was interrupted."""
 
 _ALONE = frozenset({"write", "run"})
 _SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
@@ -80,9 +80,9 @@ def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
 
 
 def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
-    """The call, with how its file stands now. `current_sha256` is None where there is no file.
+    """The call with the state of its file now. `current_sha256` is None if there is no file.
 
-    A file that holds what the write meant to put there tells that it finished.
+    If the file has the content that was to be written, the call finished.
     """
     if call.effect != "write" or call.outcome == "never_started":
         return call

@@ -1,4 +1,4 @@
-"""What an item of the context is called, on one line. Pure."""
+"""Labels of records and calls, on one line. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 
 CHARS: Final = 80
-_TELLING: Final = ("command", "path", "file_path", "pattern", "query", "url", "name")
-"""What tells one call of a tool from another, the most telling first."""
+_SUBJECTS: Final = ("command", "path", "file_path", "pattern", "query", "url", "name")
+"""The arguments that best tell one call of a tool from another, the best first."""
 
 
 def label_of(record: Record, calls: Mapping[str, Block]) -> str:
@@ -31,7 +31,7 @@ def call_label(call: Block) -> str:
     """A tool call: its name, and the argument that tells most."""
     given: object = call.get("input")
     arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    named = (arguments.get(name) for name in (*_TELLING, *arguments))
+    named = (arguments.get(name) for name in (*_SUBJECTS, *arguments))
     told = next((value for value in named if isinstance(value, str) and value.strip()), "")
     return one_line(f"{call.get('name')} {told}")
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.context.history import same_model
 from tui.context.labels import label_of
-from tui.context.overrides import MASKED, Stand, State, content_of
-from tui.core.images.images import facts, names_in, of_block
+from tui.context.overrides import MASKED, RecordState, Stand, content_of
+from tui.core.images import facts, names_in, of_block
 from tui.core.messages import Block, Usage, tool_calls
 from tui.session.records import Record
 from tui.tokens import estimate
@@ -55,7 +55,7 @@ class Item:
     kind: Kind
     label: str
     tokens: int
-    state: State
+    state: RecordState
     pinned: bool = False
 
 
@@ -89,13 +89,13 @@ class Entry:
     weight: float
     """What it weighs as it stands now."""
     stand: Stand | None = None
-    state: State = "full"
+    state: RecordState = "full"
 
 
 def entry_of(record: Record, content: list[Block]) -> Entry:
     """The entry of a record as it was recorded, with this content."""
     own = in_frame(KINDS[record.type], content)
-    state: State = "cut" if record.data.get("receipt") else "full"
+    state: RecordState = "cut" if record.data.get("receipt") else "full"
     return Entry(KINDS[record.type], record, own, own, None, state)
 
 
@@ -162,7 +162,7 @@ def _images_of(item: Item, entry: Entry, record: Record, ratio: float) -> Iterat
     for place, block in enumerate(blocks):
         if block.get("type") != "image":
             continue
-        state: State = "full"
+        state: RecordState = "full"
         stands = sent[place] if len(sent) == len(blocks) else None
         if stands is None:
             state = item.state
@@ -176,7 +176,7 @@ def _images_of(item: Item, entry: Entry, record: Record, ratio: float) -> Iterat
 def _described(block: Block) -> str:
     """An image without a word, as other programs record them."""
     image = of_block(block, "")
-    return f"{image.picture.media_type} {facts(image)}" if image else "image"
+    return f"{image.info.media_type} {facts(image)}" if image else "image"
 
 
 def usage_by(record: Record, model: str) -> Usage | None:

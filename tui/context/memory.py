@@ -1,7 +1,7 @@
-"""MEMORY.md: notes that outlive a session (R26, R29). Pure but for `read` and `remember`.
+"""MEMORY.md: notes that outlive a session. Pure, except `read` and `remember`.
 
 A note is one line, `- 2026-11-21 what is worth knowing`. Everything else in the file is the
-person's own and is kept as it stands.
+person's own and is not changed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 
 from tui.context import untrusted
 from tui.core.errors import StorageError
-from tui.core.storage.atomic_files import locked, read_small, replace_file
+from tui.core.files import locked, read_small, replace_file
 
 CAP: Final = 20_000
-"""Characters of the whole file: what the system prompt takes in (R21)."""
+"""Characters of the whole file: as much as the system prompt takes in."""
 NOTE_MAX: Final = 500
 """Characters of one note."""
 NOTES_MAX: Final = 40
@@ -52,7 +52,7 @@ class Merged:
 
 
 def question(conversation: str) -> str:
-    """The prompt that asks for notes; the conversation is wrapped as data (R26)."""
+    """The prompt that asks for notes; the conversation is wrapped as data."""
     return f"{EXTRACT}\n\n{untrusted.wrap(conversation, 'conversation')}"
 
 
@@ -112,7 +112,7 @@ def _key(note: str) -> str:
 def remember(path: Path, notes: Iterable[str], today: date, *, cap: int = CAP) -> Merged:
     """Add notes to the file at `path`, atomically, one process at a time. Blocks.
 
-    Raises StorageError; the file then stands as it was.
+    Raises StorageError; the file is then unchanged.
     """
     try:
         with locked(path.parent):

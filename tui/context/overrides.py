@@ -1,17 +1,17 @@
-"""How single records stand in the request, other than as they were recorded. Pure.
+"""Records that are sent to the model in another form than they were recorded. Pure.
 
-The record stays as it is; an `overlay` record says how another one is shown to the model. The
-last one for a target wins, so undoing is one more record.
+The record never changes; an `overlay` record says how another one is sent. The last one for a
+target wins, so undoing is one more record.
 
     full      as recorded
-    clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters (O16)
+    clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters
     imageless without its images and documents, or without some of them: a short text in the
-              place of each (O31)
-    pruned    an old result's line that says how large it was (R30, R31), by decision 26
-    masked    a short text that says what stood there, how large it was, and how to get it back
+              place of each
+    pruned    a line that says how large an old result was
+    masked    a short text that says what was there, how large it was, and how to get it back
 
-Whatever is asked for, a result above the clamp's limits is never sent whole (O17). Ids, calls,
-errors' marks and thinking stay, so that pairs stay pairs and signatures stay true.
+A result above the clamp's limits is never sent whole, whatever its overlay. Ids, calls, the error
+mark of results and thinking stay, so that pairs stay pairs and signatures stay valid.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.context import untrusted
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
-from tui.core.images.images import names_in
+from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, text_block
 from tui.session.records import Record
-from tui.tools.limits.clamp import Room, ceiling, clamp
+from tui.tools.limits.clamp import Room, cap_chars, clamp
 from tui.tools.limits.receipt import Keep
 from tui.tools.limits.share import share
 
-State: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
-Look: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
-LOOKS: Final[tuple[Look, ...]] = ("full", "clamped", "imageless", "pruned", "masked")
+RecordState: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
+OverlayView: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
+OVERLAY_VIEWS: Final[tuple[OverlayView, ...]] = ("full", "clamped", "imageless", "pruned", "masked")
 
 SUMMARY: Final = "[Previous conversation summary]"
-"""R37: how the message that stands for a compacted beginning starts."""
+"""The first line of the message that replaces a compacted beginning."""
 
 SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
 """The types of record that become part of a message."""
@@ -43,7 +43,7 @@ MEDIA = frozenset({"image", "document"})
 """The types of block that are large in bytes."""
 
 MASKED: Final = "[Masked by the person"
-"""How the text begins that stands for what the person masked."""
+"""The beginning of the text that replaces what the person masked."""
 
 _AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
@@ -52,16 +52,16 @@ _END_MATTERS = frozenset({"run_command", "command_status"})
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """How the record `target` is to stand. `by` is "person" or a part of the program.
+    """How the record `target` is to be sent. `by` is "person" or a part of the program.
 
-    `age` is how many turns ago it was when it was pruned: the text that a cached prefix holds
-    does not change with every turn. `tokens` is the most that a clamped result may take besides,
-    0 where there is no such limit (O23). `blocks` are the places of the images that an imageless
-    record goes without, none for all of them.
+    `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
+    cached prefix does not change with every turn. `tokens` is a further limit of a clamped
+    result, 0 for none. `blocks` are the places of the images that are left out of an imageless
+    record; () leaves out all of them.
     """
 
     target: str
-    view: Look
+    view: OverlayView
     by: str = "person"
     reason: str = ""
     age: int = 0
@@ -78,12 +78,12 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What stands in a request for a record that is not sent as recorded.
+    """The stand-in of a record that is not sent as recorded.
 
-    `blocks` are in the place of the record's own content: of a result those inside it.
+    `blocks` replace the content of the record; of a result, the blocks inside it.
     """
 
-    state: State
+    state: RecordState
     blocks: list[Block]
 
 
@@ -91,7 +91,7 @@ def overlay_in(record: Record) -> Overlay | None:
     """The overlay that a record is; None for other records, and for one that makes no sense."""
     data = record.data
     target, view = data.get("target"), data.get("view")
-    if record.type != "overlay" or not isinstance(target, str) or view not in LOOKS:
+    if record.type != "overlay" or not isinstance(target, str) or view not in OVERLAY_VIEWS:
         return None
     by, reason, age, most = (data.get(name) for name in ("by", "reason", "age", "tokens"))
     turns = age if isinstance(age, int) and 0 < age < _AGE_MAX else 0
@@ -155,7 +155,7 @@ def content_of(record: Record) -> list[Block]:
 
 
 def summary_text(record: Record) -> str:
-    """What a compaction puts in the place of what it covers (R37), as untrusted content."""
+    """The text of a compaction's summary in the request, as untrusted content."""
     said = _text(record.data.get("summary")).strip() or "(no summary)"
     return f"{SUMMARY}\n{untrusted.wrap(said, 'summary of earlier messages')}"
 
@@ -166,10 +166,8 @@ def chars(blocks: Iterable[Block]) -> int:
 
 
 def pruned_text(size: int, age: int, *, is_error: bool = False, path: str = "") -> str:
-    """What stands for a pruned result of `size` characters (R30, R31).
-
-    Where a full copy exists it is named behind the brackets (decision 23).
-    """
+    """The text that replaces a pruned result of `size` characters, with the path of its full
+    copy if there is one."""
     if is_error:
         ago = "1 turn ago" if age == 1 else f"{age} turns ago"
         said = f"[Previous tool error truncated — {size:,} chars. Original error occurred {ago}.]"
@@ -242,11 +240,11 @@ def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
     for place, block in enumerate(blocks):
         word = next(words, "") if block.get("type") == "image" else ""
         hidden = block.get("type") in MEDIA and (not overlay.blocks or place in overlay.blocks)
-        kept.append(text_block(_left_out(block, word, overlay.by)) if hidden else block)
+        kept.append(text_block(_omission_text(block, word, overlay.by)) if hidden else block)
     return clamped if kept == blocks else Stand("cut", kept)
 
 
-def _left_out(block: Block, word: str, by: str) -> str:
+def _omission_text(block: Block, word: str, by: str) -> str:
     """What stands for an image that is not sent."""
     if by != "person":
         return f"[{block['type']} left out: too large to send]"
@@ -259,7 +257,7 @@ def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
     blocks = content_of(record)
     texts = [_text(block.get("text")) for block in blocks if block.get("type") == "text"]
     keep = _keep(record)
-    within = ceiling(clamp(texts, room, keep))
+    within = cap_chars(clamp(texts, room, keep))
     if most:
         within = share(within, most, keep)
     if within is texts:

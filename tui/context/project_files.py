@@ -1,20 +1,21 @@
-"""The files whose text goes into the system prompt: looked for, read, never waited for.
+"""The files whose text goes into the system prompt: finding them, reading them, and the notice
+that says what of them is in it.
 
-Everything here blocks; it is used in a thread.
+`find` blocks: call it in a thread. Pipes and devices are never waited for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tui.context.system_prompt import Origin, Source
 from tui.core.errors import UsageError
+from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
-from tui.core.storage.atomic_files import read_small
 from tui.core.workspace import PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
@@ -26,18 +27,18 @@ READ_MAX: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProjectFiles:
     """The files that were found, and one line for each that was there but could not be used."""
 
     sources: tuple[Source, ...]
     problems: tuple[str, ...]
 
 
-def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) -> Found:
+def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) -> ProjectFiles:
     """What the folder, its repository and the person bring along.
 
     `boot` is a boot file named elsewhere (a task file's directive), in the place of the usual
-    ones. Raises UsageError when it cannot be read (A10).
+    ones. Raises UsageError if it cannot be read.
     """
     root = workspace.root
     sources: list[Source] = []
@@ -56,7 +57,7 @@ def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) ->
         _take(root / name, "memory", name, within=root, into=(sources, problems))
     memory = folders.config / "MEMORY.md"
     _take(memory, "recalled", shorten(memory), within=None, into=(sources, problems))
-    return Found(tuple(sources), tuple(problems))
+    return ProjectFiles(tuple(sources), tuple(problems))
 
 
 def _candidates(root: Path, top: Path) -> Iterator[Path]:
@@ -120,3 +121,32 @@ def _named_boot(path: Path, root: Path) -> Source:
 
 def _shown(path: Path, root: Path) -> str:
     return os.path.relpath(path, root) if root in path.parents else shorten(path)
+
+
+def context_files_card(files: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The notice at the start of a session: a title, and a line for each file with its size and
+    how much of it is in the prompt. `files` are those of the event ContextFiles."""
+    kept, count = sum(int(one["kept"]) for one in files), len(files)
+    what = f"{files[0]['name']}" if count == 1 else f"{count} files"
+    title = f"In the prompt: {what}, {kept:,} characters"
+    if cut := [str(one["name"]) for one in files if _is_cut(one)]:
+        title += f" · cut: {', '.join(cut)}"
+    width = max((len(str(one["name"])) for one in files), default=0)
+    return title, "\n".join(f"{one['name']:<{width}}  {_size(one)}" for one in files)
+
+
+def context_file_cuts(files: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each file that is not in the prompt as a whole."""
+    return [f"{one['name']} in the prompt: {_size(one)}" for one in files if _is_cut(one)]
+
+
+def _is_cut(one: Mapping[str, Any]) -> bool:
+    return one["kept"] < one["raw"]
+
+
+def _size(one: Mapping[str, Any]) -> str:
+    if not _is_cut(one):
+        return f"{one['raw']:,} chars"
+    if not one["kept"]:
+        return f"{one['raw']:,} chars → left out: the prompt is full"
+    return f"{one['raw']:,} → {one['kept']:,} chars, cut"

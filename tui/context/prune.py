@@ -1,4 +1,4 @@
-"""Pruning: old tool results give way to one line that says what stood there (R30 to R34). Pure.
+"""Pruning: old tool results give way to one line that says what stood there. Pure.
 
 A result is as old as the number of turns that began after it; with `unit = "requests"` as the
 number of answers that came after it. All results of a session that are older than the rule
@@ -6,7 +6,7 @@ allows stand before one boundary, so what is done for them once holds for good; 
 the text of an error names grows with every turn.
 
 With `when = "pays"` nothing is pruned here: what is due is named, and whoever decides records an
-overlay for it (decision 26). With "auto" that is the person alone: a server that signs thinking
+overlay for it. With "auto" that is the person alone: a server that signs thinking
 takes none behind a result that was shortened later.
 """
 
@@ -55,7 +55,7 @@ class Pruned:
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether a turn starts here (R34): a user message without a result."""
+    """Whether a turn starts here: a user message without a result."""
     return message["role"] == "user" and not any(
         block.get("type") == "tool_result" for block in blocks_of(message["content"])
     )

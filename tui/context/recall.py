@@ -1,4 +1,4 @@
-"""What a summary stands for, to be looked up by the model and by the person. Pure."""
+"""Finds the messages that a summary has replaced, for the model and for the person. Pure."""
 
 from __future__ import annotations
 

@@ -1,23 +1,23 @@
 """The repair engine: any list of messages becomes one that the Messages API takes.
 
-Pure: what is given is never changed. A valid list comes back as it is, the same object; running
-twice equals running once. Damage that concerns no more than its turn costs no more than that: the
-other turns are looked at once. Nothing is made up but R2's result, "(no output)", "(continue)"
-and placeholders that say what was removed. Every change is a finding.
+Pure: what is given is never changed. A valid list is returned as it is, the same object; running
+twice equals running once. If damage concerns only its own turn, only that turn is repaired.
+Nothing is made up but the result of an interrupted call, "(no output)", "(continue)" and
+placeholders that say what was removed. Every change is a finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tui.context.repairs.blocks import clean
-from tui.context.repairs.damage_split import pieces_of
 from tui.context.repairs.media import strip_marks, thin_media
-from tui.context.repairs.message_draft import Draft, Item, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report, place
 from tui.context.repairs.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
 from tui.context.repairs.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
-from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields
+from tui.context.rules import Violation
+from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields, is_object
 from tui.context.validate import Tail, check
 from tui.core.messages import Message, blocks_of, text_block
 from tui.session.records import Finding
@@ -33,8 +33,8 @@ def repair(
 ) -> tuple[list[Message], tuple[Finding, ...]]:
     """Messages that `check` accepts, and what was done to get there.
 
-    A thinking switch that the last answer does not fit (B20) cannot be repaired in messages:
-    see `tui.context.view.fitting_thinking`.
+    A thinking switch that does not fit the last answer cannot be repaired in messages:
+    see `tui.context.validate.thinking_for`.
     """
     switch = thinking if thinking and thinking.get("type") == "disabled" else None
     broken = check(messages, thinking=switch, tail=tail)
@@ -48,8 +48,8 @@ def repair(
     for start, end, damaged in pieces:
         piece = messages[start:end]
         if damaged:
-            mended, found = _repaired(piece, start, None, tail if end == len(messages) else "open")
-            whole.extend(mended)
+            fixed, found = _repaired(piece, start, None, tail if end == len(messages) else "open")
+            whole.extend(fixed)
             findings.extend(found)
         else:
             whole.extend(cast("Sequence[Message]", piece))
@@ -76,21 +76,21 @@ def _repaired(
 
 
 def text_only(messages: Sequence[object], *, tail: Tail = "user") -> list[Message]:
-    """Only what was said, as text: the last resort, valid whatever was given (R4, R13)."""
+    """Only the texts: the last resort, valid whatever was given."""
     report = Report()
-    drafts: list[Draft] = []
+    drafts: list[MessageDraft] = []
     for draft in _drafts(messages, report):
         said = [item for item in draft.items if item.kind == "text"]
-        items = [Item(where, text_block(block["text"])) for where, block in said]
-        drafts.append(Draft(draft.role, draft.where, items))
+        items = [DraftBlock(where, text_block(block["text"])) for where, block in said]
+        drafts.append(MessageDraft(draft.role, draft.where, items))
     return _messages(settle(drafts, tail, report))
 
 
-def _messages(drafts: Iterable[Draft]) -> list[Message]:
+def _messages(drafts: Iterable[MessageDraft]) -> list[Message]:
     return [{"role": d.role, "content": [item.block for item in d.items]} for d in drafts]
 
 
-def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Iterable[Draft]:
+def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Iterable[MessageDraft]:
     """Whatever has a role and content, its blocks cleaned."""
     for index, message in enumerate(messages, start):
         where = f"messages.{index}"
@@ -109,7 +109,64 @@ def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Itera
             content = [cast("object", content)]
         if role not in {"user", "assistant"}:
             report.add("B28", where, f"a message of the role {role!r} given to the user")
-        draft = Draft("assistant" if role == "assistant" else "user", where)
+        draft = MessageDraft("assistant" if role == "assistant" else "user", where)
         items = blocks_of(content) if isinstance(content, str) else cast("list[object]", content)
         clean(draft, cast("list[object]", items), report)
         yield draft
+
+
+_FAR = frozenset({"B02", "B03", "B06", "B08", "B21", "B25", "B26", "B30", "B34"})
+"""What may concern messages anywhere: a result's call, an id that is taken, sums over all."""
+
+Piece = tuple[int, int, bool]
+"""The first message, the one behind the last, and whether anything in between is damaged."""
+
+
+def pieces_of(messages: Sequence[object], broken: Iterable[Violation]) -> Iterator[Piece] | None:
+    """The list as pieces that can be repaired one by one; None where it has to be done at once."""
+    hit: set[int] = set()
+    for violation in broken:
+        index, _ = place(violation.where)
+        if index < 0 or violation.code in _FAR:
+            return None
+        hit |= {index, index - 1} if violation.code == "B39" else {index}
+    return _pieces(messages, hit)
+
+
+def _pieces(messages: Sequence[object], hit: set[int]) -> Iterator[Piece]:
+    start, end = 0, len(messages)
+    for index in sorted(hit):
+        if index < start:
+            continue  # in the piece before
+        first = index
+        while first > start and not _parts(messages, first, hit):
+            first -= 1
+        last = index + 1
+        while last < end and not _parts(messages, last, hit):
+            last += 1
+        if first > start:
+            yield start, first, False
+        yield first, last, True
+        start = last
+    if start < end:
+        yield start, end, False
+
+
+def _parts(messages: Sequence[object], index: int, hit: set[int]) -> bool:
+    """Whether a sound prompt stands here, behind a sound answer without calls."""
+    if index in hit or index - 1 in hit:
+        return False
+    return _holds(messages[index], "user", "tool_result") and _holds(
+        messages[index - 1], "assistant", "tool_use"
+    )
+
+
+def _holds(message: object, role: str, without: str) -> bool:
+    """Whether this is a message of the role, without a block of the type."""
+    if not is_object(message) or message.get("role") != role:
+        return False
+    content: object = message.get("content")
+    if isinstance(content, str):
+        return True
+    blocks = cast("list[object]", content) if isinstance(content, list) else []
+    return not any(is_object(block) and block.get("type") == without for block in blocks)

@@ -1,13 +1,13 @@
-"""The repair ladder (R13): ever stricter views, for a server that refuses what `check` accepts.
+"""Repair levels: ever simpler requests, for a server that refuses what `check` accepts.
 
     strict         only what is plainly valid: text, thinking, images, calls with their results
     drop_thinking  that, without thinking
     text_only      only what was said
     summary_only   one message: a digest of it all, and the last thing asked
 
-The order is RUNGS; `climb` goes up to a rung, each standing on the one below. One who climbed to
-the last rung and was refused again has nothing left to repair: the offer ends there. All of it is
-pure, and every result passes `check`, whatever was given.
+REPAIR_LEVELS is their order; `apply_level` applies a level and those before it. After the last one
+nothing more can be repaired. All of it is pure, and every result passes `check`, whatever was
+given.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ from tui.core.messages import Block, Message, blocks_of, text_block, text_of
 from tui.session.records import Finding
 from tui.tokens import tokenizer
 
-Stepped: TypeAlias = tuple[list[Message], tuple[Finding, ...]]
+Repaired: TypeAlias = tuple[list[Message], tuple[Finding, ...]]
 """Messages, and what was done to get there."""
 
-Rung: TypeAlias = Literal["strict", "drop_thinking", "text_only", "summary_only"]
-RUNGS: Final[tuple[Rung, ...]] = ("strict", "drop_thinking", "text_only", "summary_only")
+RepairLevel: TypeAlias = Literal["strict", "drop_thinking", "text_only", "summary_only"]
+REPAIR_LEVELS: Final[tuple[RepairLevel, ...]] = (
+    "strict",
+    "drop_thinking",
+    "text_only",
+    "summary_only",
+)
 
 DIGEST_TOKENS = 4000
 
@@ -46,25 +51,25 @@ _NAME_CHARS = 64
 """Of ids and names: what every server takes."""
 
 
-def climb(messages: Sequence[object], rung: Rung, *, tail: Tail = "user") -> Stepped:
-    """The messages as they stand on a rung, every rung below it taken too."""
-    steps: Mapping[Rung, Callable[[Sequence[object]], Stepped]] = {
+def apply_level(messages: Sequence[object], level: RepairLevel, *, tail: Tail = "user") -> Repaired:
+    """The messages at a level, the levels before it applied, too."""
+    steps: Mapping[RepairLevel, Callable[[Sequence[object]], Repaired]] = {
         "strict": lambda given: strict(given, tail=tail),
         "drop_thinking": lambda given: drop_thinking(given, tail=tail),
         "text_only": lambda given: text_only(given, tail=tail),
         "summary_only": lambda given: summary_only(given, tail=tail),
     }
-    if rung == "summary_only":  # a digest is made of all there is
-        return steps[rung](messages)
+    if level == "summary_only":  # a digest is made of all there is
+        return steps[level](messages)
     stood: Sequence[object] = messages
     findings: tuple[Finding, ...] = ()
-    for name in RUNGS[: RUNGS.index(rung) + 1]:
+    for name in REPAIR_LEVELS[: REPAIR_LEVELS.index(level) + 1]:
         stood, found = steps[name](stood)
         findings += found
     return cast("list[Message]", stood), findings
 
 
-def strict(messages: Sequence[object], *, tail: Tail = "user") -> Stepped:
+def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
     """Only blocks that need no mending, of the plain types, without what is optional.
 
     A call without its result directly behind it goes, and so does a result without its call:
@@ -83,17 +88,17 @@ def strict(messages: Sequence[object], *, tail: Tail = "user") -> Stepped:
                 used.add(str(id_))
                 paired |= {id(call), id(results[id_])}
     for index, message in enumerate(kept):
-        whole = [b for b in message["content"] if _stands(b, paired)]
+        whole = [b for b in message["content"] if _is_complete(b, paired)]
         if len(whole) != len(message["content"]):
             gone = len(message["content"]) - len(whole)
             words = f"{gone} calls or results that do not stand together left out"
             findings.append(Finding("R13", f"messages.{index}", words))
         message["content"] = whole
-    return _mended(kept, findings, tail)
+    return _repaired(kept, findings, tail)
 
 
-def drop_thinking(messages: Sequence[object], *, tail: Tail = "user") -> Stepped:
-    """All thinking left out (B17): for a server that does not know the signatures."""
+def drop_thinking(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
+    """All thinking left out: for a server that does not know the signatures."""
     findings: list[Finding] = []
     kept: list[object] = []
     for index, message in enumerate(messages):
@@ -108,10 +113,10 @@ def drop_thinking(messages: Sequence[object], *, tail: Tail = "user") -> Stepped
         kept.append({**message, "content": rest})
     if not findings:
         kept = list(messages)
-    return _mended(kept, findings, tail)
+    return _repaired(kept, findings, tail)
 
 
-def text_only(messages: Sequence[object], *, tail: Tail = "user") -> Stepped:
+def text_only(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
     """Only what was said, as text."""
     told = repairs.text_only(messages, tail=tail)
     if told == list(messages):
@@ -121,7 +126,7 @@ def text_only(messages: Sequence[object], *, tail: Tail = "user") -> Stepped:
 
 def summary_only(
     messages: Sequence[object], *, budget_tokens: int = DIGEST_TOKENS, tail: Tail = "user"
-) -> Stepped:
+) -> Repaired:
     """One message of the user: a digest, and what was asked last; at most `budget_tokens` of text.
 
     What was asked last stands verbatim where it takes no more than half of the budget, else its
@@ -197,11 +202,11 @@ def _first_results(content: Iterable[Block]) -> dict[object, Block]:
     return found
 
 
-def _stands(block: Block, paired: set[int]) -> bool:
+def _is_complete(block: Block, paired: set[int]) -> bool:
     return block["type"] not in ("tool_use", "tool_result") or id(block) in paired
 
 
-def _mended(kept: Sequence[object], findings: Sequence[Finding], tail: Tail) -> Stepped:
+def _repaired(kept: Sequence[object], findings: Sequence[Finding], tail: Tail) -> Repaired:
     """What taking blocks away left to mend: empty messages, roles in a row."""
     mended, found = repairs.repair(kept, tail=tail)
     return mended, (*findings, *found)

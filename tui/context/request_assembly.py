@@ -37,7 +37,7 @@ def build(
     `anchors` name (see `tui.context.prune`), and on the last user messages. With
     `prompt_follows` it is all that stands before a prompt which bears one of them.
 
-    `think` is the text of a second system block, in force for this request only (K35); it also
+    `think` is the text of a second system block, in force for this request only; it also
     asks for adaptive thinking and more effort where the model has them (K37a).
     """
     deep = bool(think) and model.adaptive_thinking

@@ -1,12 +1,12 @@
-"""Steps that make a request smaller. Pure: messages → messages and findings; see the order below.
+"""Steps that make a request smaller. Pure: messages → messages and findings.
 
-What an overflow is met with (O22–O24, O31, R38), each only where the one before did not do:
+After an overflow they are taken in this order, each only if the one before was not enough:
 
     1  compaction, at most 3 times      `cut_at` and `compacted`, with a model's summary
     2  `clamp_results`                  oversized results to 50 KB / 2,000 lines, then to 30 % of
                                         the window under the ceiling of 400,000 characters
     3  `drop_oldest`                    whole turns, the oldest first; the last one stays
-    4  `ladder.summary_only`            a digest made without a model: small enough by itself
+    4  `repair_levels.summary_only`     a digest made without a model: small enough by itself
 
 A body that is too large in bytes (HTTP 413) begins with `images_to_text`; the rest is the same.
 Every result passes `check` if what was given did. A step that has nothing to do returns the same
@@ -22,12 +22,12 @@ from typing import Any, cast
 from tui.context import repair as repairs
 from tui.context.overrides import SUMMARY
 from tui.context.prune import starts_turn
-from tui.context.repair_levels import Stepped
-from tui.context.repairs.attachments import removed
+from tui.context.repair_levels import Repaired
+from tui.context.repairs.media import removed
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block
 from tui.session.records import Finding
-from tui.tools.limits.clamp import Room, ceiling, clamp
+from tui.tools.limits.clamp import Room, cap_chars, clamp
 from tui.tools.limits.share import share, threshold
 
 KEEP_MESSAGES = 6
@@ -37,17 +37,17 @@ _MEDIA = frozenset({"image", "document"})
 
 def clamp_results(
     messages: Sequence[Message], *, window: int, token_share: float = 0.3, room: Room | None = None
-) -> Stepped:
-    """Oversized tool results cut to what a result may be (O23). `window` is the model's, in tokens.
+) -> Repaired:
+    """Oversized tool results cut to the limits of a result. `window` is the model's, in tokens.
 
-    Each result shares `room` (50 KB, 2,000 lines) over its text blocks, then the token share, then
-    the ceiling of O16.
+    The text blocks of each result share `room` (50 KB, 2,000 lines), then the token share, then
+    the limit of characters.
     """
     limit = threshold(window, token_share)
     allowed = room or Room()
 
     def cut(texts: Sequence[str]) -> Sequence[str]:
-        return ceiling(share(clamp(texts, allowed), limit))
+        return cap_chars(share(clamp(texts, allowed), limit))
 
     def clamped(block: Block, where: str, findings: list[Finding]) -> Block:
         if block.get("type") != "tool_result":
@@ -61,8 +61,8 @@ def clamp_results(
     return _each(messages, clamped)
 
 
-def images_to_text(messages: Sequence[Message], *, budget_bytes: int | None = None) -> Stepped:
-    """Images and documents in turns before the last replaced by text, the oldest first (O31, B35).
+def images_to_text(messages: Sequence[Message], *, budget_bytes: int | None = None) -> Repaired:
+    """Images and documents in turns before the last replaced by text, the oldest first.
 
     With `budget_bytes` only as many as it takes to bring the messages, as JSON, down to it.
     """
@@ -95,8 +95,8 @@ def images_to_text(messages: Sequence[Message], *, budget_bytes: int | None = No
     return ([*earlier, *messages[last:]], findings) if findings else (_same(messages), ())
 
 
-def drop_oldest(messages: Sequence[Message], fits: Callable[[Sequence[Message]], bool]) -> Stepped:
-    """As few whole turns left out, the oldest first, as it takes to fit (R38).
+def drop_oldest(messages: Sequence[Message], fits: Callable[[Sequence[Message]], bool]) -> Repaired:
+    """As few whole turns left out, the oldest first, as it takes to fit.
 
     The last turn stays, and so does a summary at the beginning. No result loses its call. `fits`
     is asked a few times; what is shorter must fit where something longer does.
@@ -121,7 +121,7 @@ def drop_oldest(messages: Sequence[Message], fits: Callable[[Sequence[Message]],
 def cut_at(messages: Sequence[Message], keep: int = KEEP_MESSAGES) -> int:
     """Where a compaction may cut: the messages from here on are kept; 0 if there is nothing to cut.
 
-    At least the last `keep` stay. A cut never parts a call from its result (B24): it moves back to
+    At least the last `keep` stay. A cut never parts a call from its result: it moves back to
     the start of the turn, or, where that began more than `keep` messages before, to the call.
     """
     cut = len(messages) - keep
@@ -135,8 +135,8 @@ def cut_at(messages: Sequence[Message], keep: int = KEEP_MESSAGES) -> int:
 
 def compacted(
     messages: Sequence[Message], summary: str, cut: int, *, tail: Tail = "open"
-) -> Stepped:
-    """The messages from `cut` on, behind a summary of those before (R37). Roles alternate."""
+) -> Repaired:
+    """The messages from `cut` on, after a summary of those before. Roles alternate."""
     if cut <= 0:
         return _same(messages), ()
     said = text_block(f"{SUMMARY}\n{summary.strip() or '(no summary)'}")
@@ -160,7 +160,7 @@ def _from(messages: Sequence[Message], start: int) -> list[Message]:
 
 def _each(
     messages: Sequence[Message], change: Callable[[Block, str, list[Finding]], Block]
-) -> Stepped:
+) -> Repaired:
     """Every block put through a function; the same list where nothing changed."""
     findings: list[Finding] = []
     changed: list[Message] = []

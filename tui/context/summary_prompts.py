@@ -1,4 +1,4 @@
-"""What a summariser is asked: the conversation as text, bounded, in parts where it is long. Pure.
+"""The prompts for a summary: the conversation as text, limited, in parts if it is long. Pure.
 
 Long results and inputs are shown by their ends, so one result cannot crowd out the rest. All of
 it is wrapped as untrusted content: a text in the conversation is reported, not obeyed.
@@ -63,7 +63,7 @@ def question(part: str, *, focus: str = "", number: int = 1, of: int = 1) -> str
     return f"{_prose('summary')}{_wish(focus)}{which}\n\n{untrusted.wrap(part, 'conversation')}"
 
 
-def merging(summaries: Sequence[str], *, focus: str = "") -> str:
+def merge_question(summaries: Sequence[str], *, focus: str = "") -> str:
     """The prompt that asks for one summary of several."""
     told = "\n\n".join(f"Part {n}:\n{text}" for n, text in enumerate(summaries, 1))
     return f"{_prose('merge')}{_wish(focus)}\n\n{untrusted.wrap(told, 'summaries')}"

@@ -1,4 +1,4 @@
-"""The system prompt, in layers with caps (R20 to R25, decision 28). Pure; prose in `prompts/*.md`.
+"""The system prompt, in layers with caps. Pure; the texts are in `prompts/*.md`.
 
     identity     1   who the model is                                never cut before the rest
     project      1   AGENTS.md or CLAUDE.md, from the root of the repository to the folder
@@ -7,7 +7,7 @@
     tiers        3b  what the command tiers are
     environment  3c  folders, platform, date
     user         4   the person's own instructions, from the config folder
-    boot         -   the boot file (decision 18)
+    boot         -   the boot file
     memory       5   MEMORY.md of the workspace, as untrusted content
     recalled     6   the personal MEMORY.md, as untrusted content
 
@@ -76,7 +76,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class PromptLayer:
     """One part of the system prompt. The names are those of the table above, and are unique:
     a file's name follows where a layer has files (`project AGENTS.md`)."""
 
@@ -86,7 +86,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What became of a file: `raw` characters were in it, `kept` of them are in the prompt."""
+    """How much of a file is in the prompt: `kept` of its `raw` characters."""
 
     origin: Origin
     name: str
@@ -98,7 +98,7 @@ class Injected:
 class SystemPrompt:
     """The layers in order, and what was cut of the files that are in them."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[PromptLayer, ...]
     injected: tuple[Injected, ...] = ()
 
     def blocks(self) -> list[Block]:
@@ -108,7 +108,7 @@ class SystemPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A layer in the making: only `body` may be cut; without it the part is left out."""
+    """A layer while it is composed: only `body` may be cut; without one it is left out."""
 
     layer: str
     body: str
@@ -148,9 +148,9 @@ def compose(
     ]
     parts = _within(parts, caps.max_total_chars)
     return SystemPrompt(
-        layers=tuple(Layer(_name(part), part.text) for part in parts if part.text),
+        layers=tuple(PromptLayer(_name(part), part.text) for part in parts if part.text),
         injected=tuple(
-            Injected(part.source.origin, part.source.name, part.source.raw, _kept(part))
+            Injected(part.source.origin, part.source.name, part.source.raw, _body_chars(part))
             for part in parts
             if part.source
         ),
@@ -158,7 +158,7 @@ def compose(
 
 
 def marker(chars: int) -> str:
-    """R21's marker, behind a text that was cut after `chars` characters."""
+    """The marker after a text that was cut to `chars` characters."""
     return f"\n[... truncated at {chars:,} chars. Use read_file for full content ...]"
 
 
@@ -170,7 +170,7 @@ def _of_file(source: Source, cap: int) -> _Part:
     about = _ABOUT[source.origin].format(name=source.name)
     head, tail, text = f"# {source.name}\n\n{about}\n\n", "", source.text
     if source.origin in _UNTRUSTED:
-        head += untrusted.opening(source.name) + "\n"
+        head += untrusted.opening_tag(source.name) + "\n"
         tail = "\n" + untrusted.CLOSING
         text = untrusted.neutral(text)
     if max(len(text), source.size) > cap:
@@ -180,7 +180,7 @@ def _of_file(source: Source, cap: int) -> _Part:
 
 
 def _within(parts: list[_Part], cap: int) -> list[_Part]:
-    """The parts within the total cap (R24), cut in the order of CUT_ORDER."""
+    """The parts within the total cap, cut in the order of CUT_ORDER."""
     joints = 2 * (len(parts) - 1)
     over = sum(len(part.text) for part in parts if part.layer != "security") + joints - cap
     fitting = list(parts)
@@ -193,7 +193,7 @@ def _within(parts: list[_Part], cap: int) -> list[_Part]:
                 over -= len(part.text) - len(shorter.text)
                 fitting[index] = shorter
                 if part.source:
-                    _say_cut(part.source, _kept(shorter))
+                    _say_cut(part.source, _body_chars(shorter))
     return fitting
 
 
@@ -210,7 +210,7 @@ def _uncut(body: str) -> str:
     return text if found and body.endswith(marker(len(text))) else body
 
 
-def _kept(part: _Part) -> int:
+def _body_chars(part: _Part) -> int:
     return len(_uncut(part.body))
 
 
@@ -223,7 +223,7 @@ def _say_cut(source: Source, kept: int) -> None:
 
 
 def _environment(workspace: Workspace, today: date, auto_grant: Sequence[str], branch: str) -> str:
-    """Layer 3c (R20): absent values are left out."""
+    """Layer 3c. Facts without a value are left out."""
     facts = [
         ("Working directory", str(workspace.root)),
         ("Added directories", ", ".join(map(str, workspace.extra))),

@@ -30,7 +30,7 @@ from tui.context.ledger_items import (
     weight_as,
     with_images,
 )
-from tui.context.overrides import SPEAKING, Stand, State, content_of
+from tui.context.overrides import SPEAKING, RecordState, Stand, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Usage
 from tui.session.records import Record
@@ -63,7 +63,9 @@ class Ledger:
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
     _drift: float | None = None
     _saved: int = 0
-    _stood: dict[str, State] = field(default_factory=dict[str, State])  # as it was set last
+    _stood: dict[str, RecordState] = field(
+        default_factory=dict[str, RecordState]
+    )  # as it was set last
     _stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
     _summary: Entry | None = None
     _stale: bool = False  # a compaction came after what was measured
@@ -97,7 +99,7 @@ class Ledger:
 
     def stand(
         self,
-        states: Mapping[str, State],
+        states: Mapping[str, RecordState],
         stands: Mapping[str, Stand],
         pinned: Collection[str] = (),
         *,
@@ -196,7 +198,7 @@ class Ledger:
         content = content_of(record)
         if record.type == "user":
             if content and content == self._prompt:
-                return  # sent again after a failure: it stands in the request once
+                return  # sent again after a failure: it is in the request once
             self._begin_turn(content)
         entry = known or entry_of(record, content)
         entry.weight = entry.own

@@ -1,4 +1,4 @@
-"""Text that is data and never an instruction: wrapped so that the model can tell (R25). Pure."""
+"""Marks text as data for the model, never as an instruction: it is wrapped in tags. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
 
 def wrap(text: str, source: str) -> str:
     """The text between tags that name its source. Tags inside it are neutralised."""
-    return f"{opening(source)}\n{neutral(text)}\n{CLOSING}"
+    return f"{opening_tag(source)}\n{neutral(text)}\n{CLOSING}"
 
 
-def opening(source: str) -> str:
-    """The tag that stands before text from `source`."""
+def opening_tag(source: str) -> str:
+    """The tag before a text from `source`."""
     shown = re.sub(r'[<>"\s]+', " ", source).strip()[:OPEN_MAX]
     return f'<{TAG} source="{shown}">'
 
@@ -27,5 +27,5 @@ CLOSING: Final = f"</{TAG}>"
 
 
 def neutral(text: str) -> str:
-    """The text with our tags in it made plain text. Done twice it is as done once."""
+    """The text with our tags in it made plain text. Doing it twice changes nothing more."""
     return _TAG.sub("&lt;", text)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.context.binding import BREAK, answers_before_break
-from tui.context.compaction_view import Beginning, Summary, begin
+from tui.context.compaction_view import Summary, ViewStart, begin
 from tui.context.history import History
 from tui.context.overrides import (
     SPEAKING,
+    RecordState,
     Stand,
-    State,
     copy_of,
     overlay_in,
     overlays_of,
@@ -34,13 +34,19 @@ from tui.context.prune import Due, Facts, Pruned, Pruner
 from tui.context.repair import CONTINUE, repair
 from tui.context.repairs.message_draft import place
 from tui.context.rules.media import MANY_IMAGES
-from tui.context.turn_boundaries import begins_turn, calls_in, crowd, fitting_thinking, moved
+from tui.context.validate import (
+    begins_turn,
+    calls_in,
+    media_and_marks,
+    moved_findings,
+    thinking_for,
+)
 from tui.core.config import Prune
 from tui.core.messages import Message, text_block
 from tui.session.records import Finding, Record
 from tui.tools.limits.clamp import Room
 
-__all__ = ["Stand", "State", "View", "Viewer", "build", "fitting_thinking"]
+__all__ = ["RecordState", "Stand", "View", "Viewer", "build", "thinking_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class View:
     """Messages that the API takes: to be read, not changed, for their blocks are the record's.
 
     `findings` is what was wrong with the record; `states` how each record that speaks stands in
-    the request, by id; `thinking` the switch that fits the messages (B20); `stands` what is sent
+    the request, by id; `thinking` the switch that fits the messages; `stands` what is sent
     of records that are not sent as recorded, by id; `pinned` what nothing automatic takes away.
     `summary` is the compaction in force, `due` what pruning would take and has not yet, `anchors`
     are the messages up to which it will not change what is sent (see `tui.context.prune`).
@@ -56,7 +62,7 @@ class View:
 
     messages: list[Message]
     findings: tuple[Finding, ...]
-    states: dict[str, State]
+    states: dict[str, RecordState]
     thinking: dict[str, Any] | None = None
     stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
     pinned: frozenset[str] = frozenset()
@@ -76,9 +82,9 @@ def build(
 ) -> View:
     """The view of a branch for a request to `model`.
 
-    It ends with the user: where the last word is the model's, "(continue)" follows (B15), unless
+    It ends with the user: where the last word is the model's, "(continue)" follows, unless
     a prompt does. That is part of asking, not damage, so it is no finding. `room` is what a
-    result may take (O17); None for the limits as written. `prune` is by what rule old results
+    result may take; None for the limits as written. `prune` is by what rule old results
     are pruned; None for not at all.
     """
     viewer = Viewer(room, prune)
@@ -124,7 +130,7 @@ class Viewer:
                 self._settle(recent, ())
                 recent = recent[len(self._settled) - before :]
             pruned = self._prune(self._settled, recent, prompt_follows=prompt_follows)
-            all_found = (*self._findings, *moved(findings, over))
+            all_found = (*self._findings, *moved_findings(findings, over))
             if not sound:
                 self._settle(recent, findings)
             findings = all_found
@@ -137,11 +143,11 @@ class Viewer:
             messages[-1] = {"role": last["role"], "content": list(last["content"])}
             if last["role"] == "assistant" and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
-        repaired: dict[str, State] = dict.fromkeys(self._hit(findings), "repaired")
+        repaired: dict[str, RecordState] = dict.fromkeys(self._hit(findings), "repaired")
         stands = self._stands | pruned.stands
-        replaced: dict[str, State] = {id_: each.state for id_, each in stands.items()}
+        replaced: dict[str, RecordState] = {id_: each.state for id_, each in stands.items()}
         states = self._states | repaired | replaced
-        switch = fitting_thinking(messages, thinking)
+        switch = thinking_for(messages, thinking)
         return View(
             messages,
             findings,
@@ -181,13 +187,13 @@ class Viewer:
             if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
         }
         if self._head:
-            opened = Beginning(History(model, answers_before_break(records)))
-            opened.told.go_on_from(self._head)
+            opened = ViewStart(History(model, answers_before_break(records)))
+            opened.history.go_on_from(self._head)
         else:
             opened = begin(records, model, pinned=self._pinned, stands=given)
-        self._told, self._summary = opened.told, opened.summary
+        self._told, self._summary = opened.history, opened.summary
         self._stands: dict[str, Stand] = opened.stands
-        self._states: dict[str, State] = {}
+        self._states: dict[str, RecordState] = {}
         self._results: dict[str, Record] = {}
         self._last: Record | None = records[opened.end - 1] if opened.end else None
         self._count = opened.end
@@ -249,7 +255,7 @@ class Viewer:
         """Whether what came since stands on its own: nothing in it concerns what is settled."""
         if not self._settled:
             return True
-        media, marks = crowd(recent)
+        media, marks = media_and_marks(recent)
         return (
             (thinking or {}).get("type") != "disabled"  # concerns the last answer, wherever
             and all(finding.code not in {"B02", "B39"} for finding in findings)
@@ -274,9 +280,9 @@ class Viewer:
         ended = bool(done) and done[-1]["role"] == "assistant"
         if lost or not ended or not self._fits(done, found, None):
             return
-        media, marks = crowd(done)
+        media, marks = media_and_marks(done)
         self._settled.extend(done)
-        self._findings += moved(found, self._over)
+        self._findings += moved_findings(found, self._over)
         self._calls |= calls_in(done)
         self._media += media
         self._marks += marks

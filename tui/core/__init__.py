@@ -1,1 +1,1 @@
-"""What every room may use: errors, messages, clock, paths, formatting, storage, images."""
+"""What every other room may use: errors, messages, clock, paths, formatting, files, images."""

@@ -1,6 +1,7 @@
-"""The configuration: its schema. Every key is optional; defaults are those of R39.
+"""The schema of the configuration: every key, its type, its bounds and its default.
 
-Files are read and merged in `tui.settings.layers`.
+Every key is optional. The files are read and merged in `tui.settings.layers`; what each key means
+for a person is in `tui.settings.descriptions`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Retry(_Section, frozen=True, kw_only=True):
-    """Retries of one request (R14, R19). `max_attempts` 0 is one request without a retry."""
+    """Retries of one request. `max_attempts` 0 sends it once, without a retry."""
 
     max_attempts: NotNegative = 3
     initial_delay_ms: Positive = 1000
@@ -55,6 +56,8 @@ class Retry(_Section, frozen=True, kw_only=True):
 
 
 class Prune(_Section, frozen=True, kw_only=True):
+    """When old tool results leave the request; `unit` is what their age is counted in."""
+
     after_turns: NotNegative = 6
     min_chars: NotNegative = 1000
     when: Literal["auto", "turns", "pays"] = "auto"
@@ -62,21 +65,26 @@ class Prune(_Section, frozen=True, kw_only=True):
 
 
 class Bootstrap(_Section, frozen=True, kw_only=True):
+    """Limits of the project files (AGENTS.md, MEMORY.md and so on) in the system prompt."""
+
     max_chars_per_file: Positive = 20_000
     max_total_chars: Positive = 150_000
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
+    """When the beginning of a conversation is summarised: above `threshold` of the window."""
+
     threshold: Share = 0.8
     memory_flush: bool = True
     keep_messages: Positive = 6
 
 
 class Guard(_Section, frozen=True, kw_only=True):
-    """Limits of one tool result (L4, O1, K1), and of the full copies on disk (L26, L29).
+    """Limits of one tool result, and of the full copies on disk.
 
-    A full copy that a session names is kept, however old it is; others go after `keep_days`, and
-    the oldest of them sooner where all together are above `keep_bytes`.
+    A full copy that a session names is kept, however old it is. Others are removed after
+    `keep_days`, and the oldest of them sooner if all together exceed `keep_bytes`. `bytes` holds
+    limits of single tools by name, in the place of `default_bytes`.
     """
 
     default_bytes: Positive = 50_000
@@ -103,8 +111,8 @@ class Permissions(_Section, frozen=True, kw_only=True):
 
 
 class Batch(_Section, frozen=True, kw_only=True):
-    """A run of a task file. The bounds are those of --max-cost, --max-failures and --max-time; 0
-    is none."""
+    """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
+    --max-cost, --max-failures and --max-time; 0 means no limit."""
 
     attempts: Positive = 5
     compaction_basis: Literal["cumulative", "context"] = "cumulative"
@@ -123,7 +131,7 @@ class Price(_Section, frozen=True, kw_only=True):
 
 
 class McpServer(_Section, frozen=True, kw_only=True):
-    """One of the two: a program that is started, or a server that is called."""
+    """An MCP server: either a `command` to start, or the `url` of a running one."""
 
     command: tuple[str, ...] = ()
     url: Url = ""
@@ -134,7 +142,7 @@ class McpServer(_Section, frozen=True, kw_only=True):
 
 
 class Config(_Section, frozen=True, kw_only=True):
-    """All settings, validated."""
+    """All settings, validated. `prices` is by model name, `mcp` by server name."""
 
     model: Name = "claude-sonnet-5-5"
     small_model: Name = "claude-haiku-5-5"
@@ -155,4 +163,4 @@ class Config(_Section, frozen=True, kw_only=True):
     notify: Literal["auto", "off"] = "auto"
     motion: Literal["full", "reduced"] = "full"
     plain: bool = False
-    """Counts in the person's own file only: it is looked at before anything is opened."""
+    """Has an effect only in the user's own file: it is read before any other file is opened."""

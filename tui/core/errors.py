@@ -97,9 +97,10 @@ class ToolError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The sizes that a `context_overflow` named, in tokens; None for what it did not say.
+    """The sizes that a `context_overflow` error named, in tokens; None for what it did not say.
 
-    `max_tokens` is set only where the room asked for the answer was counted too (O28).
+    `input_tokens` is the size of the request, `limit` the size of the window. `max_tokens` is the
+    room asked for the answer; it is set only if the server counted it towards the limit.
     """
 
     input_tokens: int | None = None
@@ -107,10 +108,10 @@ class Overflow:
     limit: int | None = None
 
     def output_room(self, margin: int = 0) -> int | None:
-        """The `max_tokens` that would fit, `margin` tokens kept free (O28): C - A - margin.
+        """The `max_tokens` that would fit: `limit` less `input_tokens`, with `margin` to spare.
 
-        None where a smaller answer does not help: the input alone is too long, or nothing was
-        said of `max_tokens`.
+        None if a smaller answer does not help: the input alone is too long, or the server did
+        not count `max_tokens`.
         """
         if self.max_tokens is None or self.input_tokens is None or self.limit is None:
             return None
@@ -121,14 +122,15 @@ class Overflow:
 class ProviderError(HoldfastError):
     """A request to the model failed.
 
-    `retry_after` is in seconds, None when the server named none. `retryable` follows R17.
-    `overflow` holds the sizes of a `context_overflow` that named any. `thinking_refused`: the
-    request failed for the signed thinking in it; without that it can be sent again.
+    `retry_after` is in seconds, None if the server named no delay. `retryable` says whether the
+    same request may succeed later. `overflow` holds the sizes of a `context_overflow` that named
+    any. `thinking_refused`: the request failed because of the signed thinking in it; without
+    that it can be sent again.
 
-    Set by whoever sent the attempts: `received`, the characters that the failed attempt had
-    streamed; `park_until`, the wall-clock moment (UTC) before which the server does not want to
-    see the request, where that is further off than the policy waits (R15); `switch`, the person
-    asked for another model while a retry was waited for.
+    The retry loop sets the rest: `received` is how many characters the failed attempt had
+    streamed. `park_until` is the moment (UTC) before which the server does not want to see the
+    request, if that is further away than the program waits. `switch` is set when the person
+    asked for another model during the wait for a retry.
     """
 
     def __init__(

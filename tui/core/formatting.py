@@ -1,4 +1,4 @@
-"""Figures as people read them: short, and always in the same form."""
+"""Numbers, sizes and times as text for people: short, and always in the same form."""
 
 from __future__ import annotations
 

@@ -18,16 +18,16 @@ _SWITCH_INTERVAL_S = 0.0005
 
 _lock = Lock()
 _pauses = 0
-_found: tuple[bool, float] = (True, 0.005)
+_settings_before: tuple[bool, float] = (True, 0.005)
 
 
 def begin() -> None:
     """Begin a pause; `end` must follow, from any thread."""
-    global _pauses, _found  # noqa: PLW0603 - the interpreter's settings are global, too
+    global _pauses, _settings_before  # noqa: PLW0603 - the interpreter's settings are global, too
     with _lock:
         _pauses += 1
         if _pauses == 1:
-            _found = (gc.isenabled(), sys.getswitchinterval())
+            _settings_before = (gc.isenabled(), sys.getswitchinterval())
             gc.disable()
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
@@ -39,7 +39,7 @@ def end() -> None:
         _pauses -= 1
         if _pauses:
             return
-        collecting, interval = _found
+        collecting, interval = _settings_before
         sys.setswitchinterval(interval)
         gc.freeze()
         if collecting:
@@ -47,8 +47,8 @@ def end() -> None:
 
 
 @contextmanager
-def smooth() -> Generator[None]:
-    """A pause around heavy work in a thread. May overlap with others."""
+def gc_pause() -> Generator[None]:
+    """Pause for the block: heavy work in a thread. Pauses may overlap."""
     begin()
     try:
         yield

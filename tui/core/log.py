@@ -11,7 +11,7 @@ from tui.core.redaction import mask
 NAME = "holdfast.log"
 
 
-class _Masking(logging.Formatter):
+class _MaskingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record))[0]
 
@@ -33,7 +33,7 @@ def to_file(folder: Path, *, debug: bool = False) -> Path | None:
     except OSError:
         root.handlers[:] = [logging.NullHandler()]
         return None
-    handler.setFormatter(_Masking("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_MaskingFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.raiseExceptions = False
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if debug else logging.INFO)

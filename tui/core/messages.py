@@ -41,7 +41,7 @@ class Usage:
 
     @property
     def total(self) -> int:
-        """What the context holds after the answer: prompt and output (A31)."""
+        """What the context holds after the answer: prompt and output."""
         return self.prompt_tokens + self.output_tokens
 
     def to_json(self) -> dict[str, int]:
@@ -59,12 +59,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RawOutput:
-    """What a tool really put out, where the content it hands back is not all of it.
+    """The size of what a tool really put out, if the content it returns is not all of it.
 
-    `partial`: the content lacks a part, it is not just a cleaner rendition. `lost` says why a
-    part is in no file either; "" where nothing is lost. `data` is all of it where it is small
-    enough to be in no file. `overwritten`: bytes that the content lacks, without being `partial`,
-    since they were written over on their line.
+    `partial`: the content lacks a part; False for a rendition that is only cleaner. `lost` says
+    why a part is in no file either, "" if nothing is lost. `data` is the whole output if it is
+    small enough to need no file. `overwritten` counts bytes that the content lacks because
+    carriage returns replaced them on the screen; that does not make it `partial`.
     """
 
     bytes: int
@@ -77,12 +77,12 @@ class RawOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool hands back.
+    """What a tool returns.
 
     `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
-    as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full`
-    is a file of this call alone that already holds the raw output; its bytes are the tool's
-    promise, and it is removed where nothing was cut. `raw` says what that output was.
+    as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full` is
+    a file that holds the whole raw output of this call, if the tool has written one; it is
+    removed if nothing was cut from the content. `raw` describes that output.
     """
 
     content: list[Block]
@@ -110,7 +110,7 @@ def text_of(content: str | Iterable[Block]) -> str:
 
 
 def blocks_of(content: object) -> list[Block]:
-    """Content of unknown quality as blocks: a bare string is one, what is no object is none."""
+    """Unchecked content as blocks: a bare string becomes a text block, non-objects are dropped."""
     if isinstance(content, str):
         return [text_block(content)]
     if not isinstance(content, list):

@@ -1,4 +1,4 @@
-"""Whether holdfast shall speak in plain lines, known before anything is opened.
+"""Whether the program runs in plain lines, decided before anything else is opened.
 
 Imported before the first frame, so it imports as little as `tui.core.theme_cache`.
 """
@@ -44,7 +44,7 @@ def _file() -> str:
 
 
 def _configured() -> bool:
-    """Parsed only where the word stands in it: hardly anyone waits for that."""
+    """Whether the user's file says `plain = true`. It is parsed only if it has that word."""
     try:
         with open(_file(), "rb") as file:
             data = file.read(_READ_MAX)
@@ -57,4 +57,4 @@ def _configured() -> bool:
     try:
         return tomllib.loads(data.decode("utf-8-sig")).get("plain") is True
     except ValueError:
-        return False  # whoever reads the settings will say what is wrong
+        return False  # loading the settings reports what is wrong

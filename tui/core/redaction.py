@@ -1,4 +1,4 @@
-"""Secrets stay out of child processes, logs and exports (decision 31)."""
+"""Keeps secrets out of child processes, logs, exports and, on request, the record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The look of the last run: its theme's name and colours, for the first frames of the next.
+"""The theme of the last run, its name and its colours, for the first frames of the next one.
 
-A small file in the cache folder. Wrong, missing or damaged, it costs nothing. It is read before
-the first frame, which pathlib would bring 7 ms later.
+A small file in the cache folder; nothing depends on it being there or correct. It is read before
+the first frame, so without pathlib, whose import takes 7 ms.
 """
 
 # ruff: noqa: PTH100, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123
@@ -29,11 +29,11 @@ COLOURS = (
     "warning",
     "error",
 )
-"""The roles of a theme: what `tui.ui.toolkit.themes` reads from its file."""
+"""The colours of a theme, by role; `tui.ui.toolkit.themes` reads them from its file."""
 
 
 def file() -> str:
-    """Where it is: in the cache folder, as `tui.core.paths` has it."""
+    """The path of the file: in the cache folder that `tui.core.paths` names."""
     env = os.environ
     if home := env.get("HOLDFAST_HOME"):
         return os.path.join(os.path.abspath(os.path.expanduser(home)), "cache", "look")
@@ -44,11 +44,11 @@ def file() -> str:
     return os.path.join(folder, "holdfast", "look")
 
 
-def remembered() -> dict[str, str]:
-    """`theme`, `dark` (yes or no) and COLOURS of the last run, {} when there is nothing sound."""
+def load() -> dict[str, str]:
+    """`theme`, `dark` (yes or no) and COLOURS of the last run; {} if the file is not valid."""
     try:
-        with open(file(), encoding="utf-8") as kept:
-            found = dict(line.split(" ", 1) for line in kept.read(2000).splitlines())
+        with open(file(), encoding="utf-8") as stream:
+            found = dict(line.split(" ", 1) for line in stream.read(2000).splitlines())
         for name in COLOURS:
             rgb(found[name])
     except (OSError, ValueError, KeyError):
@@ -56,15 +56,15 @@ def remembered() -> dict[str, str]:
     return found if "theme" in found and found.get("dark") in {"yes", "no"} else {}
 
 
-def remember(look: Mapping[str, str]) -> None:
-    """Keep the look for the next run. A cache that cannot be written is done without."""
-    if remembered() == look:
+def save(theme: Mapping[str, str]) -> None:
+    """Store the theme for the next run, if the cache can be written."""
+    if load() == theme:
         return
     path = file()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(f"{path}.new", "w", encoding="utf-8") as kept:
-            kept.writelines(f"{name} {value}\n" for name, value in look.items())
+        with open(f"{path}.new", "w", encoding="utf-8") as stream:
+            stream.writelines(f"{name} {value}\n" for name, value in theme.items())
         os.replace(f"{path}.new", path)
     except OSError:
         return

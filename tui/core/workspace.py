@@ -1,7 +1,7 @@
 """Which paths the file tools may touch: the workspace, added folders, and the ceiling.
 
-Confinement is by real path: symlinks and `..` are resolved before the comparison. It bounds the
-file tools; a command that the person lets run is not confined (decision 27).
+Confinement is by real path: symlinks and `..` are resolved before the comparison. It limits the
+file tools only; a command that the person lets run is not confined.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PRIVATE_DIR = ".holdfast"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """`root` and `extra` are real, absolute folders. `ceiling` bounds a widened workspace.
+    """The folders that the file tools may touch: `root` and `extra`, real and absolute.
 
-    `widened` is what /elevated does: the file tools may then leave the workspace, but never the
-    ceiling (decision 13). A ceiling of `/` is no ceiling. `scratch` is a real folder that takes
-    the full tool results where nothing may stay in the workspace (`--no-session`).
+    With `widened` (what /elevated does) the file tools may leave the workspace, but never the
+    folder `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results
+    if nothing may stay in the workspace (`--no-session`).
     """
 
     root: Path

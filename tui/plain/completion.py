@@ -18,7 +18,7 @@ def complete(talk: Talk, line: str) -> Sequence[str]:
     last = words[-1]
     if len(words) == 1 and last.startswith("/") and "/" not in last[1:]:
         names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
-        names += talk.own.found
+        names += talk.own.commands
         return sorted(f"/{name} " for name in names if name.startswith(last[1:].lower()))
     if last.startswith("@"):
         return [f"@{path}" for path in _files(talk.services.workspace, last[1:])]

@@ -25,7 +25,7 @@ from tui.plain.questions import Asker
 from tui.plain.speech_text import sentence, shown
 from tui.plain.terminal_port import Face
 from tui.plain.worker import Doing
-from tui.settings.user_commands import OwnCommands
+from tui.settings.user_commands import UserCommands
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Talk:
     asker: Asker = field(init=False)
     teller: Teller = field(init=False)
     drafts: Drafts = field(init=False)
-    own: OwnCommands = field(init=False)
+    own: UserCommands = field(init=False)
     heard: asyncio.Queue[str] = field(default_factory=asyncio.Queue[str])
     failed: events.ErrorRaised | None = None
     begin_with: str = ""
@@ -185,7 +185,7 @@ class Talk:
         """Say what an earlier run left behind; what was typed and queued can be sent again."""
         if self.agent is None:
             return
-        left = self.agent.session.left_behind
+        left = self.agent.session.unsent
         if left.answer.strip():
             self.face.say("Holdfast, unfinished:", *shown(left.answer))
             self.face.say(

@@ -15,7 +15,7 @@ from tui.agent.deferred_retry import moment_of
 from tui.agent.directives import acknowledgement
 from tui.agent.events import Event
 from tui.app.error_labels import words
-from tui.context import context_files_notice
+from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural
 from tui.plain.markdown_to_speech import read
@@ -163,7 +163,7 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
                 *(said(f"  left: {each}") for each in left),
             ]
         case events.ContextFiles(files):
-            return [sentence(text) for text in context_files_notice.cuts(files)]
+            return [sentence(text) for text in project_files.context_file_cuts(files)]
         case events.ToolsAwaited(servers):
             return [f"Waiting for the MCP servers: {', '.join(servers)}."]
         case events.RepairApplied(findings):

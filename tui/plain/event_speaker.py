@@ -17,7 +17,7 @@ from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
 from tui.core.clock import Clock
 from tui.core.formatting import duration
-from tui.core.images.images import without_words, words_in
+from tui.core.images import without_words, words_in
 from tui.plain.event_lines import image, labelled, lines, meter, of_a_request, tool
 from tui.plain.markdown_to_speech import Reader
 from tui.plain.speech_text import shown

@@ -60,7 +60,7 @@ async def help_(talk: Talk, _: str) -> None:
             for argument, text in (HELP.get(command.name, (command.argument, command.help)),)
             if command.name not in REASONS
         ),
-        *(f"/{own.name}, yours: {said(own.description)}" for own in talk.own.found.values()),
+        *(f"/{own.name}, yours: {said(own.description)}" for own in talk.own.commands.values()),
         f"Only on the full screen: {', '.join(f'/{name}' for name in REASONS)}.",
     )
     talk.face.say(*(said(problem) for problem in talk.own.problems[:1]))

@@ -90,11 +90,11 @@ async def _own(talk: Talk, text: str, name: str, argument: str) -> None:
     """A command that the person wrote: its text goes along with what was typed (K33). Else one
     that has another name here."""
     await asyncio.to_thread(talk.own.load)
-    command = talk.own.found.get(name)
+    command = talk.own.commands.get(name)
     if command is not None:
         talk.prompt(text.strip(), command.prompt(argument))
     elif name in ELSEWHERE:
         await _route(talk, f"/{ELSEWHERE[name]} {argument}".rstrip())
     else:
-        what, hint = unknown(name, tuple(talk.own.found))
+        what, hint = unknown(name, tuple(talk.own.commands))
         talk.face.say(f"{what} {hint}")

@@ -9,7 +9,7 @@ from tui.app.commands.rewind import Point, outcome_lines, points, restored
 from tui.app.damage_report import beyond_interruption
 from tui.app.ports import Agent, SessionChoice
 from tui.app.resume import forked
-from tui.context.file_changes import Restored
+from tui.context.file_changes import RestoredFile
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -158,7 +158,7 @@ async def _back_to(talk: Talk, agent: Agent, point: Point, *, files: bool) -> No
     """Go on from before a prompt, which is laid ready to be sent again."""
     path, root = agent.session.path, talk.services.workspace
     await agent.session.rewind(point.record.id)
-    done: list[Restored] = []
+    done: list[RestoredFile] = []
     if files:
         done = await asyncio.to_thread(restored, point.changed, root)
     mode, model = agent.mode, agent.model

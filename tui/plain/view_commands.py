@@ -80,15 +80,15 @@ async def diff_(talk: Talk, _: str) -> None:
 
 async def tasks(talk: Talk, _: str) -> None:
     """How the tasks of this folder's run stand."""
-    from tui.batch.offline_run import StandingRun  # noqa: PLC0415
-    from tui.batch.report import Summary  # noqa: PLC0415 - on demand
+    from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
+    from tui.batch.run_store import OfflineRun  # noqa: PLC0415
 
-    run = StandingRun(talk.services.workspace, talk.services.clock)
+    run = OfflineRun(talk.services.workspace, talk.services.clock)
     await run.refresh()
     if run.state is None:
         talk.face.say("There is no run in this folder: holdfast run TASKS.md begins one.")
         return
-    talk.face.say(f"Run of {shorten(run.state.task_file)}: {Summary(run.state).totals()}.")
+    talk.face.say(f"Run of {shorten(run.state.task_file)}: {RunSummary(run.state).totals()}.")
     talk.face.say(
         *(said(f"{task.index + 1}, {task.status}: {task.task}")[:200] for task in run.state.tasks),
         "holdfast run --headless goes on with it, in plain lines.",

@@ -1,1 +1,1 @@
-"""The record: one append-only JSONL file a session."""
+"""The record of a session: one JSONL file that is only ever appended to."""

@@ -1,51 +1,33 @@
-"""Which sessions there are: listed, named by a prefix, or the newest of a folder.
+"""Finds session files (by id, by the beginning of one, the newest of a folder) and sums them up.
 
-Everything here blocks. What lists show comes from the index, as far as that is up to date.
+Everything here blocks. Lists take summaries from `tui.session.index`, which stores them. Of a
+long file, `describe` reads the two ends only, and counts its messages.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from tui.core.errors import SessionError
+from tui.core.messages import Usage, blocks_of, tool_calls
 from tui.core.paths import Folders
+from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
-from tui.session.reader import open_session
-from tui.session.records import is_ours
-from tui.session.summary import Entry, describe, id_of
-
-__all__ = [
-    "Entry",
-    "Found",
-    "check_ours",
-    "describe",
-    "entries",
-    "files",
-    "id_of",
-    "newest",
-    "resolve",
-    "scan",
-]
+from tui.session.reader import open_session, read, read_ends
+from tui.session.records import Record, is_ours
+from tui.session.session import title_of
 
 _CANDIDATES = 10
 
-Found: TypeAlias = tuple[int, str, int]
-"""A session file: when it was changed (ns), its path, its size."""
+SessionFileState: TypeAlias = tuple[int, str, int]
+"""A session file: its time of change in nanoseconds, its path, its size."""
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many files have been read, and of how many."""
-
-
-def entries(
-    folders: Folders, workspace: Path | None = None, *, progress: Progress | None = None
-) -> list[Entry]:
-    """The sessions of a workspace, or all of them, the one used last first."""
-    from tui.session import index  # noqa: PLC0415 - it needs sqlite, and nothing else here does
-
-    return index.entries(folders.cache, scan(folders, workspace), progress)
+ReadProgress: TypeAlias = Callable[[int, int], None]
+"""Called with how many files have been read, and of how many."""
 
 
 def files(folders: Folders, workspace: Path | None = None) -> list[Path]:
@@ -53,8 +35,8 @@ def files(folders: Folders, workspace: Path | None = None) -> list[Path]:
     return [Path(path) for _, path, _ in scan(folders, workspace)]
 
 
-def scan(folders: Folders, workspace: Path | None = None) -> list[Found]:
-    """The session files of a workspace, or all of them, with their state; newest first."""
+def scan(folders: Folders, workspace: Path | None = None) -> list[SessionFileState]:
+    """The session files of a workspace, or all of them, the one changed last first."""
     roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
     return sorted((found for root in roots for found in _files_in(root)), reverse=True)
 
@@ -65,9 +47,9 @@ def newest(folders: Folders, workspace: Path) -> Path | None:
 
 
 def resolve(reference: str, folders: Folders) -> Path:
-    """The file of an id, of an unambiguous beginning of one, or of a path.
+    """The file that an id, the unambiguous beginning of an id, or a path refers to.
 
-    Raises SessionError where there is none, or more than one.
+    Raises SessionError if there is none, or more than one.
     """
     if os.sep in reference or reference.endswith(".jsonl"):
         path = Path(reference).expanduser()
@@ -91,10 +73,9 @@ def resolve(reference: str, folders: Folders) -> Path:
 
 
 def check_ours(path: Path, folders: Folders) -> None:
-    """Raise SessionError for a file that is not to be gone on with: nothing in it is ours.
+    """Raise SessionError for a file that must not be appended to: it has no record of Holdfast's.
 
-    Whatever lies in the folder of the sessions is a session, however damaged; so is an empty
-    file. Nothing is ever appended to anything else.
+    Any file in the folder of the sessions is a session, however damaged; so is an empty file.
     """
     if folders.sessions.resolve() in path.resolve().parents:
         return
@@ -123,19 +104,122 @@ def _folders_in(root: Path) -> list[Path]:
         return []
 
 
-def _files_in(folder: Path) -> Iterator[Found]:
+def _files_in(folder: Path) -> Iterator[SessionFileState]:
     try:
         with os.scandir(folder) as found:
-            yield from (one for item in found if (one := _found(item)))
+            yield from (one for item in found if (one := _file_state(item)))
     except OSError:
         return
 
 
-def _found(item: os.DirEntry[str]) -> Found | None:
+def _file_state(item: os.DirEntry[str]) -> SessionFileState | None:
     if not item.name.endswith(".jsonl") or item.is_dir():
         return None
     try:
         state = item.stat()
-    except OSError:  # a link to nowhere, say: listed, as what cannot be read
+    except OSError:  # a link to nowhere, say: listed as unreadable
         return 0, item.path, 0
     return state.st_mtime_ns, item.path, state.st_size
+
+
+SessionState: TypeAlias = Literal["ok", "interrupted", "parked", "needs_repair", "unreadable"]
+
+WHOLE = 1024 * 1024
+"""Files up to this size are read whole."""
+
+_CHUNK = 1024 * 1024
+_MESSAGES = (b'\n{"type":"user",', b'\n{"type":"assistant",')
+_TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One line of `sessions list`. `tokens` is what the context held after the last answer."""
+
+    id: str
+    path: str
+    title: str
+    cwd: str
+    created: str
+    updated: str
+    messages: int
+    tokens: int
+    state: SessionState
+    problems: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"problems": list(self.problems)}
+
+
+def id_of(path: Path) -> str:
+    """The session id in a file's name, `<time>-<id>.jsonl`."""
+    return path.stem.rsplit("-", 1)[-1]
+
+
+def describe(path: Path) -> SessionSummary:
+    """The summary of one session file. Never raises: the `state` may be "unreadable"."""
+    try:
+        size = path.stat().st_size
+        loaded = read(path) if size <= WHOLE else read_ends(path)
+        counted = None if size <= WHOLE else _count_messages(path)
+    except (SessionError, OSError) as error:
+        text = error.message if isinstance(error, SessionError) else str(error)
+        return SessionSummary(id_of(path), str(path), "", "", "", "", 0, 0, "unreadable", (text,))
+    branch = loaded.branch
+    messages = [r for r in branch if r.type in {"user", "assistant"}]
+    usage = next((r.data.get("usage") for r in reversed(branch) if r.type == "assistant"), None)
+    problems = tuple(dict.fromkeys(finding.code for finding in loaded.findings))
+    return SessionSummary(
+        id=loaded.header.id,
+        path=str(path),
+        title=_title(branch, loaded.unsent),
+        cwd=loaded.header.cwd,
+        created=loaded.header.created,
+        updated=branch[-1].time if branch else loaded.header.created,
+        messages=len(messages) if counted is None else counted,
+        tokens=Usage.from_json(usage).total,
+        state=_state(branch, problems, loaded.unsent),
+        problems=problems,
+    )
+
+
+def _title(branch: Iterable[Record], unsent: UnsentWork) -> str:
+    title = ""
+    for record in branch:
+        if record.type == "title" and isinstance(record.data.get("title"), str):
+            title = cast("str", record.data["title"])
+        elif record.type == "user" and not title:
+            title = title_of(record.data)
+    return title or title_of({"text": unsent.prompt})
+
+
+def _state(branch: Sequence[Record], problems: Sequence[str], unsent: UnsentWork) -> SessionState:
+    if not branch and not unsent:
+        return "unreadable"
+    if problems:
+        return "needs_repair"
+    last = next((r for r in reversed(branch) if r.type in _TURNS), None)
+    match last.type if last else "":
+        case "":
+            return "interrupted" if unsent else "ok"
+        case "error":
+            return "ok"
+        case "parked":
+            return "parked"
+        case "assistant" if last and not tool_calls(blocks_of(last.data.get("content"))):
+            return "ok"
+        case _:
+            return "interrupted"
+
+
+def _count_messages(path: Path) -> int:
+    """How many prompts and answers a file of ours holds, by the beginnings of its lines."""
+    longest = max(map(len, _MESSAGES))
+    count, rest = 0, b""
+    with open_session(path) as file:
+        while chunk := file.read(_CHUNK):
+            seen = rest + chunk
+            count += sum(seen.count(mark) for mark in _MESSAGES)
+            rest = seen[-(longest - 1) :]
+            count -= sum(rest.count(mark) for mark in _MESSAGES)  # they are seen again
+    return count

@@ -1,7 +1,7 @@
-"""Copies of sessions: forks, imports, repaired ones; and the trash. Everything here blocks.
+"""Copies of sessions (forks, imports, repaired ones) and the trash. Everything here blocks.
 
-A copy is a session of its own with an id of its own; its header names where it came from. It
-appears whole and synced, or not at all. What is deleted is moved, and can be moved back.
+A copy is a session of its own with a new id; its header names where it came from. It appears
+whole and synced, or not at all. A session that is deleted is moved to the trash folder.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
-from tui.session.lock import Lease
-from tui.session.reader import Loaded
+from tui.session.lock import SessionLock
+from tui.session.reader import LoadedSession
 from tui.session.records import Header, Record, new_session_id
 from tui.session.writer import make_private
 
@@ -30,13 +30,13 @@ _ABOUT_ANOTHER = frozenset({"overlay", "pin"})
 
 
 def fork(
-    loaded: Loaded, *, folders: Folders, clock: Clock, at: str = "", cwd: Path | None = None
+    loaded: LoadedSession, *, folders: Folders, clock: Clock, at: str = "", cwd: Path | None = None
 ) -> Path:
     """A new session with the records of another's branch, whole or up to a message.
 
     `at` is a record's id or the number of a message, counted from 1. The results of an answer's
-    calls come along. `cwd` is the workspace where the session names none. Raises SessionError
-    where there is no such message.
+    calls are included. `cwd` is the workspace if the session names none. Raises SessionError if
+    there is no such message.
     """
     records = up_to(loaded, at) if at else loaded.branch
     header = header_of(loaded, clock=clock, cwd=cwd)
@@ -48,8 +48,8 @@ def fork(
 def fork_records(
     header: Header, records: Sequence[Record], *, folders: Folders, clock: Clock, cwd: Path
 ) -> Path:
-    """A new session with records that are in memory: what could not be saved too."""
-    loaded = Loaded(Path(), header, tuple(records), ())
+    """A new session with records from memory, also those that could not be saved."""
+    loaded = LoadedSession(Path(), header, tuple(records), ())
     made = header_of(loaded, clock=clock, cwd=cwd)
     path = place_of(made, folders=folders, clock=clock)
     write_session(path, made, records)
@@ -57,11 +57,11 @@ def fork_records(
 
 
 def write_repaired(
-    loaded: Loaded, header: Header, messages: Sequence[Message], written: Path
+    loaded: LoadedSession, header: Header, messages: Sequence[Message], written: Path
 ) -> Path:
-    """A session that says repaired messages, and the original's bytes beside it.
+    """Write a session that holds repaired messages, and a copy of the original file.
 
-    Returns where those are. Raises StorageError.
+    Returns the path of that copy. Raises StorageError.
     """
     branch = loaded.branch
     models = (r.data.get("model") for r in reversed(branch) if r.type == "assistant")
@@ -77,7 +77,7 @@ def write_repaired(
     return backup
 
 
-def header_of(loaded: Loaded, *, clock: Clock, cwd: Path | None = None) -> Header:
+def header_of(loaded: LoadedSession, *, clock: Clock, cwd: Path | None = None) -> Header:
     """The header of a copy: a new id, and the original as its origin."""
     app = f"holdfast {tui.__version__}"
     origin = loaded.header.origin if ":" in (loaded.header.origin or "") else loaded.header.id
@@ -86,23 +86,23 @@ def header_of(loaded: Loaded, *, clock: Clock, cwd: Path | None = None) -> Heade
 
 
 def place_of(header: Header, *, folders: Folders, clock: Clock) -> Path:
-    """Where a new session belongs."""
+    """The path for the file of a new session."""
     name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
     return folders.sessions_of(Path(header.cwd or "/")) / name
 
 
-def up_to(loaded: Loaded, at: str) -> list[Record]:
-    """The records of the way to a message, with the results that belong to it."""
+def up_to(loaded: LoadedSession, at: str) -> list[Record]:
+    """The records from the root to a message, with the results that belong to it."""
     branch = loaded.branch
     end = next((place for place, record in enumerate(branch) if record.id == at), None)
     if end is None and any(record.id == at for record in loaded.records):
         by_id = {record.id: record for record in loaded.records}
-        way: list[Record] = []
+        path: list[Record] = []
         step = by_id.get(at)
         while step is not None:
-            way.append(step)
+            path.append(step)
             step = by_id.get(step.parent) if step.parent else None
-        return way[::-1]
+        return path[::-1]
     if end is None and at.isdecimal():
         places = [place for place, record in enumerate(branch) if record.type in _SPEAKING]
         end = places[int(at) - 1] if 0 < int(at) <= len(places) else None
@@ -160,8 +160,8 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     target = folders.data / "trash" / real.relative_to(home)
     while target.exists():
         target = target.with_name(f"{target.stem}-{secrets.token_hex(2)}{target.suffix}")
-    lease = Lease(real, clock=clock)
-    lease.take()
+    lock = SessionLock(real, clock=clock)
+    lock.take()
     try:
         make_private(target.parent)
         real.rename(target)
@@ -170,7 +170,7 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted: {error.strerror or error}.") from error
     finally:
-        lease.release()
+        lock.release()
     return target
 
 
@@ -185,10 +185,10 @@ def sync_folder(folder: Path) -> None:
 def from_messages(
     messages: Sequence[Message], model: str, time: str, sources: Sequence[Record]
 ) -> list[Record]:
-    """Records that say what messages say. `sources` are those that the messages came from.
+    """Records with the content of messages. `sources` are the records the messages came from.
 
-    What a source knows beside the content (usage, seconds, receipts) is kept where it fits, and
-    so are intents, and the overlays and pins of what is still there.
+    The other fields of a source (usage, seconds, receipts) are copied where its content is
+    unchanged, and so are intents, and the overlays and pins of records that are still there.
     """
     copy = _Copy(time, sources)
     for type_ in ("title", "directive"):
@@ -213,7 +213,7 @@ def from_messages(
 
 
 class _Copy:
-    """Records in the making. `became` names what stands here for a source, by the ids of both."""
+    """Builds the records of a copy. `became` maps the id of a source to the id of its copy."""
 
     def __init__(self, time: str, sources: Sequence[Record]) -> None:
         self.made: list[Record] = []
@@ -235,13 +235,13 @@ class _Copy:
             self.became[source.id] = id_
 
     def say(self, type_: str, known: dict[str, Any], blocks: list[Block]) -> None:
-        """A prompt or an answer, with what the first source left that says just this knows."""
+        """A prompt or an answer, with the fields of the first unused source of equal content."""
         same = self._said.get(_key(type_, blocks))
         source = same.popleft() if same else None
         self.add(type_, known | (source.data if source else {}) | {"content": blocks}, source)
 
     def answer(self, block: Block) -> None:
-        """A result, behind the intent of its call."""
+        """A result, after the intent of its call."""
         id_ = str(block.get("tool_use_id"))
         if id_ in self._intents:
             self.add("intent", self._intents.pop(id_))

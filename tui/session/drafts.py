@@ -1,15 +1,15 @@
-"""Drafts: what a crash would otherwise take, though nobody has sent or finished it yet.
+"""Drafts: work that is not sent or finished yet, recorded so that a crash does not lose it.
 
-A `draft` record tells how things stand: the prompt being typed, the queue, and the answer being
-streamed. Of the answer it holds what came since the last one: `answer` begins at the character
-`after`, so that a long answer is written once and not once every few seconds. A later record of
-what became of it (the prompt sent, the answer finished) makes that part of the draft void.
+A `draft` record holds the prompt being typed, the queue, and the answer being streamed. Of the
+answer it holds what came since the draft before: `answer` begins at the character `after`, so
+that a long answer is written once and not once every few seconds. A later record of the same
+thing (the prompt sent, the answer finished) makes that part of the draft void.
 
-The person's own commands that wait have a field of their own, `commands`, which is there where
-some do. In `queue` they would be joined with the texts beside them by whoever knows prompts only,
-and the line behind a command would be run with it.
+The person's own waiting commands have a field of their own, `commands`, left out if there are
+none. If they were in `queue`, a program that knows only prompts would join them with the texts
+around them, and the line after a command would be run with it.
 
-Drafts are no part of the branch: nothing names one as its parent.
+Drafts are not part of the branch: no record names one as its parent.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ANSWER_OVER = frozenset({"assistant", "interrupt", "retry", "failover", "error"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftBehind:
+class UnsentWork:
     """What was typed, queued and streamed when a session was last written, and not sent since.
 
-    `images` names the files of the images that go with the texts, by the words for them.
-    `commands` are the person's own that waited to be run, as they were typed (`!pytest`).
+    `images` maps the words for the images in the texts to the names of their files. `commands`
+    are the person's own commands that waited to be run, as they were typed (`!pytest`).
     """
 
     prompt: str = ""
@@ -48,11 +48,11 @@ class LeftBehind:
         return bool(self.prompt.strip() or self.queue or self.answer or self.commands)
 
 
-NOTHING = LeftBehind()
+NOTHING = UnsentWork()
 
 
 class DraftReader:
-    """Follows the records of a file, in its order, and keeps what is left behind at its end."""
+    """Follows the records of a file, in its order, to know what is unsent at its end."""
 
     def __init__(self) -> None:
         self._prompt = ""
@@ -75,13 +75,13 @@ class DraftReader:
         elif kind in _ANSWER_OVER:
             self._forget()
 
-    def left_behind(self) -> LeftBehind:
+    def unsent(self) -> UnsentWork:
         answer, commands = "".join(self._answer), tuple(self._commands)
-        return LeftBehind(self._prompt, tuple(self._queue), answer, self._images, commands)
+        return UnsentWork(self._prompt, tuple(self._queue), answer, self._images, commands)
 
     def _add(self, piece: str, after: object) -> None:
         if not isinstance(after, int):
-            return  # this draft says nothing of the answer
+            return  # this draft has no answer
         if after != self._length:
             lost = after > 0
             self._forget()
@@ -102,7 +102,7 @@ class DraftReader:
 
 
 class DraftWriter:
-    """Decides when a draft is written, and what it says. `now` is a monotonic time."""
+    """Decides when a draft is written, and what is in it. `now` is a monotonic time."""
 
     def __init__(self) -> None:
         self._typed: _Typed = ("", (), ())

@@ -1,4 +1,4 @@
-"""A session as a document: Markdown, HTML or JSON lines. Keys are masked (decision 31). Pure."""
+"""A session as a document: Markdown, HTML or JSON lines. Secrets are masked. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tui.core.images.images import names_in
+from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, text_of
 from tui.core.redaction import mask, mask_values
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 from tui.session.records import Record, encode
 
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
@@ -29,8 +29,8 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of the conversation. `folded`: of interest to some readers only; `named`: another
-    piece has the text as well."""
+    """A piece of the conversation. `folded`: only some readers want to see it; `image` is a data
+    URL; `named`: its text is in another piece, too."""
 
     who: str
     text: str
@@ -39,7 +39,9 @@ class _Part:
     named: bool = False
 
 
-def export(loaded: Loaded, format_: Literal["md", "html", "jsonl"], *, title: str = "") -> Exported:
+def export(
+    loaded: LoadedSession, format_: Literal["md", "html", "jsonl"], *, title: str = ""
+) -> Exported:
     """The active branch as a document; for jsonl every record, as it stands, less the secrets."""
     if format_ == "jsonl":
         return _jsonl(loaded)
@@ -56,7 +58,7 @@ def export(loaded: Loaded, format_: Literal["md", "html", "jsonl"], *, title: st
     return Exported(text, count)
 
 
-def _jsonl(loaded: Loaded) -> Exported:
+def _jsonl(loaded: LoadedSession) -> Exported:
     count = 0
     lines = [loaded.header.to_line()]
     for record in loaded.records:
@@ -67,7 +69,7 @@ def _jsonl(loaded: Loaded) -> Exported:
     return Exported(b"".join(lines).decode(), count)
 
 
-def _facts(loaded: Loaded, count: int) -> list[str]:
+def _facts(loaded: LoadedSession, count: int) -> list[str]:
     header = loaded.header
     facts = [f"session {header.id}", header.created, header.cwd]
     if count:
@@ -118,7 +120,7 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[_Part]:
 
 
 def _prompt(data: dict[str, Any]) -> Iterator[_Part]:
-    """What the person sent: the text, in which words stand for the images, then those."""
+    """What the person sent: the text with a word for each image, then the images."""
     blocks, words = blocks_of(data.get("content")), iter(names_in(data))
     yield from _blocks("You", [block for block in blocks if block.get("type") != "image"])
     for block in blocks:

@@ -1,11 +1,12 @@
-"""The index: a cache of what the session files say, in SQLite, for lists and for search.
+"""The index: a cache of the session files in SQLite, for lists and for search.
 
-It holds nothing that is not in the files. A file is looked at again when its size or its time of
-change is another; an index that is missing, of another version, or broken is made anew; one that
-cannot be used (no SQLite, a disk that cannot be written) costs only time. Everything blocks.
+It holds nothing that is not in the files. A file is read again when its size or its time of
+change differs; an index that is missing, of another version, or broken is rebuilt. If it cannot
+be used at all (no SQLite, a disk that cannot be written), everything still works, but slower.
+Everything blocks.
 
-Search uses the trigrams of FTS5: they find the records that may hold the words, and `search`
-then decides. Without FTS5 the files themselves are searched.
+Search uses the trigrams of FTS5: they find the records that may hold the words, and
+`tui.session.search` then decides. Without FTS5 the files themselves are searched.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tui.core.errors import SessionError
+from tui.core.paths import Folders
 from tui.session import search as searching
+from tui.session.catalog import ReadProgress, SessionFileState, SessionSummary, describe, scan
 from tui.session.reader import read
 from tui.session.search import Hit
-from tui.session.summary import Entry, describe
 from tui.session.writer import make_private
 
 log = logging.getLogger(__name__)
@@ -31,13 +33,10 @@ log = logging.getLogger(__name__)
 NAME = "sessions.sqlite3"
 VERSION = 1
 BUSY_S = 0.5
-"""How long to wait for another program that writes the index."""
+"""How long to wait while another program writes the index."""
 
 _BATCH = 200  # files read between two commits, so that a long build is not in vain
 _SHORTEST = 3  # characters of a trigram
-
-Found: TypeAlias = tuple[int, str, int]
-Progress: TypeAlias = Callable[[int, int], None]
 
 _TABLES = """
 CREATE TABLE session(
@@ -59,11 +58,20 @@ _ENTRY = "id, path, title, cwd, created, updated, messages, tokens, state, probl
 _PUT = "INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 
 
-def entries(cache: Path, found: Sequence[Found], progress: Progress | None = None) -> list[Entry]:
-    """What a list shows of these files, in their order. `cache` is the folder of the index."""
+def list_sessions(
+    folders: Folders, workspace: Path | None = None, *, progress: ReadProgress | None = None
+) -> list[SessionSummary]:
+    """The sessions of a workspace, or all of them, the one used last first."""
+    return entries(folders.cache, scan(folders, workspace), progress)
+
+
+def entries(
+    cache: Path, found: Sequence[SessionFileState], progress: ReadProgress | None = None
+) -> list[SessionSummary]:
+    """The summaries of these files, in their order. `cache` is the folder of the index."""
     tell = progress or _nobody
 
-    def without() -> list[Entry]:
+    def without() -> list[SessionSummary]:
         return [describe(Path(path)) for path in _counted(found, tell)]
 
     return _with_index(cache, lambda index: _entries(index, found, tell), without)
@@ -71,13 +79,16 @@ def entries(cache: Path, found: Sequence[Found], progress: Progress | None = Non
 
 def search(
     cache: Path,
-    found: Sequence[Found],
+    found: Sequence[SessionFileState],
     query: str,
     *,
     limit: int = searching.LIMIT,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
 ) -> list[Hit]:
-    """Where these files hold the words of a query, the newest file first; at most `limit`."""
+    """The records of these files that hold the words of a query, the newest file first.
+
+    At most `limit` are returned.
+    """
     words, tell = searching.words_of(query), progress or _nobody
     if not words:
         return []
@@ -98,7 +109,7 @@ def search(
 def _with_index(
     cache: Path, work: Callable[[sqlite3.Connection], Any], without: Callable[[], Any]
 ) -> Any:
-    """Do the work with the index; once more with a new one; then without any."""
+    """Do the work with the index; if that fails, once more with a new one, then without any."""
     for last in (False, True):
         try:
             with _opened(cache) as index:
@@ -106,7 +117,7 @@ def _with_index(
         except sqlite3.OperationalError as error:
             log.info("the index cannot be used: %s", error)
             if "locked" in str(error) or "readonly" in str(error) or last:
-                break  # it is sound, and another program's at the moment
+                break  # it is not broken, another program is using it
             _remove(cache)
         except sqlite3.DatabaseError as error:
             log.info("the index is broken and made anew: %s", error)
@@ -163,15 +174,17 @@ def _remove(cache: Path) -> None:
             (cache / (NAME + suffix)).unlink()
 
 
-def _entries(index: sqlite3.Connection, found: Sequence[Found], progress: Progress) -> list[Entry]:
+def _entries(
+    index: sqlite3.Connection, found: Sequence[SessionFileState], progress: ReadProgress
+) -> list[SessionSummary]:
     known: dict[str, tuple[int, int]] = {}
-    shown: dict[str, Entry] = {}
+    shown: dict[str, SessionSummary] = {}
     for changed, size, id_, path, *row, problems in index.execute(
         f"SELECT changed, size, {_ENTRY} FROM session"  # noqa: S608 - our own column names
     ):
         known[path] = changed, size
         codes = tuple(json.loads(problems)) if problems else ()
-        shown[path] = Entry(id_, path, *row, problems=codes)
+        shown[path] = SessionSummary(id_, path, *row, problems=codes)
     stale = [one for one in found if known.get(one[1]) != (one[0], one[2])]
     for batch in _batches(stale, progress):
         fresh = [(one, describe(Path(one[1]))) for one in batch]
@@ -185,7 +198,7 @@ def _entries(index: sqlite3.Connection, found: Sequence[Found], progress: Progre
     return [shown[path] for _, path, _ in found]
 
 
-def _row(one: Found, entry: Entry) -> tuple[object, ...]:
+def _row(one: SessionFileState, entry: SessionSummary) -> tuple[object, ...]:
     changed, path, size = one
     problems = json.dumps(entry.problems) if entry.problems else ""
     return (
@@ -194,7 +207,9 @@ def _row(one: Found, entry: Entry) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _read_texts(index: sqlite3.Connection, found: Sequence[Found], progress: Progress) -> None:
+def _read_texts(
+    index: sqlite3.Connection, found: Sequence[SessionFileState], progress: ReadProgress
+) -> None:
     """Bring the searched texts up to date."""
     rows = index.execute("SELECT path, changed, size FROM searched")
     known = {path: (changed, size) for path, changed, size in rows}
@@ -222,12 +237,12 @@ def _forget(index: sqlite3.Connection, path: str) -> None:
 
 
 def _note_texts(index: sqlite3.Connection, path: str) -> str:
-    """Put what a file says into the index. Returns the session's id."""
+    """Put the searched texts of a file into the index. Returns the session's id."""
     try:
         loaded = read(Path(path))
     except SessionError:
         return ""
-    for one in searching.said(loaded):
+    for one in searching.searched_texts(loaded):
         text = _sound(one.text)
         put = index.execute(
             "INSERT INTO said(path, record, line, text) VALUES (?,?,?,?)",
@@ -237,7 +252,9 @@ def _note_texts(index: sqlite3.Connection, path: str) -> str:
     return loaded.header.id
 
 
-def _hits(index: sqlite3.Connection, found: Sequence[Found], words: list[str]) -> Iterator[Hit]:
+def _hits(
+    index: sqlite3.Connection, found: Sequence[SessionFileState], words: list[str]
+) -> Iterator[Hit]:
     wanted = {path for _, path, _ in found}
     asked = _trigrams(words)
     source = "FROM said JOIN searched ON searched.path = said.path"
@@ -266,13 +283,15 @@ def _has_words(index: sqlite3.Connection) -> bool:
     return found is not None
 
 
-def _gone(known: dict[str, tuple[int, int]], found: Sequence[Found]) -> list[tuple[str]]:
-    """The indexed files that are not there any more."""
+def _gone(known: dict[str, tuple[int, int]], found: Sequence[SessionFileState]) -> list[tuple[str]]:
+    """The indexed files that do not exist any more."""
     there = {path for _, path, _ in found}
     return [(path,) for path in known if path not in there and not Path(path).exists()]
 
 
-def _batches(stale: list[Found], progress: Progress) -> Iterator[list[Found]]:
+def _batches(
+    stale: list[SessionFileState], progress: ReadProgress
+) -> Iterator[list[SessionFileState]]:
     for start in range(0, len(stale), _BATCH):
         progress(start, len(stale))
         yield stale[start : start + _BATCH]
@@ -280,7 +299,7 @@ def _batches(stale: list[Found], progress: Progress) -> Iterator[list[Found]]:
         progress(len(stale), len(stale))
 
 
-def _counted(found: Sequence[Found], progress: Progress) -> Iterator[str]:
+def _counted(found: Sequence[SessionFileState], progress: ReadProgress) -> Iterator[str]:
     for number, (_, path, _) in enumerate(found):
         progress(number, len(found))
         yield path
@@ -293,4 +312,4 @@ def _sound(text: str) -> str:
 
 
 def _nobody(done: int, of: int) -> None:
-    """Progress that nobody watches."""
+    """For callers that do not want to know the progress."""

@@ -1,6 +1,6 @@
-"""From bytes to JSON objects: one bad line costs one line, and says so.
+"""From bytes to JSON objects: a bad line costs only that line, and becomes a finding.
 
-Lines end at `\\n` only (B47). Nothing is raised for damage and nothing is written.
+Lines end at `\\n` only. Nothing is raised for damage and nothing is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from tui.session.records import Finding
 
 MAX_LINE = 64 * 1024 * 1024
-"""Of longer lines only the head is read: a placeholder takes the record's place (B51)."""
+"""Of a longer line only the head is read: a placeholder takes the place of the record."""
 
 MAX_FINDINGS = 1000
 _JOINED_LINES = 20
@@ -32,8 +32,9 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How the records of a format look: how one begins, and when an object is a whole one."""
+class RecordShape:
+    """How to tell the records of a format: `start` matches the beginning of one in a text,
+    `whole` says whether an object is a complete one."""
 
     start: re.Pattern[str]
     whole: Callable[[JsonObject], bool]
@@ -43,7 +44,7 @@ def _whole(record: JsonObject) -> bool:
     return record.keys() >= {"type", "id", "parent", "time"} or record.get("type") == "session"
 
 
-OURS = Shape(re.compile(r'\{\s*"(?:type|id|parent|time)"\s*:'), _whole)
+OURS = RecordShape(re.compile(r'\{\s*"(?:type|id|parent|time)"\s*:'), _whole)
 
 
 @dataclass(slots=True)
@@ -67,11 +68,11 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line without its newline. `number` counts from 1; `offset` is its first byte.
+class JsonLine:
+    """A line without its newline. `number` counts from 1; `offset` is the place of its first byte.
 
-    `data` is None for a line above MAX_LINE, whose beginning is then `head`; `ended` tells
-    whether a newline followed.
+    `data` is None for a line longer than MAX_LINE, with `head` its beginning and `size` its
+    length. `ended`: a newline followed.
     """
 
     number: int
@@ -86,15 +87,15 @@ class Line:
         return f"line {self.number} (byte {self.offset})"
 
 
-def split(read: Callable[[int], bytes]) -> Iterator[Line]:
+def split(read: Callable[[int], bytes]) -> Iterator[JsonLine]:
     """Lines of a stream, in bounded memory. Empty ones are left out."""
     number, offset, held, size, head = 1, 0, list[bytes](), 0, b""
 
-    def line(ended: bool) -> Line | None:
+    def line(ended: bool) -> JsonLine | None:
         if size > MAX_LINE:
-            return Line(number, offset, None, ended, head or b"".join(held)[:_HEAD], size)
+            return JsonLine(number, offset, None, ended, head or b"".join(held)[:_HEAD], size)
         data = b"".join(held)
-        return Line(number, offset, data, ended) if data else None
+        return JsonLine(number, offset, data, ended) if data else None
 
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
@@ -117,10 +118,10 @@ def split(read: Callable[[int], bytes]) -> Iterator[Line]:
 
 
 def parse(
-    lines: Iterable[Line], findings: Findings, shape: Shape = OURS
-) -> Iterator[tuple[Line, JsonObject]]:
+    lines: Iterable[JsonLine], findings: Findings, shape: RecordShape = OURS
+) -> Iterator[tuple[JsonLine, JsonObject]]:
     """The objects of the lines, in order. What cannot be read becomes a finding."""
-    torn: list[tuple[Line, str]] = []  # lines that may be the parts of one (B46)
+    torn: list[tuple[JsonLine, str]] = []  # lines that may be the parts of one record
     for line in lines:
         if line.data is None:
             _give_up(torn, findings)
@@ -130,12 +131,12 @@ def parse(
             if record:
                 yield line, record
             continue
-        values = _plainly(line.data)
+        values = _decode_plain(line.data)
         if values is not None:
             if torn:
                 _give_up(torn, findings)
         else:
-            values = _with_care(line, torn, findings, shape)
+            values = _parse_damaged(line, torn, findings, shape)
         for found in values:
             if isinstance(found, dict):
                 yield line, cast("JsonObject", found)
@@ -144,8 +145,8 @@ def parse(
     _give_up(torn, findings)
 
 
-def _placeholder(line: Line) -> JsonObject | None:
-    """What stands for a record too long to be read: its place in the session, from its head."""
+def _placeholder(line: JsonLine) -> JsonObject | None:
+    """A placeholder for a record that is too long: its place in the session, from its head."""
     text = line.head.decode(errors="replace").lstrip("\ufeff\0 ")
     record: JsonObject = {}
     found = _FIRST_FIELD.match(text)
@@ -154,8 +155,8 @@ def _placeholder(line: Line) -> JsonObject | None:
         found = _NEXT_FIELD.match(text, found.end())
     if not record.keys() >= {"type", "id", "parent", "time"}:
         return None
-    said = f"[{line.size:,} bytes left out: more than one record may hold]"
-    return record | {"content": [{"type": "text", "text": said}], "left_out": line.size}
+    notice = f"[{line.size:,} bytes left out: more than one record may hold]"
+    return record | {"content": [{"type": "text", "text": notice}], "left_out": line.size}
 
 
 _FIELD = r'\s*"(type|id|parent|time|call_id|name|model)"\s*:\s*(null|"[^"\\\x00-\x1f]*")'
@@ -163,7 +164,7 @@ _FIRST_FIELD = re.compile(r"\{" + _FIELD)
 _NEXT_FIELD = re.compile(r"\s*," + _FIELD)
 
 
-def _decode(line: Line, findings: Findings) -> str:
+def _decode(line: JsonLine, findings: Findings) -> str:
     data = cast("bytes", line.data)
     if b"\0" in data:
         data = data.replace(b"\0", b"")
@@ -180,18 +181,18 @@ def _decode(line: Line, findings: Findings) -> str:
         return data.decode(errors="replace")
 
 
-def _plainly(data: bytes) -> tuple[object] | None:
-    """The one value of a line that is as it should be: nearly every one, and three times faster."""
+def _decode_plain(data: bytes) -> tuple[object] | None:
+    """The value of a line of valid JSON, which nearly all are; three times faster than `_loads`."""
     try:
         return (_PLAIN.decode(data),)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def _with_care(
-    line: Line, torn: list[tuple[Line, str]], findings: Findings, shape: Shape
+def _parse_damaged(
+    line: JsonLine, torn: list[tuple[JsonLine, str]], findings: Findings, shape: RecordShape
 ) -> Sequence[object]:
-    """The values of a line that is not plain JSON, as far as they can be saved."""
+    """The values that can be recovered from a line that is not valid JSON."""
     text = _decode(line, findings)
     if not text.strip():
         return ()
@@ -211,9 +212,13 @@ def _loads(text: str) -> list[object] | None:
 
 
 def _repaired(
-    text: str, torn: list[tuple[Line, str]], line: Line, findings: Findings, shape: Shape
+    text: str,
+    torn: list[tuple[JsonLine, str]],
+    line: JsonLine,
+    findings: Findings,
+    shape: RecordShape,
 ) -> list[object]:
-    """What can be saved of a line that is not one JSON value."""
+    """The records that can be recovered from a line that is not one JSON value."""
     if torn:
         joined = _loads("\n".join((*(part for _, part in torn), text)))
         if joined is not None:
@@ -234,7 +239,7 @@ def _repaired(
     return []
 
 
-def _give_up(torn: list[tuple[Line, str]], findings: Findings) -> None:
+def _give_up(torn: list[tuple[JsonLine, str]], findings: Findings) -> None:
     for line, _ in torn:
         if line.ended:
             findings.add("B52", line.where, "skipped: not valid JSON")
@@ -243,7 +248,7 @@ def _give_up(torn: list[tuple[Line, str]], findings: Findings) -> None:
     torn.clear()
 
 
-def _salvage(text: str, shape: Shape) -> tuple[list[object], bool]:
+def _salvage(text: str, shape: RecordShape) -> tuple[list[object], bool]:
     """The whole records in a text, and whether it holds anything else."""
     found: list[object] = []
     lost = False
@@ -263,7 +268,7 @@ def _salvage(text: str, shape: Shape) -> tuple[list[object], bool]:
     return found, lost
 
 
-def _record_at(text: str, position: int, shape: Shape) -> tuple[JsonObject, int] | None:
+def _record_at(text: str, position: int, shape: RecordShape) -> tuple[JsonObject, int] | None:
     """The record that begins at a position, and where it ends."""
     try:
         value, end = _DECODER.raw_decode(text, position)

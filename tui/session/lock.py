@@ -1,15 +1,16 @@
-"""The lease: the right to write one session, which one program has at a time (B44).
+"""The lock of a session: only one program at a time may write its file.
 
-A file beside the session, `<session>.lock`, is locked with flock for as long as the holder runs,
-and says who that is. The kernel lets go of the lock when the holder dies, however it dies, so
-there is no heartbeat and nothing to clean up.
+The file `<session>.lock` is locked with flock for as long as the holder runs, and says who that
+is. The kernel releases the lock when the holder dies, however it dies, so there is no heartbeat
+and nothing to clean up.
 
-Taking over puts a new file, locked already, in the old one's place. The old holder sees at its
-next write that the file under the name is not its own any more; from then on it writes nothing.
+Taking a session over puts a new file, already locked, in the place of the old one. The old holder
+notices at its next write that the lock file is not its own any more, and writes nothing from then
+on.
 
-Locks may not reach other hosts (NFS without a lock service). So a file that another host left
-behind is never taken for abandoned: whether that program still runs cannot be seen from here.
-Where no lock can be made at all, the session is written without one, and `problem` says why.
+Locks may not work across hosts (NFS without a lock service). So a lock file of another host is
+never taken for abandoned: whether that program still runs cannot be seen from here. If no lock
+can be made at all, the session is written without one, and `problem` says why.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ _PROGRAM = secrets.token_hex(8)  # tells this process from one that gets its num
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """Who has a lease. `running` is False where that cannot be seen, since it is another host."""
+class LockHolder:
+    """Who has a session locked. `since` is a timestamp; `program` tells processes with the same
+    `pid` apart. `running` is False if that cannot be known, because it is on another host."""
 
     pid: int
     host: str
@@ -53,8 +55,12 @@ class Holder:
         return self.program == _PROGRAM and self.pid == os.getpid()
 
 
-class Lease:
-    """One program's claim to one session file. Its methods block for microseconds."""
+class SessionLock:
+    """This program's lock of one session file. Its methods block for microseconds.
+
+    `problem` says why there is no lock although the session is written, `lost` why nothing may
+    be written any more; both are "" otherwise.
+    """
 
     def __init__(self, session: Path, *, clock: Clock) -> None:
         self.session = session
@@ -67,13 +73,14 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether it was ours when we last looked."""
+        """Whether it was ours at the last check."""
         return self._file is not None
 
     def take(self, *, over: bool = False) -> None:
-        """Take the lease; with `over` from whoever has it. From ourselves it is always taken.
+        """Take the lock; with `over` even if another program has it.
 
-        Raises SessionInUseError while another program has it.
+        A lock that this process holds already is always taken. Raises SessionInUseError while
+        another program has it.
         """
         try:
             for _ in range(_TRIES):
@@ -85,7 +92,7 @@ class Lease:
         raise SessionInUseError(f"{self.session} changes hands all the time.", hint="Try again.")
 
     def check(self) -> str:
-        """Why nothing may be written now; "" while the lease is ours. Takes it where it is new."""
+        """Why nothing may be written now, "" while the lock is ours. Takes a lock not yet taken."""
         if self.lost or self.problem:
             return self.lost
         if self._file is None:
@@ -109,7 +116,7 @@ class Lease:
         return self.lost
 
     def release(self) -> None:
-        """Give it back. Does nothing where it is not ours any more."""
+        """Give it back. Does nothing if it is not ours any more."""
         if self._file is None:
             return
         with suppress(OSError):
@@ -179,8 +186,8 @@ def lock_of(session: Path) -> Path:
     return session.with_name(session.name + ".lock")
 
 
-def holder(session: Path) -> Holder | None:
-    """Who writes a session now, None if nobody does. Takes and changes nothing."""
+def holder(session: Path) -> LockHolder | None:
+    """Who writes a session now, None if nobody does. Changes nothing."""
     try:
         file = os.open(lock_of(session), _FLAGS)
     except OSError:
@@ -188,7 +195,7 @@ def holder(session: Path) -> Holder | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _holder_in(file, running=True) or Holder(0, "", "")
+        return _holder_in(file, running=True) or LockHolder(0, "", "")
     except OSError:
         return None
     else:
@@ -198,8 +205,8 @@ def holder(session: Path) -> Holder | None:
         os.close(file)
 
 
-def _holder_in(file: int, *, running: bool) -> Holder | None:
-    """What a lock file says; None for one that says nothing that can be read."""
+def _holder_in(file: int, *, running: bool) -> LockHolder | None:
+    """The content of a lock file; None if it is not valid."""
     try:
         value: object = json.loads(os.pread(file, 4096, 0))
     except (OSError, ValueError):
@@ -210,7 +217,7 @@ def _holder_in(file: int, *, running: bool) -> Holder | None:
     pid, host = said.get("pid"), said.get("host")
     if not isinstance(pid, int) or not isinstance(host, str):
         return None
-    return Holder(
+    return LockHolder(
         pid,
         host,
         str(said.get("since", "")),
@@ -219,7 +226,7 @@ def _holder_in(file: int, *, running: bool) -> Holder | None:
     )
 
 
-def _in_use(session: Path, lock: Path, left: Holder | None) -> SessionInUseError:
+def _in_use(session: Path, lock: Path, left: LockHolder | None) -> SessionInUseError:
     if left is not None and not left.running:
         return SessionInUseError(
             f"{session} was open in {left}; whether that still runs cannot be seen from here.",

@@ -15,20 +15,20 @@ from typing import Any, TypeAlias
 
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError
-from tui.session.drafts import NOTHING, DraftReader, LeftBehind
-from tui.session.jsonl import Findings, Line, parse, split
+from tui.session.drafts import NOTHING, DraftReader, UnsentWork
+from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
 _HEAD_FIELDS = ("type", "id", "parent", "time")
 
-_Place: TypeAlias = tuple[Line, dict[str, Any]]
+_Place: TypeAlias = tuple[JsonLine, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A session as read. `records` are all records in the order of the file, less the drafts.
+class LoadedSession:
+    """A session as read. `records` are all records in the order of the file, without the drafts.
 
-    `lines` has the number of the line of each; `left_behind` is what the drafts come to.
+    `lines` has the line number of each record; `unsent` is the result of the drafts.
     """
 
     path: Path
@@ -36,36 +36,36 @@ class Loaded:
     records: tuple[Record, ...]
     findings: tuple[Finding, ...]
     lines: tuple[int, ...] = ()
-    left_behind: LeftBehind = NOTHING
+    unsent: UnsentWork = NOTHING
 
     @property
     def branch(self) -> list[Record]:
-        """The active branch: the way to the last leaf of the file."""
+        """The active branch: the records from the root to the last leaf of the file."""
         return active_branch(self.records)
 
 
-def read(path: Path) -> Loaded:
+def read(path: Path) -> LoadedSession:
     """Read a whole session file. Blocks; streams, so memory is that of the records.
 
-    Raises SessionError only where the file itself cannot be read.
+    Raises SessionError only if the file itself cannot be read.
     """
     findings, drafts = Findings(), DraftReader()
     with open_session(path) as stream:
         state = os.fstat(stream.fileno())
         try:
-            objects = list(_kept(parse(split(stream.read), findings), drafts))
+            objects = list(_without_drafts(parse(split(stream.read), findings), drafts))
         except OSError as error:
             raise _unreadable(path, error) from error
     if not state.st_size:
         findings.add("B45", "line 1 (byte 0)", "the whole file is empty")
-    return _assemble(path, objects, state.st_mtime, findings, drafts.left_behind())
+    return _assemble(path, objects, state.st_mtime, findings, drafts.unsent())
 
 
-def read_ends(path: Path, size: int = 128 * 1024) -> Loaded:
-    """The first and last `size` bytes of a long session, as if nothing stood between. Blocks.
+def read_ends(path: Path, size: int = 128 * 1024) -> LoadedSession:
+    """The first and last `size` bytes of a long session, as if nothing were between. Blocks.
 
-    The active branch is as far back as the end holds it, and goes on in the beginning; the
-    findings are those of the lines that were read. Raises SessionError as `read` does.
+    The active branch is the part of it in the last bytes, followed by the part in the first ones.
+    The findings are those of the lines that were read. Raises SessionError as `read` does.
     """
     findings, drafts = Findings(), DraftReader()
     with open_session(path) as stream:
@@ -81,24 +81,24 @@ def read_ends(path: Path, size: int = 128 * 1024) -> Loaded:
     start = tail.find(b"\n") + 1
     far = state.st_size - size + start
     lines = chain(_lines(head), _lines(tail[start:], offset=far))
-    objects = list(_kept(parse(lines, findings), drafts))
-    seen = _assemble(path, objects, state.st_mtime, Findings(), drafts.left_behind())
+    objects = list(_without_drafts(parse(lines, findings), drafts))
+    seen = _assemble(path, objects, state.st_mtime, Findings(), drafts.unsent())
     return replace(seen, findings=findings.all())  # the gap is no damage
 
 
-def _lines(data: bytes, offset: int = 0) -> Iterator[Line]:
+def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
     chunks = iter((data, b""))
     for line in split(lambda _: next(chunks)):
         yield replace(line, offset=line.offset + offset)
 
 
-def _kept(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_Place]:
+def _without_drafts(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_Place]:
     """The objects, without the bytes they were read from and without the drafts."""
     for line, value in places:
         kind = value.get("type")
         drafts.see(kind, value)
         if kind != "draft":
-            yield Line(line.number, line.offset, None), value
+            yield JsonLine(line.number, line.offset, None), value
 
 
 def _assemble(
@@ -106,14 +106,14 @@ def _assemble(
     objects: Sequence[_Place],
     changed: float,
     findings: Findings,
-    left_behind: LeftBehind,
-) -> Loaded:
+    unsent: UnsentWork,
+) -> LoadedSession:
     """A session from the objects of its lines. `changed` is the file's time of change."""
     header, rest = _header(path, objects, changed, findings)
     linked = _linked(_records(rest, header.created, findings), findings)
     records = tuple(record for _, record in linked)
     lines = tuple(line.number for line, _ in linked)
-    return Loaded(path, header, records, findings.all(), lines, left_behind)
+    return LoadedSession(path, header, records, findings.all(), lines, unsent)
 
 
 def active_branch(records: Sequence[Record]) -> list[Record]:
@@ -130,7 +130,7 @@ def active_branch(records: Sequence[Record]) -> list[Record]:
 
 
 def open_session(path: Path) -> FileIO:
-    """A regular file, open for reading. Raises SessionError for anything else; waits for none."""
+    """Open a regular file for reading. Raises SessionError for anything else, without blocking."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -151,7 +151,7 @@ def _unreadable(path: Path, error: OSError) -> SessionError:
 def _header(
     path: Path, objects: Sequence[_Place], changed: float, findings: Findings
 ) -> tuple[Header, list[_Place]]:
-    """The header and what is left. A missing one is made up in memory only (B54)."""
+    """The header, and the other objects. A missing header is made up, in memory only."""
     rest = [place for place in objects if place[1].get("type") != "session"]
     headers = [value for _, value in objects if value.get("type") == "session"]
     found: dict[str, Any] = headers[0] if headers else {}
@@ -178,9 +178,9 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 def _records(
     objects: Iterable[_Place], created: str, findings: Findings
-) -> list[tuple[Line, Record]]:
-    """Objects as records, which they become parts of. A second copy of a record is left out."""
-    records: list[tuple[Line, Record]] = []
+) -> list[tuple[JsonLine, Record]]:
+    """Objects as records (the objects are emptied of the head fields). Copies are left out."""
+    records: list[tuple[JsonLine, Record]] = []
     by_id: dict[str, Record] = {}
     clashes = False
     time, last = created, None
@@ -212,18 +212,19 @@ def _records(
     return _with_ids_of_their_own(records) if clashes else records
 
 
-def _with_ids_of_their_own(records: list[tuple[Line, Record]]) -> list[tuple[Line, Record]]:
-    """Of records with one id the last keeps it, for what follows it in the file hangs on it.
+def _with_ids_of_their_own(records: list[tuple[JsonLine, Record]]) -> list[tuple[JsonLine, Record]]:
+    """Give records that share an id different ones. The last one keeps it.
 
-    Who names the id as its parent means the record that had it by then. Where two of them hang
-    on one parent, the later hangs below the earlier, so that neither is on a side branch.
+    A record that names such an id as its parent means the record that had the id at that point of
+    the file. If two records with one id have the same parent, the later one is linked below the
+    earlier one, so that neither is on a side branch.
     """
-    left = Counter(record.id for _, record in records)
-    bearer: dict[str, tuple[str, str | None]] = {}  # by id: who bears it now, its parent as named
-    renamed: list[tuple[Line, Record]] = []
+    remaining = Counter(record.id for _, record in records)
+    bearer: dict[str, tuple[str, str | None]] = {}  # by id: the record now meant, and its parent
+    renamed: list[tuple[JsonLine, Record]] = []
     for place, (line, record) in enumerate(records):
-        left[record.id] -= 1
-        id_ = f"{record.id}-{line.number}-{place}" if left[record.id] else record.id
+        remaining[record.id] -= 1
+        id_ = f"{record.id}-{line.number}-{place}" if remaining[record.id] else record.id
         earlier = bearer.get(record.id)
         if earlier is not None and earlier[1] == record.parent:
             parent: str | None = earlier[0]
@@ -234,10 +235,12 @@ def _with_ids_of_their_own(records: list[tuple[Line, Record]]) -> list[tuple[Lin
     return renamed
 
 
-def _linked(records: list[tuple[Line, Record]], findings: Findings) -> list[tuple[Line, Record]]:
-    """The records with sound parents: every one leads to a root, without cycles (B53).
+def _linked(
+    records: list[tuple[JsonLine, Record]], findings: Findings
+) -> list[tuple[JsonLine, Record]]:
+    """The records with valid parents: from every one, the links lead to a root without cycles.
 
-    A group of records whose way up is lost goes, as it is, to the record before it in the file.
+    A group of records whose top has lost its parent is linked to the record before it in the file.
     """
     parents = {record.id: record.parent for _, record in records}
     rooted = _rooted(parents)
@@ -253,35 +256,35 @@ def _linked(records: list[tuple[Line, Record]], findings: Findings) -> list[tupl
         if record.id not in rooted:
             top = _top(record.id, parents)
             bridges[top] = before
-            _take_along(top, children, rooted)
+            _mark_rooted(top, children, rooted)
         before = record.id
-    linked: list[tuple[Line, Record]] = []
+    linked: list[tuple[JsonLine, Record]] = []
     for line, record in records:
         if record.id in bridges:
             findings.add("B53", line.where, "linked to the record before it: its own is lost")
-            record = replace(record, parent=bridges[record.id])  # noqa: PLW2901 - the mended one
+            record = replace(record, parent=bridges[record.id])  # noqa: PLW2901 - with its new parent
         linked.append((line, record))
     return linked
 
 
 def _rooted(parents: dict[str, str | None]) -> set[str]:
-    """The ids whose way up ends at a root: a record whose parent is null."""
+    """The ids from which the links lead to a root: a record whose parent is null."""
     rooted: set[str] = set()
     checked: set[str] = set()
     for start in parents:
-        way: list[str] = []
+        path: list[str] = []
         id_: str | None = start
         while id_ is not None and id_ in parents and id_ not in checked:
             checked.add(id_)
-            way.append(id_)
+            path.append(id_)
             id_ = parents[id_]
         if id_ is None or id_ in rooted:
-            rooted.update(way)
+            rooted.update(path)
     return rooted
 
 
 def _top(id_: str, parents: dict[str, str | None]) -> str:
-    """The record at which a lost way up, or a cycle, ends."""
+    """The topmost record above one that does not lead to a root; in a cycle, the last one."""
     seen = {id_}
     while (parent := parents[id_]) is not None and parent in parents and parent not in seen:
         seen.add(parent)
@@ -289,7 +292,7 @@ def _top(id_: str, parents: dict[str, str | None]) -> str:
     return id_
 
 
-def _take_along(top: str, children: dict[str, list[str]], rooted: set[str]) -> None:
+def _mark_rooted(top: str, children: dict[str, list[str]], rooted: set[str]) -> None:
     waiting = [top]
     while waiting:
         id_ = waiting.pop()

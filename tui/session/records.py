@@ -20,15 +20,17 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     parked       until, reason, error_class, status, request_id, received, text
     recovery     step, action, error_class, tokens_before, tokens_after, request_id, text
     permission   call_id, tool, subject, answer, by, reason
-    repair       findings, rung, by             how the view stands from here, see `context.rungs`
+    repair       findings, rung, by             the repair level from here on, see
+                                                tui.context.repair_levels
     break        reason, by, message, request_id     no answer above is sent with its thinking
-    overlay      target, view, blocks (see tui.context.overrides), by, reason    how another stands
+    overlay      target, view, blocks, by, reason    how another record is sent, see
+                                                tui.context.overrides
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
-                 reason, model, usage        `covers` is the last record it stands for
+                 reason, model, usage        `covers` is the last record that it sums up
     uncompaction target                         makes every compaction before it void
-    memory       path, notes, added, covers     what was kept in MEMORY.md of what was said
+    memory       path, notes, added, covers     the notes that were added to MEMORY.md
     pin          target, pinned                 the last one for a target wins, as of overlays
-    mcp          off                            tools of MCP servers that are kept from the model
+    mcp          off                            tools of MCP servers that the model does not get
     title        title
     rewind       target, left     begins a branch before `target`; `left` ends the other branch
     draft        prompt, queue, commands, answer, after, images
@@ -43,7 +45,9 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
+
+from tui.core.redaction import mask_values
 
 VERSION = 1
 
@@ -90,7 +94,7 @@ class Record:
 class Finding:
     """Damage that was found, and what was done about it in memory.
 
-    `code` is the number of the damage (B40, R2, …); `where` says where it stands, as
+    `code` names the kind of damage, a letter and a number; `where` is its place, as
     `line 12 (byte 3400)` in a file or `messages.3.content.0` in a request.
     """
 
@@ -118,14 +122,14 @@ def encode(value: dict[str, Any]) -> bytes:
 
 
 def new_session_id() -> str:
-    """An id of 12 hexadecimal digits. Random from the first digit on, so prefixes tell apart."""
+    """An id of 12 hexadecimal digits. Random from the first digit on, so short prefixes differ."""
     return secrets.token_hex(6)
 
 
 def new_id(now: datetime, after: str = "") -> str:
     """A record's id: 20 characters that sort by time, and always after the id `after`.
 
-    So ids keep the order of making within a session even where the clock jumps back.
+    So ids are in the order of their records even if the clock jumps back.
     """
     stamp = int(now.timestamp() * 1000) << 12
     if _ID.fullmatch(after):
@@ -135,3 +139,27 @@ def new_id(now: datetime, after: str = "") -> str:
 
 _ID = re.compile(r"[0-9a-f]{20}")
 _LAST_STAMP = (1 << 56) - 1
+
+
+_SIGNED = frozenset({"thinking", "redacted_thinking"})
+
+
+def redacted(data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """A record's fields with every secret masked, and how many there were.
+
+    Thinking that held one is left out: its signature would not be valid for the masked text.
+    """
+    masked, count = mask_values(data)
+    content: object = data.get("content")
+    if not count or not isinstance(content, list):
+        return masked, count
+    kept = [
+        after
+        for before, after in zip(cast("list[Any]", content), masked["content"], strict=True)
+        if before == after or not _signed(before)
+    ]
+    return masked | {"content": kept}, count
+
+
+def _signed(block: object) -> bool:
+    return isinstance(block, dict) and cast("dict[str, Any]", block).get("type") in _SIGNED

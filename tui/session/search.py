@@ -1,7 +1,7 @@
-"""Text in sessions: what of a record is searched, and where it was found.
+"""Searching sessions for words: which text of a record is searched, and the places with matches.
 
-Every word of the query stands in the record, in upper or lower case, whole or as part of a word.
-Searched are prompts, answers, calls and titles, and the beginnings of results.
+A record matches if every word of the query occurs in it, in upper or lower case, also as a part
+of a word. Searched are prompts, answers, calls and titles, and the beginnings of results.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from tui.core.errors import SessionError
 from tui.core.messages import blocks_of, text_of, tool_calls
-from tui.session.reader import Loaded, read
+from tui.session.reader import LoadedSession, read
 from tui.session.records import Record
 
 LIMIT = 500
-"""So many places are named at most."""
+"""The most hits of one search."""
 
 _OF_RESULTS = 4_000
 _OF_TEXTS = 1_000_000
@@ -27,7 +27,8 @@ _BEFORE, _SNIPPET = 30, 100
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record in which the text stands: `message` is its id, `line` its line in the file."""
+    """A record that matches: `id` and `path` are the session's, `message` is the record's id,
+    `line` its line in the file."""
 
     id: str
     path: str
@@ -40,8 +41,8 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is searched of one record."""
+class SearchedText:
+    """The text of one record that is searched: the record's id, and its line in the file."""
 
     record: str
     line: int
@@ -67,15 +68,15 @@ def snippet(text: str, words: list[str]) -> str:
     return f"{'…' if start else ''}{line}{'…' if start + _SNIPPET < len(text) else ''}"
 
 
-def said(loaded: Loaded) -> Iterator[Said]:
-    """What is searched of a session, in the order of its file."""
+def searched_texts(loaded: LoadedSession) -> Iterator[SearchedText]:
+    """The texts of a session that are searched, in the order of its file."""
     for record, line in zip(loaded.records, loaded.lines, strict=True):
         if text := text_in(record):
-            yield Said(record.id, line, text)
+            yield SearchedText(record.id, line, text)
 
 
 def text_in(record: Record) -> str:
-    """What is searched of a record; "" where that is nothing."""
+    """The text of a record that is searched; "" if there is none."""
     data = record.data
     match record.type:
         case "user":
@@ -122,6 +123,6 @@ def _in_file(path: str, words: list[str]) -> list[Hit]:
         return []
     return [
         Hit(loaded.header.id, path, one.record, one.line, snippet(one.text, words))
-        for one in said(loaded)
+        for one in searched_texts(loaded)
         if matches(one.text, words)
     ]

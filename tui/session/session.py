@@ -11,15 +11,14 @@ from typing import Any
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
-from tui.core.images.images import without_words
+from tui.core.images import without_words
 from tui.core.messages import Usage, blocks_of, text_of
 from tui.core.paths import Folders
-from tui.session.drafts import NO_IMAGES, DraftWriter, LeftBehind
-from tui.session.lock import Lease
-from tui.session.reader import Loaded, read
-from tui.session.records import Finding, Header, Record, new_id, new_session_id
-from tui.session.redact import redacted
-from tui.session.writer import SessionFile
+from tui.session.drafts import NO_IMAGES, DraftWriter, UnsentWork
+from tui.session.lock import SessionLock
+from tui.session.reader import LoadedSession, read
+from tui.session.records import Finding, Header, Record, new_id, new_session_id, redacted
+from tui.session.writer import SessionWriter
 
 TITLE_CHARS = 80
 DIRECTIVES = ("think", "verbose", "elevated")
@@ -28,14 +27,14 @@ DIRECTIVES = ("think", "verbose", "elevated")
 class Session:
     """The record of one conversation, in memory and on disk. Used from one event loop.
 
-    `records` is the active branch and only grows, but for `rewind`. `metadata["directives"]`
-    holds the directives last recorded, as they stand in the file (K26). The file of a new session
-    appears with its first prompt, or draft of one: where nothing was asked there is no trace.
+    `records` is the active branch; it only grows, except by `rewind`. `metadata["directives"]`
+    holds the directives last recorded, unchecked. The file of a new session is created with its
+    first prompt, or the draft of one: if nothing was asked, nothing is written.
 
-    A session on disk has the lease of its file (`session.lease`), from its first line or from
-    `open` to `close`. While it has not, `read_only` is true and nothing is written: what is
-    appended is kept in memory, `saved` is false and `problem` says why. `left_behind` is what an
-    earlier run had typed, queued and streamed when it ended.
+    A session on disk holds the lock of its file (see `tui.session.lock`), from its first line or
+    from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
+    appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
+    typed, queued and streamed when an earlier run ended.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text. `redacted` counts them.
@@ -44,14 +43,14 @@ class Session:
     def __init__(
         self,
         header: Header,
-        file: SessionFile | None,
+        file: SessionWriter | None,
         clock: Clock,
         *,
         records: Iterable[Record] = (),
         findings: Iterable[Finding] = (),
         resumed: bool = False,
-        lease: Lease | None = None,
-        left_behind: LeftBehind | None = None,
+        lock: SessionLock | None = None,
+        unsent: UnsentWork | None = None,
     ) -> None:
         self.header = header
         self.records: list[Record] = []
@@ -63,10 +62,10 @@ class Session:
         self.usage = Usage()
         self.redact = False
         self.redacted = 0
-        self.left_behind = left_behind or LeftBehind()
+        self.unsent = unsent or UnsentWork()
         self._file = file
         self._clock = clock
-        self._lease = lease
+        self._lock = lock
         self._drafts = DraftWriter()
         self._asked = resumed
         self._with_prompt: list[tuple[str, dict[str, Any]]] = []
@@ -81,9 +80,9 @@ class Session:
         header = _new_header(workspace, clock)
         name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
         path = folders.sessions_of(workspace) / name
-        lease = Lease(path, clock=clock)
-        file = SessionFile(path, header=header.to_line(), guard=lease.check)
-        return cls(header, file, clock, lease=lease)
+        lock = SessionLock(path, clock=clock)
+        file = SessionWriter(path, header=header.to_line(), guard=lock.check)
+        return cls(header, file, clock, lock=lock)
 
     @classmethod
     def in_memory(cls, workspace: Path, *, clock: Clock) -> Session:
@@ -94,34 +93,34 @@ class Session:
     def open(
         cls, path: Path, *, clock: Clock, take_over: bool = False, read_only: bool = False
     ) -> Session:
-        """Go on with a session. Blocks while it is read; damage is in `findings`, and stays.
+        """Continue a session. Blocks while it is read; damage is in `findings`, and stays.
 
         Raises SessionInUseError while another program has it open, unless it is to be taken over
-        (the other then writes no more) or only read; SessionError where it cannot be read at all.
+        (the other then writes no more) or only read; SessionError if it cannot be read at all.
         """
         real = Path(os.path.realpath(path))
         if read_only:
             return cls.of(read(real), clock=clock)
-        lease = Lease(real, clock=clock)
-        lease.take(over=take_over)  # before it is read: nobody writes behind our back
+        lock = SessionLock(real, clock=clock)
+        lock.take(over=take_over)  # before it is read: nobody writes behind our back
         try:
-            return cls.of(read(real), clock=clock, lease=lease)
+            return cls.of(read(real), clock=clock, lock=lock)
         except BaseException:
-            lease.release()
+            lock.release()
             raise
 
     @classmethod
-    def of(cls, loaded: Loaded, *, clock: Clock, lease: Lease | None = None) -> Session:
-        """Go on with a session that has been read; without its lease only to look at it."""
+    def of(cls, loaded: LoadedSession, *, clock: Clock, lock: SessionLock | None = None) -> Session:
+        """Continue a session that has been read. Without its lock it is read-only."""
         return cls(
             loaded.header,
-            SessionFile(loaded.path, guard=lease.check if lease else _opened_to_read),
+            SessionWriter(loaded.path, guard=lock.check if lock else _opened_to_read),
             clock,
             records=loaded.branch,
             findings=loaded.findings,
             resumed=True,
-            lease=lease,
-            left_behind=loaded.left_behind,
+            lock=lock,
+            unsent=loaded.unsent,
         )
 
     @property
@@ -135,7 +134,7 @@ class Session:
 
     @property
     def directives(self) -> Any:
-        """What the record says of the directives, unchecked (K44)."""
+        """The directives last recorded, unchecked: anything may be in the file."""
         return self.metadata.get("directives")
 
     @property
@@ -151,16 +150,17 @@ class Session:
     @property
     def read_only(self) -> bool:
         """Whether nothing is written: opened so, or taken over by another program."""
-        return self._file is not None and (self._lease is None or bool(self._lease.lost))
+        return self._file is not None and (self._lock is None or bool(self._lock.lost))
 
     def with_next_prompt(self, type_: str, **data: Any) -> None:
-        """Add a record right before the next prompt: what is only looked at leaves no trace."""
+        """Add a record right before the next prompt, if there is one: a session that is only
+        opened and read does not change."""
         self._with_prompt.append((type_, data))
 
     @property
     def lost(self) -> str:
         """Who took the session over; "" while nobody has."""
-        return self._lease.lost if self._lease is not None else ""
+        return self._lock.lost if self._lock is not None else ""
 
     def append(self, type_: str, **data: Any) -> Record:
         """Add a record to the branch and write it, without waiting for the disk.
@@ -189,14 +189,14 @@ class Session:
         *,
         commands: Sequence[str] = (),
     ) -> float:
-        """Note what a crash would take: the prompt being typed, the queue, the answer so far.
+        """Record what a crash would lose: the prompt being typed, the queue, the answer so far.
 
-        `images` are the files of the images that the texts have, by the words that stand for
-        them; `commands` the person's own that wait, as they were typed. To be called with all of
-        it whenever one changes. Writes what is typed at most once a second and the answer every
+        `images` maps the words for the images in the texts to the names of their files;
+        `commands` are the person's own that wait, as they were typed. To be called with all of
+        this whenever one changes. Writes what is typed at most once a second and the answer every
         5 s, and returns after how many seconds to call again with the same, 0 if all is written.
-        Never raises; does not wait for the disk, so a crash of the program loses nothing and one
-        of the machine what was not synced since.
+        Never raises. Does not wait for the disk: a crash of the program loses nothing, one of the
+        machine may lose what was written since the last sync.
         """
         now = self._clock.monotonic()
         fields, wait = self._drafts.note(now, prompt, queue, answer, images, commands=commands)
@@ -205,10 +205,10 @@ class Session:
         return wait
 
     async def rewind(self, target: str) -> Record:
-        """Branch inside the file, to go on from before the record `target` of this branch.
+        """Begin a branch in the file that continues from before the record `target`.
 
-        What came since stays in the file on its own branch; the session is to be opened again.
-        Raises SessionError where there is no such record, StorageError if it cannot be saved.
+        What came since stays in the file on its own branch; the session must be opened again.
+        Raises SessionError if there is no such record, StorageError if it cannot be saved.
         """
         place = next((n for n, record in enumerate(self.records) if record.id == target), None)
         if place is None:
@@ -237,22 +237,22 @@ class Session:
             await self._file.sync()
 
     async def recheck(self) -> str:
-        """Look whether all is well while nothing is appended. Returns why not, "" if it is.
+        """Check the file while nothing is appended. Returns what is wrong, "" if nothing is.
 
-        What could not be saved is tried again; a lease that was taken away is noticed.
+        What could not be saved is tried again; a lock that another program took is noticed.
         """
-        lost = self._lease.check() if self._lease is not None and self._lease.held else ""
+        lost = self._lock.check() if self._lock is not None and self._lock.held else ""
         if not lost and not self.saved:
             with suppress(StorageError):
                 await self.sync()
         if self.read_only:
-            return (self._lease.lost if self._lease else "") or _opened_to_read()
+            return (self._lock.lost if self._lock else "") or _opened_to_read()
         return self.problem
 
     async def close(self) -> None:
-        """Sync and let go of the file. Raises StorageError if something could not be saved.
+        """Sync and close the file. Raises StorageError if something could not be saved.
 
-        What is still typed is written first; if nothing was asked nor typed, the file goes.
+        What is still typed is written first; if nothing was asked nor typed, the file is removed.
         """
         try:
             if self._file is None:
@@ -264,8 +264,8 @@ class Session:
                 self._write_draft(fields)
             await self._file.close()
         finally:
-            if self._lease is not None:
-                self._lease.release()
+            if self._lock is not None:
+                self._lock.release()
 
     def _made(self, type_: str, data: dict[str, Any]) -> Record:
         if self.redact:
@@ -281,7 +281,7 @@ class Session:
             line = self._made("draft", fields).to_line()
             self._write(self._file, line, starts=self._drafts.typed)
 
-    def _write(self, file: SessionFile, line: bytes, *, starts: bool) -> None:
+    def _write(self, file: SessionWriter, line: bytes, *, starts: bool) -> None:
         if self._waiting is not None:
             self._waiting.append(line)
             if not starts:

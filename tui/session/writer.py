@@ -1,8 +1,8 @@
 """The writer of a session file: whole lines, appended, and synced on request.
 
-A line is one `write`, made at once from the event loop (microseconds); waiting for the disk
-happens in a thread. What cannot be written stays in memory and is tried again with the next
-line or sync, so a full disk costs nothing but the word "saved".
+A line is one `write`, made at once from the event loop (it goes to the page cache: microseconds);
+waiting for the disk happens in a thread. What cannot be written stays in memory and is tried
+again with the next line or sync, so a full disk loses nothing while the program runs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _Job: TypeAlias = tuple[int, Path | None, Callable[[OSError | None], None]]
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class SessionFile:
+class SessionWriter:
     """One session file, open for appending. Used from one event loop; owns its descriptor.
 
     With `header` the file is created by the first `append` and must not exist then. Without, it
-    must exist, and bytes that are there are never changed.
+    must exist, and its bytes are never changed.
 
-    `guard` is asked before every write: while it gives a reason why not, nothing is written.
+    `guard` is called before every write: while it returns a reason, nothing is written.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SessionFile:
         return self._write_problem or self._sync_problem
 
     def append(self, line: bytes) -> None:
-        """Take over one line, newline included, and write it. Never raises: see `saved`."""
+        """Accept one line, with its newline, and write it. Never raises: see `saved`."""
         self._taken += 1
         self._unwritten.append(line)
         self._write()
@@ -87,7 +87,7 @@ class SessionFile:
             await waiter
 
     async def close(self) -> None:
-        """Sync and let go of the file. Raises StorageError if something could not be saved."""
+        """Sync and close the file. Raises StorageError if something could not be saved."""
         try:
             await self.sync()
         finally:
@@ -99,7 +99,7 @@ class SessionFile:
                 self._file = None
 
     async def discard(self) -> None:
-        """Let go of a file that this object created, and remove it."""
+        """Close a file that this object created, and remove it."""
         made = self._file is not None and self._made
         with suppress(StorageError):
             await self.close()
@@ -126,7 +126,7 @@ class SessionFile:
             self._flushing = False
             if error is not None:
                 self._doubt = True
-                self._sync_problem = self._said(error)
+                self._sync_problem = self._write_error(error)
             elif doubt:
                 self._unwritten.extendleft(reversed(self._unsynced))
                 self._unsynced.clear()
@@ -163,12 +163,12 @@ class SessionFile:
                 self._write_line(self._file, self._unwritten[0])
                 self._unsynced.append(self._unwritten.popleft())
         except OSError as error:
-            self._write_problem = self._said(error)
+            self._write_problem = self._write_error(error)
         else:
             self._write_problem = ""
 
     def _write_line(self, file: int, line: bytes) -> None:
-        """One write of one line. Of a write cut short, only our own bytes are taken back."""
+        """Write one line in one go. If only a part fitted, that part is removed again."""
         data = b"\n" + line if self._torn else line
         written = os.write(file, data)
         if written == len(data):
@@ -183,7 +183,7 @@ class SessionFile:
         raise OSError(errno.ENOSPC, "only part of a line fitted, the disk may be full")
 
     def _open(self) -> int:
-        """The descriptor. A new file gets its header; an old one is asked how it ends."""
+        """The descriptor. A new file gets its header; of an old one, the end is checked."""
         if self._header is not None:
             make_private(self.path.parent)
             file = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
@@ -199,7 +199,7 @@ class SessionFile:
             raise
         return file
 
-    def _said(self, error: OSError) -> str:
+    def _write_error(self, error: OSError) -> str:
         # The reason first: where there is little room, that is what has to be read.
         return f"{error.strerror or error}: {self.path} cannot be written."
 

@@ -1,1 +1,1 @@
-"""What the person configures: settings and their origin, their file, trust, keys, own commands."""
+"""What the person configures: settings and where they come from, trust, API keys, own commands."""

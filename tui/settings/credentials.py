@@ -1,8 +1,8 @@
-"""The API key: where it is found and kept. It never appears in a repr, a log or an error.
+"""The API key: finding it and storing it. It never appears in a repr, a log or an error.
 
-Keys are kept per server, so that one server's key is never sent to another: in the OS keyring
-where there is one, else in a file of mode 0600. Where HOLDFAST_HOME puts everything into one
-folder, the file there is the only store.
+Keys are stored per server, so that one server's key is never sent to another: in the OS keyring
+if there is one, else in a file of mode 0600. If HOLDFAST_HOME puts everything into one folder,
+only the file there is used.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, StorageError
+from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
-from tui.core.storage.atomic_files import locked, read_small, replace_file
 
 Place: TypeAlias = Literal["keyring", "file"]
 T = TypeVar("T")
@@ -34,25 +34,23 @@ _LIMIT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A key and where it came from."""
+class ApiKey:
+    """An API key and where it came from."""
 
     key: str = field(repr=False)
     source: Literal["environment", "keyring", "file"]
 
 
 class _Keyring(Protocol):
-    """What is used of a backend of the keyring package."""
+    """The part of a keyring package's backend that is used here."""
 
-    @property
-    def name(self) -> str: ...
     def get_password(self, service: str, username: str) -> str | None: ...
     def set_password(self, service: str, username: str, password: str) -> None: ...
     def delete_password(self, service: str, username: str) -> None: ...
 
 
 def server_of(base_url: str) -> str:
-    """The name under which a server's key is kept: scheme, host, port and path, normalised."""
+    """The name under which a server's key is stored: scheme, host, port and path, normalised."""
     if not base_url:
         return _DEFAULT_SERVER
     try:
@@ -65,60 +63,42 @@ def server_of(base_url: str) -> str:
     return f"{scheme}://{host}{'' if standard else f':{port}'}{parts.path.rstrip('/')}"
 
 
-def find_key(env: Mapping[str, str], folders: Folders, base_url: str = "") -> Found | None:
-    """The key for a server: ANTHROPIC_API_KEY, the OS keyring, the file. Blocks up to ~2 s.
+def find_key(env: Mapping[str, str], folders: Folders, base_url: str = "") -> ApiKey | None:
+    """The key for a server from ANTHROPIC_API_KEY, the OS keyring or the file; None without one.
 
-    The environment's key is meant for the environment's server (ANTHROPIC_BASE_URL, else the
-    default one); for any other, a key that was stored for it goes first. Raises CredentialsError
-    where the key or the file cannot be used, and says what to do.
+    The environment's key belongs to the environment's server (ANTHROPIC_BASE_URL, else the
+    default one); for any other server, a key that was stored for it comes first. Blocks up to
+    about 2 s. Raises CredentialsError if the key or the file cannot be used.
     """
     given = env.get("ANTHROPIC_API_KEY", "").strip()
-    from_env = Found(_valid(given, "ANTHROPIC_API_KEY"), "environment") if given else None
+    from_env = ApiKey(_valid(given, "ANTHROPIC_API_KEY"), "environment") if given else None
     server = server_of(base_url)
     if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
         return from_env
     ring = _keyring(env)
     kept = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
     if kept:
-        return Found(_valid(kept, "The key in the keyring"), "keyring")
+        return ApiKey(_valid(kept, "The key in the keyring"), "keyring")
     file = credentials_file(folders)
     kept = _read(file).get(server)
     if kept:
-        return Found(_valid(kept, f"The key in {shorten(file)}"), "file")
+        return ApiKey(_valid(kept, f"The key in {shorten(file)}"), "file")
     return from_env
 
 
 def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
-    """Keep a key for a server, and say where. Blocks; raises CredentialsError or StorageError."""
+    """Store a key for a server. Returns where. Blocks; raises CredentialsError or StorageError."""
     key = _valid(key.strip(), "The key")
     server, file = server_of(base_url), credentials_file(folders)
     ring = _keyring(env)
     if ring and _in_time(lambda: _put(ring, server, key)):
-        with suppress(CredentialsError, StorageError):  # the keyring goes first
+        with suppress(CredentialsError, StorageError):  # the keyring is read before the file
             _write(file, server, None)
         return "keyring"
     if ring:  # an old key there would be found before the new one
         _in_time(lambda: ring.delete_password(_SERVICE, server))
     _write(file, server, key)
     return "file"
-
-
-def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> tuple[Place, ...]:
-    """Remove a server's key wherever it is kept, and say where it was. Blocks."""
-    server, ring = server_of(base_url), _keyring(env)
-    places: list[Place] = []
-    if ring and _in_time(lambda: ring.get_password(_SERVICE, server)):
-        _in_time(lambda: ring.delete_password(_SERVICE, server))
-        places.append("keyring")
-    if _write(credentials_file(folders), server, None):
-        places.append("file")
-    return tuple(places)
-
-
-def keyring_name(env: Mapping[str, str]) -> str | None:
-    """The OS keyring in use, by name; None where keys go to the file. Blocks up to ~2 s."""
-    ring = _keyring(env)
-    return ring.name if ring else None
 
 
 def credentials_file(folders: Folders) -> Path:
@@ -138,7 +118,7 @@ def _valid(key: str, what: str) -> str:
 
 
 def _keyring(env: Mapping[str, str]) -> _Keyring | None:
-    """The keyring to use: none for one folder of our own, none that would keep keys in clear."""
+    """The keyring to use; None with HOLDFAST_HOME, or if keys would be stored in clear text."""
     return None if env.get("HOLDFAST_HOME") else _in_time(_recommended)
 
 
@@ -156,7 +136,7 @@ def _put(ring: _Keyring, server: str, key: str) -> bool:
 
 
 def _in_time(ask: Callable[[], T]) -> T | None:
-    """The answer of a keyring, or None: backends fail in every way, and some wait for a person."""
+    """The answer of a keyring, or None: any backend may fail, and some wait for a person."""
     answers: list[T] = []
 
     def run() -> None:

@@ -1,6 +1,6 @@
-"""What each setting does, and from when a change of it counts, in words for the settings screen.
+"""For the settings screen: what each setting does, and when a change of it takes effect.
 
-The keys themselves stand in `tui.core.config`; a test compares the two.
+The keys themselves are in `tui.core.config`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -34,85 +34,103 @@ SECTIONS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Description:
+    """What a setting does, and when a change of it takes effect (a key of WHEN)."""
+
     help: str
     when: When = "session"
 
 
-WORDS: Final[Mapping[str, Words]] = {
-    "model": Words("The model that answers. /model changes it for the running session."),
-    "small_model": Words(
+DESCRIPTIONS: Final[Mapping[str, Description]] = {
+    "model": Description("The model that answers. /model changes it for the running session."),
+    "small_model": Description(
         "The model for small jobs: to say why a task failed, for instance.", "run"
     ),
-    "fallback_models": Words("Models to go on with, in this order, when the first fails."),
-    "base_url": Words('The server to ask; any that speaks the Messages API. "" is Anthropic\'s.'),
-    "theme": Words("The colours; your own go into themes/ beside the file.", "now"),
-    "context_window": Words(
+    "fallback_models": Description("Models to go on with, in this order, when the first fails."),
+    "base_url": Description(
+        'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.'
+    ),
+    "theme": Description("The colours; your own go into themes/ beside the file.", "now"),
+    "context_window": Description(
         "The model's window in tokens. 0 asks the server, else goes by the catalogue."
     ),
-    "redact": Words("record: keys of known shapes are masked before anything is recorded.", "now"),
-    "notify": Words("auto: a bell when a long turn ends or an answer is needed.", "now"),
-    "motion": Words("reduced: nothing moves by itself.", "now"),
-    "plain": Words("true: lines of text in the place of the screen, as with --plain.", "start"),
-    "retry.max_attempts": Words("How often one request is retried; 0 sends it once."),
-    "retry.initial_delay_ms": Words(
+    "redact": Description(
+        "record: keys of known shapes are masked before anything is recorded.", "now"
+    ),
+    "notify": Description("auto: a bell when a long turn ends or an answer is needed.", "now"),
+    "motion": Description("reduced: nothing moves by itself.", "now"),
+    "plain": Description(
+        "true: lines of text in the place of the screen, as with --plain.", "start"
+    ),
+    "retry.max_attempts": Description("How often one request is retried; 0 sends it once."),
+    "retry.initial_delay_ms": Description(
         "Milliseconds before the first retry; each further wait is twice as long."
     ),
-    "retry.max_delay_ms": Words(
+    "retry.max_delay_ms": Description(
         "The longest wait in milliseconds. Where the server asks for more, the session is parked."
     ),
-    "retry.first_byte_timeout_s": Words("Seconds to wait for an answer to begin."),
-    "retry.stall_timeout_s": Words("Seconds of silence that end an attempt; pings count as life."),
-    "prune.after_turns": Words("After how many turns a tool result counts as old."),
-    "prune.min_chars": Words("Shorter results stay, however old they are."),
-    "prune.when": Words(
+    "retry.first_byte_timeout_s": Description("Seconds to wait for an answer to begin."),
+    "retry.stall_timeout_s": Description(
+        "Seconds of silence that end an attempt; pings count as life."
+    ),
+    "prune.after_turns": Description("After how many turns a tool result counts as old."),
+    "prune.min_chars": Description("Shorter results stay, however old they are."),
+    "prune.when": Description(
         "auto: only by /prune. turns: as soon as a result is old. pays: once it saves more than it "
         "costs."
     ),
-    "prune.unit": Words("What age is counted in."),
-    "bootstrap.max_chars_per_file": Words(
+    "prune.unit": Description("What age is counted in."),
+    "bootstrap.max_chars_per_file": Description(
         "Characters of one file, such as AGENTS.md or MEMORY.md; the rest is left out."
     ),
-    "bootstrap.max_total_chars": Words("Characters of all such files together."),
-    "compaction.threshold": Words(
+    "bootstrap.max_total_chars": Description("Characters of all such files together."),
+    "compaction.threshold": Description(
         "How full the window may get before the beginning is summarised; 0.8 is 80 %."
     ),
-    "compaction.memory_flush": Words("Save what is worth keeping to MEMORY.md first."),
-    "compaction.keep_messages": Words("So many messages at the end are never summarised."),
-    "guard.default_bytes": Words(
+    "compaction.memory_flush": Description("Save what is worth keeping to MEMORY.md first."),
+    "compaction.keep_messages": Description("So many messages at the end are never summarised."),
+    "guard.default_bytes": Description(
         "Above so many bytes a tool result goes to disk, and the model gets its beginning."
     ),
-    "guard.preview_bytes": Words("How many bytes of such a result the model still gets."),
-    "guard.clamp_bytes": Words("The most bytes of any one result that the model gets."),
-    "guard.clamp_lines": Words("The most lines of any one result that the model gets."),
-    "guard.token_share": Words("The most of the window that one result may take; 0.3 is 30 %."),
-    "guard.memory_chars": Words("Characters of a running command's output held in memory."),
-    "guard.spill_max_bytes": Words("The largest full copy of a result on disk, in bytes."),
-    "guard.spill_min_free_bytes": Words("Free bytes on the disk that full copies leave alone."),
-    "guard.keep_days": Words("Days that a full copy is kept when no session names it."),
-    "guard.keep_bytes": Words("Above so many bytes the oldest of such copies go sooner."),
-    "guard.bytes": Words("Limits of single tools, in the place of default_bytes."),
-    "permissions.allow": Words("Rules for what is done without asking.", "now"),
-    "permissions.ask": Words("Rules for what is always asked; they beat allow.", "now"),
-    "permissions.deny": Words("Rules for what is refused; they beat ask and allow.", "now"),
-    "permissions.ceiling": Words("How far the file tools may go while elevated."),
-    "permissions.auto_grant": Words("Patterns of folders where files are written without asking."),
-    "batch.attempts": Words("How often one task is tried.", "run"),
-    "batch.compaction_basis": Words(
+    "guard.preview_bytes": Description("How many bytes of such a result the model still gets."),
+    "guard.clamp_bytes": Description("The most bytes of any one result that the model gets."),
+    "guard.clamp_lines": Description("The most lines of any one result that the model gets."),
+    "guard.token_share": Description(
+        "The most of the window that one result may take; 0.3 is 30 %."
+    ),
+    "guard.memory_chars": Description("Characters of a running command's output held in memory."),
+    "guard.spill_max_bytes": Description("The largest full copy of a result on disk, in bytes."),
+    "guard.spill_min_free_bytes": Description(
+        "Free bytes on the disk that full copies leave alone."
+    ),
+    "guard.keep_days": Description("Days that a full copy is kept when no session names it."),
+    "guard.keep_bytes": Description("Above so many bytes the oldest of such copies go sooner."),
+    "guard.bytes": Description("Limits of single tools, in the place of default_bytes."),
+    "permissions.allow": Description("Rules for what is done without asking.", "now"),
+    "permissions.ask": Description("Rules for what is always asked; they beat allow.", "now"),
+    "permissions.deny": Description("Rules for what is refused; they beat ask and allow.", "now"),
+    "permissions.ceiling": Description("How far the file tools may go while elevated."),
+    "permissions.auto_grant": Description(
+        "Patterns of folders where files are written without asking."
+    ),
+    "batch.attempts": Description("How often one task is tried.", "run"),
+    "batch.compaction_basis": Description(
         "cumulative: by all tokens of the session. context: by those of the window (recommended).",
         "run",
     ),
-    "batch.max_cost": Words(
+    "batch.max_cost": Description(
         "The most USD that a run may cost, as --max-cost; 0 is no limit.", "run"
     ),
-    "batch.max_failures": Words(
+    "batch.max_failures": Description(
         "Failures in a row that end a run, as --max-failures; 0 is no limit.", "run"
     ),
-    "batch.max_time_s": Words("Seconds that a run may take, as --max-time; 0 is no limit.", "run"),
-    "prices.input": Words("What the provider charges for tokens that are sent."),
-    "prices.output": Words("What the provider charges for tokens of an answer."),
-    "prices.cache_write": Words("What the provider charges for tokens put into the cache."),
-    "prices.cache_read": Words("What the provider charges for tokens read from the cache."),
-    "mcp": Words("Servers whose tools the model may use. /mcp shows how they stand."),
+    "batch.max_time_s": Description(
+        "Seconds that a run may take, as --max-time; 0 is no limit.", "run"
+    ),
+    "prices.input": Description("What the provider charges for tokens that are sent."),
+    "prices.output": Description("What the provider charges for tokens of an answer."),
+    "prices.cache_write": Description("What the provider charges for tokens put into the cache."),
+    "prices.cache_read": Description("What the provider charges for tokens read from the cache."),
+    "mcp": Description("Servers whose tools the model may use. /mcp shows how they stand."),
 }
 """By dotted key; the keys of a model's prices without the model's name."""

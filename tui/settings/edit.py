@@ -1,43 +1,46 @@
 """Changes to the user's own config.toml that keep its comments and its layout.
 
 A change is made twice, on the text and on its plain data; the file is only replaced when both
-agree and the result is a valid configuration. A file that is broken before is left as it is.
-All functions block: call them in a thread.
+agree and the result is a valid configuration. A file that is broken already is not changed.
+All functions that take Folders block: call them in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from tui.core.errors import ConfigError, StorageError
+from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
-from tui.core.storage.atomic_files import locked, read_small, replace_file
 from tui.settings import toml_edit
 from tui.settings.layers import Table, parse
-from tui.settings.toml_edit import Key, Value
-from tui.settings.validation import check
+from tui.settings.schema import Setting
+from tui.settings.toml_edit import Value
+from tui.settings.validation import Key, check
 
 Changes: TypeAlias = Mapping[Key, Value | None]
 """The values to set; None removes a key, so that its default holds again."""
 
+_GROUPED: Final = re.compile(r"(?<=\d)[,_ ](?=\d)")
 _BOM: Final = "\ufeff"
 _WRITABLE: Final = 0o222
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """What was done to the file: its bytes before, None where there was no file, and after."""
+class SettingsEdit:
+    """The bytes of the file before and after a change; `before` is None if there was no file."""
 
     before: bytes | None
     after: bytes
 
 
 def remember_always(folders: Folders, rule: str) -> None:
-    """Add an allow rule to the user's configuration, unless it stands there already.
+    """Add an allow rule to the user's configuration, unless it is there already.
 
     Raises ConfigError (the file is broken, or `rule` is no rule) or StorageError; the file is
     then as it was.
@@ -60,7 +63,7 @@ def set_user_value(folders: Folders, key: str, value: Value | None) -> None:
 
 def change_settings(
     folders: Folders, changes: Changes, *, accept: Callable[[Table], object] | None = None
-) -> Edit | None:
+) -> SettingsEdit | None:
     """Set and remove keys of the user's configuration, all of them or none.
 
     `accept` gets the whole table as it would be, and raises ConfigError to refuse it. None is
@@ -69,13 +72,13 @@ def change_settings(
     return _edit(folders.config_file, lambda _: changes, accept)
 
 
-def take_back(folders: Folders, edit: Edit) -> None:
+def take_back(folders: Folders, edit: SettingsEdit) -> None:
     """Put the file back as it was before an edit, byte for byte.
 
     Raises ConfigError where it was changed since, or StorageError.
     """
     file = folders.config_file
-    with _held(file):
+    with _locked(file):
         if _read(file) != edit.after:
             raise ConfigError(
                 shorten(file), "", "has been changed since.", hint="Change it back by hand."
@@ -90,8 +93,8 @@ def _edit(
     file: Path,
     plan: Callable[[Table], Changes],
     accept: Callable[[Table], object] | None = None,
-) -> Edit | None:
-    with _held(file):
+) -> SettingsEdit | None:
+    with _locked(file):
         found = _read(file)
         old = found or b""
         new = _changed(old, file, plan, accept)
@@ -100,11 +103,11 @@ def _edit(
         if found is not None and not file.stat().st_mode & _WRITABLE:
             raise OSError(None, "it is read-only")
         replace_file(file, new)
-        return Edit(found, new)
+        return SettingsEdit(found, new)
 
 
 @contextmanager
-def _held(file: Path) -> Generator[None]:
+def _locked(file: Path) -> Generator[None]:
     try:
         with locked(file.parent):
             yield
@@ -155,3 +158,55 @@ def _by_hand(file: Path) -> ConfigError:
     return ConfigError(
         shorten(file), "", "cannot be changed without losing its layout.", hint="Edit it by hand."
     )
+
+
+# From the text of a field
+
+
+def changes_of_text(row: Setting, text: str) -> dict[Key, Value | None]:
+    """The changes that a text typed for a setting means.
+
+    A text that is no valid value is passed on as it is: the check of the configuration then
+    refuses it.
+    """
+    match row.kind:
+        case "switch":
+            return {row.key: text == "true"}
+        case "number":
+            return {row.key: _number(text, whole=isinstance(row.default, int))}
+        case "list":
+            return {row.key: [line.strip() for line in text.splitlines() if line.strip()]}
+        case "entries":
+            return dict(_entries(row, text))
+        case _:
+            return {row.key: text.strip()}
+
+
+def changes_to_default(row: Setting) -> dict[Key, Value | None]:
+    """The changes that remove a setting from the user's own file, so that its default holds."""
+    if row.kind != "entries":
+        return {row.key: None}
+    return {(*row.key, name): None for name in cast("Mapping[str, object]", row.own or {})}
+
+
+def _entries(row: Setting, text: str) -> Iterator[tuple[Key, Value | None]]:
+    wanted: dict[str, Value] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, equals, value = line.rpartition("=")
+        name, value = (name, value) if equals else (line, "")
+        wanted[name.strip().strip("\"'")] = _number(value, whole=True)
+    for (*_, name), nothing in changes_to_default(row).items():
+        if name not in wanted:
+            yield (*row.key, name), nothing
+    for name, number in wanted.items():
+        yield (*row.key, name), number
+
+
+def _number(text: str, *, whole: bool) -> int | float | str:
+    digits = _GROUPED.sub("", text.strip())
+    for kind in (int, float) if whole else (float,):
+        try:
+            return kind(digits)
+        except ValueError:
+            continue
+    return text.strip()

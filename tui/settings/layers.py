@@ -1,8 +1,9 @@
 """The configuration in force: user < project (if trusted) < environment < command line.
 
-Tables are merged key by key. Lists replace, but permission rules add up, since deny beats ask
-beats allow wherever a rule stands. An entry of `[mcp]` replaces one of the same name whole. Each
-layer is checked on top of those below it, so that an error names the file that brought it.
+Tables are merged key by key. A list replaces the one below it, but permission rules add up, since
+deny beats ask beats allow in whatever layer a rule is. An entry of `[mcp]` replaces one of the
+same name as a whole. Each layer is checked on top of those below it, so that an error names the
+file that caused it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import msgspec
 
 from tui.core.config import Config
 from tui.core.errors import ConfigError
+from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
-from tui.core.storage.atomic_files import read_small
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.validation import check, dotted
 
@@ -29,8 +30,8 @@ _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """A setting that a file has and that does not count."""
+class IgnoredSetting:
+    """A setting in a file that has no effect, and why."""
 
     file: Path
     key: str
@@ -38,8 +39,8 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What one place says, in the shape of the file; `name` is how a person reads the place."""
+class SettingsLayer:
+    """The settings of one place, in the shape of the file; `name` is the place for a person."""
 
     place: Place
     name: str
@@ -47,18 +48,18 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The settings in force. `sources` says for every key that is set which layers set it;
-    `layers` are all that were merged, each over those before it."""
+class LoadedSettings:
+    """The settings in force. `sources` names the layers that set a key, by dotted key; `layers`
+    are all that were merged, each over those before it."""
 
     config: Config
     sources: dict[str, str]
-    ignored: tuple[Ignored, ...]
-    layers: tuple[Layer, ...] = ()
+    ignored: tuple[IgnoredSetting, ...]
+    layers: tuple[SettingsLayer, ...] = ()
 
 
 def project_file(workspace: Path) -> Path:
-    """The configuration that a project brings along."""
+    """The path of a project's own configuration."""
     return workspace / PRIVATE_DIR / "config.toml"
 
 
@@ -69,12 +70,12 @@ def load(
     trusted: bool,
     env: Mapping[str, str],
     overrides: Table,
-) -> Loaded:
+) -> LoadedSettings:
     """Read, merge and check all layers. Blocks briefly.
 
-    A project that is not trusted may only tighten: its deny and ask rules count, and
-    `redact = "record"`; all else is reported as ignored (decision 30). `overrides` has the shape
-    of the file, lists included. Raises ConfigError.
+    A project that is not trusted can only make the settings stricter, since anybody may have
+    written its file: its deny and ask rules count, and `redact = "record"`; everything else is
+    reported as ignored. `overrides` has the shape of the file. Raises ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
     brought = read(project)
@@ -82,15 +83,17 @@ def load(
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
     from_env: Table = {"base_url": address} if address else {}
     layers = (
-        Layer("user", shorten(user), read(user)),
-        Layer("project", shorten(project), kept),
-        Layer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
-        Layer("command line", "command line", overrides),
+        SettingsLayer("user", shorten(user), read(user)),
+        SettingsLayer("project", shorten(project), kept),
+        SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
+        SettingsLayer("command line", "command line", overrides),
     )
     return merge(layers, ignored)
 
 
-def merge(layers: Sequence[Layer], ignored: tuple[Ignored, ...] = ()) -> Loaded:
+def merge(
+    layers: Sequence[SettingsLayer], ignored: tuple[IgnoredSetting, ...] = ()
+) -> LoadedSettings:
     """Merge layers, each over those before it, and check them. Raises ConfigError."""
     merged: Table = {}
     sources: dict[str, str] = {}
@@ -99,7 +102,7 @@ def merge(layers: Sequence[Layer], ignored: tuple[Ignored, ...] = ()) -> Loaded:
             merged = _merge(merged, layer.table)
             check(merged, layer.table, layer.name)
             _attribute(sources, layer.table, layer.name)
-    return Loaded(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
+    return LoadedSettings(msgspec.convert(merged, Config), sources, ignored, tuple(layers))
 
 
 def read(path: Path) -> Table:
@@ -157,16 +160,16 @@ def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
         sources[key] = f"{sources[key]}, {source}" if both else source
 
 
-def _tighten(file: Path, brought: Table) -> tuple[Table, tuple[Ignored, ...]]:
+def _tighten(file: Path, brought: Table) -> tuple[Table, tuple[IgnoredSetting, ...]]:
     kept: Table = {}
-    ignored: list[Ignored] = []
+    ignored: list[IgnoredSetting] = []
     for path in _keys(brought):
         if path in _TIGHTENING:
             kept.setdefault("permissions", {})[path[1]] = brought["permissions"][path[1]]
         elif path == ("redact",) and brought["redact"] == "record":
             kept["redact"] = "record"
         else:
-            ignored.append(Ignored(file, dotted(path), "the folder is not trusted"))
+            ignored.append(IgnoredSetting(file, dotted(path), "the folder is not trusted"))
     return kept, tuple(ignored)
 
 

@@ -1,4 +1,4 @@
-"""Local servers that speak the Messages API: which of the usual ones answer on this machine.
+"""Finds servers on this machine that speak the Messages API, on the usual ports.
 
 Only 127.0.0.1 is asked, and only for its list of models.
 """
@@ -21,7 +21,7 @@ _MAX_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that answered. `needs_key`: it wants a key before it names its models."""
+    """A server that answered. `needs_key`: it lists its models only to those who have a key."""
 
     name: str
     base_url: str
@@ -54,7 +54,7 @@ async def _probe(name: str, port: int) -> LocalServer | None:
 
 
 async def _ask(port: int) -> bytes:
-    """The raw answer to GET /v1/models; what came so far when the server does not close."""
+    """The raw answer to GET /v1/models; what came in time if the server does not close."""
     async with asyncio.timeout(_CONNECT_S):
         reader, writer = await asyncio.open_connection(HOST, port)
     answer = bytearray()
@@ -74,7 +74,7 @@ async def _ask(port: int) -> bytes:
 
 
 class _Answer:
-    """Bytes in the place of a socket, for the standard library's parser."""
+    """Bytes in the role of a socket, for the standard library's HTTP parser."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -86,7 +86,7 @@ class _Answer:
 
 
 def _parse(answer: bytes) -> tuple[int, object]:
-    """Status and JSON body; (0, None) for what is no such answer."""
+    """Status and JSON body; (0, None) if it is not HTTP with JSON."""
     import json  # noqa: PLC0415 - with the next one, only when servers are looked for
     from http.client import HTTPException, HTTPResponse  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The settings as a table: one row a key, with its value, where that is from, and what is allowed.
+"""The settings as a table: one row a key, with its value, its origin and what is allowed.
 
 The rows are derived from the schema in `tui.core.config`. Nothing here draws or writes.
 """
@@ -14,27 +14,27 @@ import msgspec
 from msgspec import inspect as schema
 
 from tui.core.config import Config, Price
-from tui.settings.descriptions import SECTIONS, WHEN, WORDS, Words
-from tui.settings.layers import Layer, Loaded, Place, Table
-from tui.settings.validation import allowed, dotted, plain
-from tui.settings.value_format import safe, told
+from tui.core.redaction import MASK, mask
+from tui.settings.descriptions import DESCRIPTIONS, SECTIONS, WHEN, Description
+from tui.settings.layers import LoadedSettings, Place, SettingsLayer, Table
+from tui.settings.validation import Key, allowed, dotted, plain
 
-Key: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal["switch", "choice", "number", "text", "list", "entries", "fixed"]
-"""`switch` is true or false, `choice` one of some words, `entries` a table of numbers; what is
-`fixed` is changed elsewhere."""
+"""`switch` is true or false, `choice` one of some words, `entries` a table of numbers; a `fixed`
+one cannot be changed on the settings screen."""
 
 _RULES: Final = frozenset({("permissions", name) for name in ("allow", "ask", "deny")})
+_LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _PLACES: Final[dict[Place, str]] = {"user": "your file", "project": "this folder"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """`value` is in force; `own` is what the user's file says, None where it says nothing.
+    """One row. `value` is in force; `own` is the value in the user's file, None without one.
 
-    `places` set what is in force, none of them is the default. `options` are the words of a
-    choice; `notes` is what else there is to know, a sentence each.
+    `places` are those that set the value in force; none means the default. `allowed` says what
+    may be typed. `options` are the words of a choice. `notes` are sentences for the person.
     """
 
     key: Key
@@ -45,7 +45,7 @@ class Setting:
     places: tuple[Place, ...] = ()
     allowed: str = ""
     options: tuple[str, ...] = ()
-    words: Words
+    description: Description
     notes: tuple[str, ...] = ()
 
     @property
@@ -55,18 +55,18 @@ class Setting:
 
     @property
     def section(self) -> Key:
-        """The key of the table that it stands in; () for the top."""
+        """The key of the table that it is in; () for the top."""
         return self.key[:-1] or (self.key if self.key[0] == "mcp" else ())
 
     @property
     def when(self) -> str:
-        """From when on a change counts."""
-        return WHEN[self.words.when]
+        """When a change takes effect, in words."""
+        return WHEN[self.description.when]
 
     @property
     def shown(self) -> str:
-        """The value in force in one line, without what is not to be shown."""
-        return told(self.value)
+        """The value in force in one line, with secrets masked."""
+        return display(self.value)
 
     @property
     def origin(self) -> str:
@@ -80,48 +80,48 @@ class Setting:
 
     @property
     def edited(self) -> Any:
-        """What an edit begins with: the user's own value, else the one in force."""
+        """The value to begin an edit with: the user's own, else the one in force."""
         if self.own is not None:
             return self.own
         return self.default if self.adds else self.value
 
     @property
     def hidden(self) -> bool:
-        """Whether `edited` holds what is not to be shown."""
+        """Whether `edited` holds a secret."""
         found: object = self.edited
         texts = cast("list[object]", found) if isinstance(found, list | tuple) else [found]
-        return any(isinstance(text, str) and safe(text) != text for text in texts)
+        return any(isinstance(text, str) and without_secrets(text) != text for text in texts)
 
 
 def table(
-    loaded: Loaded, *, models: Sequence[str] = (), themes: Sequence[str] = ()
+    loaded: LoadedSettings, *, models: Sequence[str] = (), themes: Sequence[str] = ()
 ) -> list[Setting]:
-    """All settings, by section. `models` get rows for their prices though none are known;
-    the value is None then. `themes` are the names to choose from."""
-    rows = [_choosing(row, themes) for row in _of(loaded, Config, ())]
+    """All settings, by section. `models` get rows for their prices even if none are known (the
+    value is then None). `themes` are the names to choose from."""
+    rows = [_with_themes(row, themes) for row in _section_rows(loaded, Config, ())]
     top = [row for row in rows if not row.section]
     below = [row for row in rows if row.section]
     return [*top, *below, *_prices(loaded, models), *_servers(loaded)]
 
 
-def matching(rows: Sequence[Setting], words: str) -> list[Setting]:
+def search(rows: Sequence[Setting], words: str) -> list[Setting]:
     """The rows in whose key, value, origin, help or section every word occurs."""
     wanted = words.casefold().split()
 
     def text(row: Setting) -> str:
         about = SECTIONS[row.section[0]] if row.section else ""
-        return "\n".join((row.name, row.shown, row.origin, row.words.help, about)).casefold()
+        return "\n".join((row.name, row.shown, row.origin, row.description.help, about)).casefold()
 
     return [row for row in rows if all(word in text(row) for word in wanted)]
 
 
-def _of(loaded: Loaded, kind: type[msgspec.Struct], at: Key) -> Iterator[Setting]:
+def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -> Iterator[Setting]:
     """A row for each key of a section, and for those of the sections in it."""
     types = get_type_hints(kind, include_extras=True)
     for field in msgspec.structs.fields(kind):
         key, inner = (*at, field.name), types[field.name]
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            yield from _of(loaded, inner, key)
+            yield from _section_rows(loaded, inner, key)
         elif key not in {("prices",), ("mcp",)}:
             yield _row(loaded, key, inner, _default(field))
 
@@ -132,26 +132,28 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
     return field.default_factory() if callable(field.default_factory) else None
 
 
-def _row(loaded: Loaded, key: Key, type_: Any, default: object, words: str = "") -> Setting:
-    found = [one for one in loaded.layers if _in(one.table, key) is not None]
+def _row(
+    loaded: LoadedSettings, key: Key, type_: Any, default: object, described_by: str = ""
+) -> Setting:
+    found = [one for one in loaded.layers if _value_at(one.table, key) is not None]
     kind, options = _kind(type_)
-    value = _in(msgspec.to_builtins(getattr(loaded.config, key[0])), key[1:])
+    value = _value_at(msgspec.to_builtins(getattr(loaded.config, key[0])), key[1:])
     row = Setting(
         key=key,
         kind=kind,
         value=default if value is None else value,
         default=default,
-        own=next((_in(one.table, key) for one in found if one.place == "user"), None),
+        own=next((_value_at(one.table, key) for one in found if one.place == "user"), None),
         options=options,
         allowed=_allowed(type_, kind, options),
-        words=WORDS[words or dotted(key)],
+        description=DESCRIPTIONS[described_by or dotted(key)],
     )
     setting = found if row.adds else found[-1:]
     notes = (*_notes(row, setting), *_ignored(loaded, row.name))
     return replace(row, places=tuple(one.place for one in setting), notes=notes)
 
 
-def _in(table: Table, key: Key) -> Any:
+def _value_at(table: Table, key: Key) -> Any:
     found: Any = table
     for part in key:
         found = cast("Table", found).get(part) if isinstance(found, dict) else None
@@ -176,7 +178,7 @@ def _kind(type_: Any) -> tuple[Kind, tuple[str, ...]]:
 
 
 def _allowed(type_: Any, kind: Kind, options: Sequence[str]) -> str:
-    """What may be typed, for a field: without the marks that only a file needs."""
+    """What may be typed into a field: without the quotes that only a file needs."""
     match kind:
         case "switch" | "choice":
             return " or ".join(options)
@@ -192,8 +194,8 @@ def _bare(text: str) -> str:
     return text.removesuffix(", in quotes")
 
 
-def _notes(row: Setting, setting: Sequence[Layer]) -> Iterator[str]:
-    """What stands in the way of the user's own file."""
+def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
+    """Sentences about other places that override or add to the user's own file."""
     above = [one for one in setting if one.place != "user"]
     if not above:
         return
@@ -206,22 +208,22 @@ def _notes(row: Setting, setting: Sequence[Layer]) -> Iterator[str]:
         return
     yield f"{who} overrides your file."
     if row.own is not None:
-        yield f"Your file says {told(row.own)}."
+        yield f"Your file says {display(row.own)}."
 
 
-def _ignored(loaded: Loaded, name: str) -> Iterator[str]:
+def _ignored(loaded: LoadedSettings, name: str) -> Iterator[str]:
     for one in loaded.ignored:
         if one.key == name:
             yield f"This folder's file sets it too, without effect: {one.reason}."
 
 
-def _choosing(row: Setting, themes: Sequence[str]) -> Setting:
+def _with_themes(row: Setting, themes: Sequence[str]) -> Setting:
     if row.key != ("theme",) or not themes:
         return row
     return replace(row, kind="choice", options=tuple(themes), allowed=", ".join(themes))
 
 
-def _prices(loaded: Loaded, models: Sequence[str]) -> Iterator[Setting]:
+def _prices(loaded: LoadedSettings, models: Sequence[str]) -> Iterator[Setting]:
     types = get_type_hints(Price, include_extras=True)
     for model in dict.fromkeys([*models, *loaded.config.prices]):
         for field in msgspec.structs.fields(Price):
@@ -230,7 +232,7 @@ def _prices(loaded: Loaded, models: Sequence[str]) -> Iterator[Setting]:
             yield row if model in loaded.config.prices else replace(row, value=None)
 
 
-def _servers(loaded: Loaded) -> Iterator[Setting]:
+def _servers(loaded: LoadedSettings) -> Iterator[Setting]:
     """The MCP servers. Of a program only the name is shown: its arguments may hold a key."""
     for name, server in loaded.config.mcp.items():
         row = _row(loaded, ("mcp", name), str, "", "mcp")
@@ -238,3 +240,49 @@ def _servers(loaded: Loaded) -> Iterator[Setting]:
         yield replace(row, kind="fixed", value=where, allowed="")
     if not loaded.config.mcp:
         yield replace(_row(loaded, ("mcp",), str, "", "mcp"), kind="fixed", value="none")
+
+
+# Values as text
+
+
+def display(value: object) -> str:
+    """A value in one line, with secrets masked."""
+    match value:
+        case None:
+            return "—"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.12g}"
+        case dict():
+            entries = cast("dict[str, object]", value).items()
+            return ", ".join(f"{dotted((name,))} {display(one)}" for name, one in entries) or "none"
+        case list() | tuple():
+            return ", ".join(display(one) for one in cast("list[object]", value)) or "none"
+        case _:
+            return " ".join(without_secrets(str(value)).split()) or '""'
+
+
+def without_secrets(text: str) -> str:
+    """A text with keys of known shapes masked, and the logins in addresses."""
+    return _LOGIN.sub(f"{MASK}@", mask(text)[0])
+
+
+def field_text(value: Any) -> str:
+    """A value as text to edit; lists and tables of numbers have a line for each entry."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            entries = cast("dict[str, object]", value).items()
+            return "\n".join(f"{dotted((name,))} = {one}" for name, one in entries)
+        case list() | tuple():
+            return "\n".join(str(one) for one in cast("list[object]", value))
+        case float():
+            return f"{value:.12g}"
+        case _:
+            return str(value)

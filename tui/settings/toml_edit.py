@@ -1,4 +1,4 @@
-"""One key of a TOML text set or removed, with its comments and its layout kept. Pure."""
+"""Sets or removes one key of a TOML text, keeping its comments and its layout. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import MutableMapping
 from typing import Any, Final, TypeAlias, cast
 
 from tui.settings.layers import Table
-from tui.settings.validation import dotted
+from tui.settings.validation import Key, dotted
 
 Value: TypeAlias = str | int | float | bool | list[str]
-Key: TypeAlias = tuple[str, ...]
 
 LONG: Final = 80
 """Characters of a new list above which each entry gets a line of its own."""
@@ -49,8 +48,8 @@ def rewritten(text: str, key: Key, value: Value | None) -> str:
 
 
 def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
-    """Set a key in a table, plain or of tomlkit, or remove it. What is equal already is left
-    alone, with its comments; an emptied table within a section goes with its last key."""
+    """Set a key in a table, plain or of tomlkit, or remove it. A value that is equal already is
+    not touched, nor its comments; a table within a section is removed with its last key."""
     *sections, last = key
     outer, above = table, ""
     for section in sections:
@@ -75,7 +74,7 @@ def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
 
 
 def same(one: Table, other: Table) -> bool:
-    """Whether two tables say the same: an empty section does not, with a header or without."""
+    """Whether two tables have the same values. Empty sections make no difference."""
     return _filled(one) == _filled(other)
 
 
@@ -92,7 +91,7 @@ def _without_header(document: Any, key: Key) -> str:
 
 
 def _align(old: list[str], new: list[str]) -> None:
-    """Make a list equal to another, leaving alone what is in both: its comments stay then."""
+    """Make a list equal to another without touching entries of both, nor their comments."""
     from difflib import SequenceMatcher  # noqa: PLC0415 - only where something is written
 
     steps = SequenceMatcher(None, [str(entry) for entry in old], new, autojunk=False).get_opcodes()
@@ -141,9 +140,9 @@ def _literal(value: Value) -> str:
 
 
 def _with_line(text: str, key: Key, line: str) -> str:
-    """The text with a new key behind the last one of its section, which is made where needed.
+    """The text with a new key after the last one of its section, which is added if missing.
 
-    Comments stay where they stand: one over a section's header is not torn from it.
+    Comments stay in their place: one above a section's header is not separated from it.
     """
     end = "\r\n" if "\r\n" in text else "\n"
     lines: list[str] = _LINES.findall(text)
@@ -170,7 +169,7 @@ def _with_line(text: str, key: Key, line: str) -> str:
 
 
 def _top(lines: list[str], line: str, end: str) -> tuple[int, list[str]]:
-    """Where the first key stands: behind the comment at the top, unless that is of a section."""
+    """Where the first key goes: after the comment at the top, unless that belongs to a section."""
     place = next((at for at, each in enumerate(lines) if not _comment(each)), len(lines))
     if place == len(lines):
         return place, [line + end]

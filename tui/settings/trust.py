@@ -1,7 +1,7 @@
-"""Workspace trust: whether the files that a project brings along may steer the program.
+"""Workspace trust: whether the files that come with a project may change what the program does.
 
-Asked once per folder (decision 30). Decisions stand in the data folder, by real path, so that
-nothing inside a project can grant itself trust.
+The person is asked once per folder. Decisions are stored in the data folder, by real path, so
+that nothing inside a project can grant itself trust.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.core.errors import StorageError
+from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
-from tui.core.storage.atomic_files import locked, read_small, replace_file
 from tui.core.workspace import PRIVATE_DIR
 
 _log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _LIMIT = 10_000_000
 
 
 def decision(folders: Folders, workspace: Path) -> bool | None:
-    """What was decided for a folder; None where nothing was. Never raises."""
+    """The person's decision about a folder; None if there is none yet. Never raises."""
     try:
         return _read(_file(folders)).get(_key(workspace))
     except (OSError, ValueError, RecursionError) as error:
@@ -36,13 +36,13 @@ def is_trusted(folders: Folders, workspace: Path) -> bool:
     return decision(folders, workspace) is True
 
 
-def needs_asking(folders: Folders, workspace: Path) -> bool:
-    """Whether the folder brings something along and nothing was decided yet."""
+def is_undecided(folders: Folders, workspace: Path) -> bool:
+    """Whether a folder has files that need trust and nothing was decided about it yet."""
     return bool(brought_along(workspace)) and decision(folders, workspace) is None
 
 
 def brought_along(workspace: Path) -> tuple[Path, ...]:
-    """The project's files that count only when the folder is trusted."""
+    """The project's files that have an effect only if the folder is trusted."""
     private = workspace / PRIVATE_DIR
     names = ("config.toml", "boot.md", "commands")
     found = [private / name for name in names if os.path.lexists(private / name)]
@@ -96,4 +96,4 @@ def _has_entries(folder: Path) -> bool:
     try:
         return any(folder.iterdir())
     except OSError:
-        return True  # what cannot be looked at is asked about
+        return True  # unknown: the person is asked

@@ -1,8 +1,8 @@
 """Commands that a person writes: Markdown files in `commands/`, sent as a prompt by `/name`.
 
-The first paragraph of a front matter (`---` … `---`) may name a `description:` and an
-`argument:`; the rest is the prompt. `$ARGUMENTS` in it is what was typed behind the name; without
-that word the arguments are put below. The text of a command is never read for directives.
+A front matter (`---` … `---`) may have a `description:` and an `argument:`; the rest is the
+prompt. `$ARGUMENTS` in it is replaced by what was typed after the name; without that word the
+arguments are added below. Directives in the text of a command have no effect.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.core.storage.atomic_files import read_small
+from tui.core.files import read_small
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
@@ -25,7 +25,7 @@ _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class UserCommand:
-    """One command. `argument` is how the help shows what it takes."""
+    """One command. `argument` describes in the help what it takes."""
 
     name: str
     description: str
@@ -43,9 +43,10 @@ class UserCommand:
 def load(
     folders: Iterable[Path], reserved: Iterable[str] = ()
 ) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
-    """The commands of some folders by name, a later folder's first, and what was wrong.
+    """The commands in some folders by name, and what is wrong with other files, a sentence each.
 
-    `reserved` are names that a file cannot take. Blocks; never raises.
+    A later folder's command replaces an earlier one's. `reserved` are names that a file cannot
+    take. Blocks; never raises.
     """
     found: dict[str, UserCommand] = {}
     problems: list[str] = []
@@ -69,17 +70,20 @@ def load(
 
 
 @dataclass(slots=True)
-class OwnCommands:
-    """The commands as they were when they were last looked at; `load` looks again."""
+class UserCommands:
+    """The commands as they were when they were last read; `load` reads them again.
+
+    `problems` says what is wrong with files that are no commands, a sentence each.
+    """
 
     folders: Callable[[], Iterable[Path]] = tuple
     reserved: frozenset[str] = frozenset()
-    found: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
+    commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
-        self.found, self.problems = load(self.folders(), self.reserved)
+        self.commands, self.problems = load(self.folders(), self.reserved)
 
 
 def _read(path: Path) -> UserCommand:

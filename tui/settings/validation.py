@@ -1,7 +1,7 @@
-"""What is wrong with a configuration: the key, and what is allowed there.
+"""Error messages for a configuration: which key is wrong, and what is allowed there.
 
-The schema in `tui.core.config` decides; this module only finds the words, and is slow only on
-error.
+The schema in `tui.core.config` decides what is valid; only if something is not, this module looks
+for the key.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.redaction import mask
 
-Path: TypeAlias = tuple[str, ...]
-Fault: TypeAlias = tuple[Path, str, str]
-"""Key, message, hint."""
+Key: TypeAlias = tuple[str, ...]
+"""A key of the configuration with those of the tables around it: `("retry", "max_attempts")`."""
+
+Fault: TypeAlias = tuple[Key, str, str]
+"""A wrong key, what is wrong with it, and a hint."""
 
 
 def check(merged: Mapping[str, Any], layer: Mapping[str, Any], source: str) -> None:
-    """Raise ConfigError for what makes `merged` invalid, naming the key of `layer` at fault."""
+    """Raise ConfigError if `merged` is invalid, naming the key of `layer` that is wrong."""
     try:
         msgspec.convert(merged, Config)
     except msgspec.ValidationError as error:
@@ -35,14 +37,14 @@ def check(merged: Mapping[str, Any], layer: Mapping[str, Any], source: str) -> N
         raise ConfigError(source, dotted(path), message, hint=hint) from None
 
 
-def dotted(path: Path) -> str:
+def dotted(path: Key) -> str:
     """A key as TOML writes it; anything but a bare key is quoted, control characters escaped."""
     return ".".join(
         part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part) for part in path
     )
 
 
-def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
+def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
     """Where a value does not fit a type of the schema, innermost first."""
     info, _ = plain(kind)
     match info:
@@ -70,13 +72,13 @@ def _faults(value: object, kind: Any, path: Path) -> Iterator[Fault]:
 
 
 def allowed(kind: Any) -> str:
-    """What a type of the schema takes, in words that follow "it must be"."""
+    """The values that a type of the schema allows, in words that follow "it must be"."""
     info, description = plain(kind)
     return description or _allowed(info)
 
 
 def plain(kind: Any) -> tuple[schema.Type, str]:
-    """A type of the schema without its description, and that."""
+    """A type of the schema without its description, and the description."""
     info = schema.type_info(kind)
     if not isinstance(info, schema.Metadata):
         return info, ""
@@ -97,7 +99,7 @@ def _items(value: object) -> Iterable[tuple[str, object]]:
 
 
 def _delays(merged: Mapping[str, Any], layer: Mapping[str, Any]) -> Fault | None:
-    """R19's rule over two keys, where they may stand in two files."""
+    """The rule that the first retry delay is at most the longest: the keys may be in two files."""
     retry: Mapping[str, Any] = merged.get("retry", {})
     here: Mapping[str, Any] = layer.get("retry", {})
     default = Config().retry
@@ -151,7 +153,7 @@ def _show(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _suggest(key: str, path: Path, siblings: Mapping[str, Any]) -> str:
+def _suggest(key: str, path: Key, siblings: Mapping[str, Any]) -> str:
     """The key that was probably meant: one of this table, or the same name in another."""
     from difflib import get_close_matches  # noqa: PLC0415 - only on error
 

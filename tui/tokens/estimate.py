@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import json
 import logging
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from tui.core.errors import StorageError
-from tui.core.images.images import picture_of
+from tui.core.files import read_small, replace_file, safe_name
+from tui.core.images import base64_image_info
 from tui.core.messages import Block, Message, blocks_of
-from tui.core.storage.atomic_files import read_small, replace_file
-from tui.core.storage.private_files import safe_name
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +34,6 @@ CALL_TOKENS: Final = 8
 IMAGE_TOKENS: Final = 1600
 """The most that an image costs: the API scales larger ones down to this. Also for unknown sizes."""
 _PIXELS_PER_TOKEN: Final = 750
-_HEADER_CHARS: Final = 65_536
 """So much of an image's base64 holds its size."""
 
 _KINDS: Final = (
@@ -170,18 +166,7 @@ def _image_tokens(block: Block) -> int:
     """What an image costs by the API's rule of thumb: width x height / 750, at most 1,600."""
     source = block.get("source")
     data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    size = _image_size(data) if isinstance(data, str) else None
-    if size is None:
+    info = base64_image_info(data) if isinstance(data, str) else None
+    if info is None:
         return IMAGE_TOKENS
-    width, height = size
-    return min(IMAGE_TOKENS, -(-width * height // _PIXELS_PER_TOKEN))
-
-
-def _image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64 image from its first bytes."""
-    try:
-        head = b64decode(data[:_HEADER_CHARS])
-    except (Base64Error, ValueError):
-        return None
-    picture = picture_of(head)
-    return (picture.width, picture.height) if picture else None
+    return min(IMAGE_TOKENS, -(-info.width * info.height // _PIXELS_PER_TOKEN))

@@ -1,4 +1,4 @@
-"""Replacing a file: the old bytes are kept, the new ones appear in one step (decision 33)."""
+"""Replaces a file in one step, after copying its old bytes, so that nothing is ever lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any
 
 from tui.core.errors import StorageError, ToolError
-from tui.core.storage.private_files import private_file, safe_name
+from tui.core.files import private_file, safe_name
 from tui.tools.base import ToolContext
 from tui.tools.file_access import Snapshot, changed, in_thread, open_regular, os_failure
 from tui.tools.text_decoding import printable, size_text
@@ -23,12 +23,12 @@ from tui.tools.text_decoding import printable, size_text
 def atomic_write(
     path: Path, data: bytes, shown: str, *, replaces: os.stat_result | None, stop: Event
 ) -> os.stat_result:
-    """Write `data` beside `path`, sync it, and put it in the place of `path` in one step.
+    """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
 
-    `replaces` is the file as it was checked (None: there was none): its mode and, where allowed,
-    its owner are kept, and if something else stands there now, ToolError is raised and nothing
-    is replaced. Missing folders are made. `stop` set before the last step leaves `path` alone.
-    Returns the new file's stat. Raises OSError; the temporary file never stays.
+    `replaces` is the state of the file when it was checked, None if there was none. Its mode and,
+    if possible, its owner are copied; if the file is another one by now, ToolError is raised and
+    nothing is replaced. Missing folders are made. If `stop` is set before the last step, `path`
+    is not changed. Returns the new file's stat. Raises OSError; the temporary file never stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".holdfast-{secrets.token_hex(8)}.tmp")
@@ -78,13 +78,13 @@ def _stamp(stat: os.stat_result) -> tuple[int, int, int, int]:
 async def replace_file(
     ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None
 ) -> dict[str, Any]:
-    """Put `data` at `path`, its old bytes first into the spill store. Raises ToolError.
+    """Replace the content of `path` by `data`, after copying the old bytes. Raises ToolError.
 
-    Returns what the record keeps: path, before (absolute path of the pre-image, or None),
+    Returns the fields for the record: path, before (the path of the copy, or None),
     before_sha256, after_sha256. The ledger knows the new content afterwards.
     """
     details, stat = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
-    ctx.files.saw(path, stat, str(details["after_sha256"]))
+    ctx.files.note_seen(path, stat, str(details["after_sha256"]))
     return details
 
 

@@ -1,8 +1,9 @@
-"""What a tool is, and what it is handed.
+"""The base class of all tools, and what a call of one gets.
 
-A tool is a class with a `Params` struct (its schema is derived from it) and prose beside its
-file (`read_file.md` for `read_file.py`). It never asks for permission and never cuts its output
-for the context: the agent's dispatcher does both, for every tool, at one place.
+A tool is a class with a `Params` struct, from which its schema is derived, and a description for
+the model in a file of the same name (`read_file.md` for `read_file.py`). It never asks for
+permission and never cuts its output for the context: the agent's dispatcher does both, for every
+tool, in one place.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
@@ -21,6 +22,8 @@ from tui.core.clock import Clock
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.core.workspace import Workspace
+from tui.tools.limits.receipt import Keep
+from tui.tools.output_capture import OutputLimits
 
 if TYPE_CHECKING:
     from tui.tools.file_access import FileLedger
@@ -32,9 +35,6 @@ Effect: TypeAlias = Literal["none", "read", "write", "run"]
 Calls of class none and read may run at the same time; the others run alone and in order.
 """
 
-Keep: TypeAlias = Literal["head", "ends"]
-"""Which part of a long output matters (decision 24)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Todo:
@@ -43,20 +43,11 @@ class Todo:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class CallPreview:
     """What the person sees before deciding: a command, a unified diff, or plain text."""
 
     kind: Literal["command", "diff", "text"]
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
-    """What is held of an output while it is collected (O21), and when its file stops (L29)."""
-
-    memory_chars: int = 200_000
-    spill_max_bytes: int = 4 * 1024**3
-    spill_min_free_bytes: int = 1024**3
 
 
 def _nobody(_output: ToolOutput) -> None:
@@ -71,11 +62,10 @@ def _unnoted(_pid: int) -> None:
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
 
-    `emit` takes text for the person while the tool works; it may be called often and from the
-    event loop only. `spill_path` is where this call may put its full raw output (the folder
-    need not exist yet, see `tui.core.storage.private_files.private_file`). A tool that is
-    cancelled hands what it had to `leave` before it raises. One that starts a process group tells
-    its id to `started`.
+    `emit` takes text for the person while the tool works; it may be called often, from the event
+    loop only. `spill_path` is the file for the full raw output of this call (its folder need not
+    exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
+    `leave` before it raises. One that starts a process group passes its id to `started`.
     """
 
     call_id: str
@@ -88,7 +78,7 @@ class ToolContext:
     set_todos: Callable[[Sequence[Todo]], None]
     read_page_bytes: int = 51_200
     read_page_lines: int = 2000
-    output: OutputLimits = OutputLimits()
+    output: OutputLimits = field(default_factory=OutputLimits)
     leave: Callable[[ToolOutput], None] = _nobody
     started: Callable[[int], None] = _unnoted
     plain: bool = False
@@ -102,7 +92,10 @@ P = TypeVar("P", bound=Params)
 
 
 class Tool(ABC, Generic[P]):
-    """One tool. Instances hold no state of a call."""
+    """One tool. Instances hold no state of a call.
+
+    `effect` is the side-effect class, `keep` the part of a long output that matters.
+    """
 
     name: ClassVar[str]
     effect: ClassVar[Effect]
@@ -111,10 +104,10 @@ class Tool(ABC, Generic[P]):
 
     @abstractmethod
     async def run(self, params: P, ctx: ToolContext) -> ToolOutput:
-        """Do it. Raises ToolError with a message for the model; cancellation ends the work."""
+        """Execute a call. Raises ToolError with a message for the model. Can be cancelled."""
 
     def subject(self, params: P) -> str:
-        """What permission rules match their glob against: the command or the path."""
+        """The text that permission rules match their globs against: the command or the path."""
         return str(getattr(params, "path", ""))
 
     def paths(self, params: P) -> tuple[str, ...]:
@@ -122,12 +115,12 @@ class Tool(ABC, Generic[P]):
         path = getattr(params, "path", None)
         return (path,) if isinstance(path, str) and path else ()
 
-    async def preview(self, params: P, ctx: ToolContext) -> Preview:  # noqa: ARG002
+    async def preview(self, params: P, ctx: ToolContext) -> CallPreview:  # noqa: ARG002
         """What the person sees when asked. Raises ToolError if the call cannot work anyway."""
-        return Preview("text", self.subject(params))
+        return CallPreview("text", self.subject(params))
 
     def label(self, params: P) -> str:
-        """A few words beside the tool's name on its card."""
+        """A few words for the card of the call, after the tool's name."""
         return self.subject(params)
 
     @property

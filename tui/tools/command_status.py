@@ -1,4 +1,4 @@
-"""Look after a background command: read its output, wait for it, stop it."""
+"""command_status: read the new output of a background command, wait for it, or stop it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.base import Effect, Keep, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.jobs import Job
+from tui.tools.limits.receipt import Keep
 
 
 class CommandStatusParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -42,10 +43,10 @@ class CommandStatus(Tool[CommandStatusParams]):
             await job.wait(params.timeout, ctx.clock)
         elif params.action == "stop":
             await job.stop(ctx.clock)
-        look = await job.read(ctx.clock, spill=ctx.spill_path, limits=ctx.output)
-        text = look.text or "(no new output)\n"
+        output = await job.read(ctx.clock, spill=ctx.spill_path, limits=ctx.output)
+        text = output.text or "(no new output)\n"
         text += "" if text.endswith("\n") else "\n"
-        kept = f" · {job.kept}" if job.kept else ""
+        kept = f" · {job.output_note}" if job.output_note else ""
         code = job.exit_code if job.ended else None
         return ToolOutput(
             [text_block(f"{text}[{job.id} · {job.state()} · {job.seconds:.1f} s{kept}]")],
@@ -57,8 +58,8 @@ class CommandStatus(Tool[CommandStatusParams]):
                 "seconds": round(job.seconds, 3),
                 "running": not job.ended,
             },
-            full=look.full,
-            raw=look.raw,
+            full=output.full,
+            raw=output.raw,
         )
 
 

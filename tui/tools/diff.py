@@ -1,4 +1,4 @@
-"""The unified diff that the person sees: bounded in size and in the time that it takes."""
+"""The unified diff that the person sees, limited in size and in the time it takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Op: TypeAlias = tuple[bool, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class UnifiedDiff:
     text: str
     added: int
     removed: int
@@ -29,7 +29,7 @@ class Diff:
         return f"+{self.added} −{self.removed}"
 
 
-def unified(old: str | None, new: str, name: str) -> Diff:
+def unified(old: str | None, new: str, name: str) -> UnifiedDiff:
     """How `old` becomes `new`; None for a file that did not exist. Lines end at `\\n` only.
 
     Line endings that all are CRLF on both sides are not shown; otherwise a CR is shown as `␍`.
@@ -47,7 +47,7 @@ def unified(old: str | None, new: str, name: str) -> Diff:
             shown.append("… the rest of the diff is not shown")
             break
         shown.append(line)
-    return Diff("\n".join(shown), added, removed)
+    return UnifiedDiff("\n".join(shown), added, removed)
 
 
 def _all_crlf(text: str) -> bool:

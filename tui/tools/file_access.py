@@ -1,6 +1,7 @@
-"""Looking at files safely: what the model has seen of them, and opening without blocking.
+"""Safe access to files for the tools: opening without blocking, and what the model has seen.
 
-All but the ledger, which the event loop owns, blocks and belongs into a thread (`in_thread`).
+Everything blocks and is to be called with `in_thread`, except `resolve` and the ledger, which
+belongs to the event loop.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ WHOLE_FILE_LIMIT = 20 * 1024 * 1024
 
 
 async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
-    """Run blocking `work` off the loop. Cancelling sets the event that `work` was given.
+    """Run blocking `work` in a thread. Cancelling sets the event that `work` was given.
 
-    With `finish` a cancelled call returns only after `work` has: nothing is written behind the
-    back of whoever cancelled.
+    With `finish` a cancelled call returns only after `work` has, so that nothing is written after
+    it.
     """
     stop = Event()
     task = asyncio.ensure_future(asyncio.to_thread(work, stop))
@@ -46,6 +47,11 @@ async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
         if finish:
             await asyncio.wait({task})
         raise
+
+
+async def resolve(workspace: Workspace, path: str) -> Path:
+    """`workspace.resolve`, off the loop: it asks the file system about links."""
+    return await in_thread(lambda _stop: workspace.resolve(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +72,17 @@ class _Seen:
 
 
 class FileLedger:
-    """What the model last saw of each file (decision 33). Paths are real paths.
+    """What the model last saw of each file, so that it overwrites nothing it has not seen.
 
-    A new one is empty: after a resume, a file must be read again before it is written.
+    Paths are real paths. A new ledger is empty: after a resume, a file must be read again before
+    it is written.
     """
 
     def __init__(self) -> None:
         self._seen: dict[Path, _Seen] = {}
 
-    def saw(self, path: Path, stat: os.stat_result, digest: str | None = None) -> None:
-        """The model knows the file as of `stat`; `digest` is the SHA-256 where it was cheap."""
+    def note_seen(self, path: Path, stat: os.stat_result, digest: str | None = None) -> None:
+        """Note that the model knows the file as of `stat`; `digest` is its SHA-256, if known."""
         self._seen[path] = _Seen(stat.st_size, stat.st_mtime_ns, digest)
 
     def check_unchanged(self, found: Snapshot, shown: str) -> None:
@@ -122,7 +129,8 @@ def not_regular(mode: int, shown: str) -> ToolError:
 
 
 def take_snapshot(path: Path, shown: str) -> Snapshot | None:
-    """A file that is about to be replaced; None where nothing is. Raises ToolError."""
+    """The state of a file that is about to be replaced; None if there is none. Raises
+    ToolError."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

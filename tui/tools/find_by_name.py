@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.python_search import SECONDS, Order, glob_matcher
+from tui.tools.python_search import SECONDS, SearchOrder, glob_matcher
 
 
 class FindByNameParams(Params, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class FindByName(Tool[FindByNameParams]):
             raise ToolError(
                 f"{params.path} is a file, not a folder.", hint="Give a folder as path."
             )
-        program = search.ripgrep()
+        program = await asyncio.to_thread(search.ripgrep)
         command = (
             [
                 str(program),
@@ -55,9 +55,9 @@ class FindByName(Tool[FindByNameParams]):
                 "./",
             ]
             if program
-            else search.plain_command(Order(excluded=search.EXCLUDED))
+            else search.plain_command(SearchOrder(excluded=search.EXCLUDED))
         )
-        found = _Found(root, glob_matcher(params.pattern), params.max_results)
+        found = _Results(root, glob_matcher(params.pattern), params.max_results)
         ended = await search.run(command, root.folder, b"\0", found.take)
         notes: list[str] = []
         if found.more:
@@ -83,10 +83,10 @@ class FindByName(Tool[FindByNameParams]):
 
 
 @dataclass(slots=True)
-class _Found:
+class _Results:
     """Collects the paths that match; a folder is known by the files below it."""
 
-    root: search.Root
+    root: search.SearchRoot
     matches: Callable[[str], bool]
     limit: int
     lines: list[str] = field(default_factory=list[str])

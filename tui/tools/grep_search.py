@@ -16,7 +16,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.python_search import SECONDS, Order
+from tui.tools.python_search import SECONDS, SearchOrder
 
 _COLUMNS = 500
 _MAX_BYTES = 2_000_000
@@ -83,13 +83,15 @@ class GrepSearch(Tool[GrepSearchParams]):
         return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
 
 
-async def _search(params: GrepSearchParams, root: search.Root) -> tuple[_Found, search.Ended]:
+async def _search(
+    params: GrepSearchParams, root: search.SearchRoot
+) -> tuple[_Matches, search.SearchEnd]:
     """What is found; where that is too much, the first of it in path order.
 
     Several threads search, and what they find is put in order here. Of too much they would not
     find the first: then it is searched again in order, which ends once there is enough.
     """
-    program = search.ripgrep()
+    program = await asyncio.to_thread(search.ripgrep)
     if program is None:
         return await _collect(search.plain_command(_order(params, root)), params, root)
     rg = str(program)
@@ -102,13 +104,13 @@ async def _search(params: GrepSearchParams, root: search.Root) -> tuple[_Found, 
 
 
 async def _collect(
-    command: list[str], params: GrepSearchParams, root: search.Root
-) -> tuple[_Found, search.Ended]:
-    found = _Found(root, params.context, params.max_results)
+    command: list[str], params: GrepSearchParams, root: search.SearchRoot
+) -> tuple[_Matches, search.SearchEnd]:
+    found = _Matches(root, params.context, params.max_results)
     return found, await search.run(command, root.folder, b"\n", found.take)
 
 
-def _arguments(params: GrepSearchParams, root: search.Root, *, in_order: bool) -> list[str]:
+def _arguments(params: GrepSearchParams, root: search.SearchRoot, *, in_order: bool) -> list[str]:
     options = search.ripgrep_options(root, in_order=in_order)
     options += ["--no-heading", "--with-filename", "--line-number"]
     if not in_order:  # what it finds in a file is held until the file is done
@@ -128,8 +130,8 @@ def _arguments(params: GrepSearchParams, root: search.Root, *, in_order: bool) -
     return [*options, *search.exclusions(), "-e", params.pattern, "--", f"./{root.name or ''}"]
 
 
-def _order(params: GrepSearchParams, root: search.Root) -> Order:
-    return Order(
+def _order(params: GrepSearchParams, root: search.SearchRoot) -> SearchOrder:
+    return SearchOrder(
         excluded=search.EXCLUDED,
         pattern=params.pattern,
         name=root.name,
@@ -148,10 +150,10 @@ def _reason(stderr: str) -> str:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Matches:
     """Collects records `path NUL number (: or -) text`: those of a file together, in order."""
 
-    root: search.Root
+    root: search.SearchRoot
     context: int
     limit: int
     hits: list[tuple[bytes, int, str, str]] = field(

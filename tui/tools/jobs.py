@@ -1,7 +1,7 @@
-"""Background commands: started by run_command, looked after by command_status.
+"""Background commands: run_command starts them, command_status reads and stops them.
 
-Their output goes to a private file, every byte; a look returns what is new since the last one.
-What a look may lose to the guards is kept a second time, as the full copy of that one look.
+All of their output goes to a private file; `Job.read` returns what is new since the last time. If
+that is long, it is also written to a file of its own, as the full output of that one call.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from pathlib import Path
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import RawOutput
-from tui.tools.base import OutputLimits
-from tui.tools.carriage_returns import Overwrites
-from tui.tools.output_capture import SPILL_AFTER, Cleaner, Spill
+from tui.tools.output_capture import SPILL_AFTER, Cleaner, OutputLimits, Overwrites, Spill
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1
@@ -27,7 +25,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningJob:
     """A background command that has not ended."""
 
     id: str
@@ -36,8 +34,9 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a background command printed since the last look: cleaned, of very much the ends."""
+class JobOutput:
+    """What a background command printed since the last read: cleaned, and only the two ends if
+    it is long. `full` is a file with all of it."""
 
     text: str
     raw: RawOutput
@@ -104,14 +103,14 @@ class Job:
             await self._started_process.end(clock)
             await self._settled(1.0)
 
-    async def read(self, clock: Clock, *, spill: Path, limits: OutputLimits) -> Look:
-        """The output since the last look; `spill` takes the whole of it where it is long."""
+    async def read(self, clock: Clock, *, spill: Path, limits: OutputLimits) -> JobOutput:
+        """The output since the last read. If it is long, all of it is written to `spill`."""
         if not self.ended:
             self.seconds = clock.monotonic() - self._started
         ended, lost = self.ended, self._spill.stopped
         start, end = self._read_up_to, self._spill.written
         size = end - start if not lost else self._spill.offered - self._accounted
-        look = partial(_look_at, self.path, start, end, spill=spill, limits=limits, whole=ended)
+        look = partial(_read_span, self.path, start, end, spill=spill, limits=limits, whole=ended)
         seen = await asyncio.to_thread(look)
         self._read_up_to, self._accounted = end, self._accounted + size
         overwrites = Overwrites()
@@ -127,11 +126,11 @@ class Job:
         part = bool(seen.tail) or size > end - start
         data = seen.head if seen.full is None and not part else None
         raw = RawOutput(size, seen.lines, part, seen.lost or lost, data, overwrites.dropped)
-        return Look(text, raw, seen.full)
+        return JobOutput(text, raw, seen.full)
 
     @property
-    def kept(self) -> str:
-        """Where the output is, in words."""
+    def output_note(self) -> str:
+        """The place of the whole output, in words; "" while there is none."""
         if not self._spill.written:
             return ""
         note = f"; no more is kept: {self._spill.stopped}" if self._spill.stopped else ""
@@ -205,8 +204,8 @@ class Jobs:
         """Every job of this session, oldest first."""
         return tuple(self._jobs.values())
 
-    def running(self) -> tuple[Running, ...]:
-        return tuple(Running(j.id, j.pid, j.command) for j in self.list() if not j.ended)
+    def running_jobs(self) -> tuple[RunningJob, ...]:
+        return tuple(RunningJob(j.id, j.pid, j.command) for j in self.list() if not j.ended)
 
     async def close(self) -> None:
         """Stop all (SIGTERM, then SIGKILL), side by side. Cancelled, it kills at once."""
@@ -219,7 +218,7 @@ class Jobs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Span:
     head: bytes = b""
     tail: bytes = b""
     lines: int = 0
@@ -227,12 +226,13 @@ class _Seen:
     lost: str = ""
 
 
-def _look_at(
+def _read_span(
     path: Path, start: int, end: int, *, spill: Path, limits: OutputLimits, whole: bool
-) -> _Seen:
-    """The bytes from `start` to `end`, in bounded memory; a long span is kept at `spill`."""
+) -> _Span:
+    """The bytes of a file from `start` to `end`, in bounded memory; a long span is copied to
+    `spill`."""
     if start == end:
-        return _Seen()
+        return _Span()
     half = limits.memory_chars // 2
     copy = Spill(spill, limits) if end - start > min(SPILL_AFTER, 2 * half) else None
     linked = copy is not None and whole and start == 0 and _linked(path, spill)
@@ -256,15 +256,15 @@ def _look_at(
             tail = tail[cut:]  # not the rest of a character
     lines += last != b"\n"
     if linked:
-        return _Seen(head, tail, lines, spill)
+        return _Span(head, tail, lines, spill)
     if copy is None:
-        return _Seen(head, tail, lines)
+        return _Span(head, tail, lines)
     copy.close()
-    return _Seen(head, tail, lines, copy.path if copy.written else None, copy.stopped)
+    return _Span(head, tail, lines, copy.path if copy.written else None, copy.stopped)
 
 
 def _linked(path: Path, spill: Path) -> bool:
-    """Give a file that will not change a second name, where the disk can."""
+    """Give a file that will not change a second name, if the disk supports that."""
     with suppress(OSError):
         os.link(path, spill, follow_symlinks=False)
         return True

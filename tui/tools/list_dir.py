@@ -17,7 +17,7 @@ from msgspec import Meta
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.file_access import in_thread, missing, os_failure
+from tui.tools.file_access import in_thread, missing, os_failure, resolve
 from tui.tools.text_decoding import printable, size_text
 
 MAX_ENTRIES = 1000
@@ -35,7 +35,7 @@ class ListDir(Tool[ListDirParams]):
     params: ClassVar[type[Params]] = ListDirParams
 
     async def run(self, params: ListDirParams, ctx: ToolContext) -> ToolOutput:
-        path = ctx.workspace.resolve(params.path)
+        path = await resolve(ctx.workspace, params.path)
         count, lines = await in_thread(partial(_list, ctx, path))
         if count > len(lines):
             lines.append(

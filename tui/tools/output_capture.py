@@ -1,8 +1,9 @@
-"""What a command printed: bounded in memory, whole on disk, and clean enough to show.
+"""Collects the output of a command: bounded in memory, complete on disk, and clean for display.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters; the model's has of a line that
-was overwritten again and again the last state. All of it is fed in a thread.
+with replacement, without escape sequences and control characters. Of a line that was overwritten
+with carriage returns (progress bars, spinners, counters) the model gets the last state. All of it
+is fed in a thread.
 """
 
 from __future__ import annotations
@@ -12,15 +13,96 @@ import os
 import re
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from tui.core.errors import StorageError
+from tui.core.files import private_file
 from tui.core.messages import RawOutput
-from tui.core.storage.private_files import private_file
-from tui.tools.base import OutputLimits
-from tui.tools.carriage_returns import Overwrites
 from tui.tools.text_decoding import size_text
+
+FEW_CHARS = 1024
+"""Up to so many characters of overwritten states are shown, as lines: a notice that they are left
+out would be nearly as long."""
+LONG_CHARS = 4096
+"""A longer state is no progress bar: it is shown as it is, and not held back."""
+
+
+class Overwrites:
+    """Replaces lines that were overwritten by their last state. Takes the text in pieces.
+
+    After a carriage return, what comes replaces the whole line so far; before a newline it means
+    nothing. If less than FEW_CHARS is overwritten, each state is shown as a line of its own. The
+    result does not depend on the pieces, is never longer than the text, and equals a text without
+    carriage returns. `dropped` counts the bytes that are left out.
+    """
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._states: list[str] = []  # overwritten states of the open line, while they are short
+        self._few = FEW_CHARS
+        self._open = ""  # the last state of the open line
+        self._passing = False  # that state is long: what was held back is out, the rest follows
+        self._returned = False
+
+    def feed(self, text: str) -> str:
+        """The text that is final; the last state of a line is held back until the line ends."""
+        out: list[str] = []
+        for number, part in enumerate(text.split("\r")):
+            self._returned = self._returned or number > 0
+            whole, ended, last = part.rpartition("\n")
+            if ended:
+                first, more, rest = whole.partition("\n")
+                self._add(first, out)
+                self._end(out)
+                out += [rest, "\n"] if more else []
+            self._add(last, out)
+        return "".join(out)
+
+    def close(self) -> str:
+        """End of the text. Returns what is held back of a line without a newline."""
+        out: list[str] = []
+        self._show_states(out)
+        last, self._open = self._open, ""
+        self._passing = self._returned = False
+        return "".join([*out, last])
+
+    def _add(self, text: str, out: list[str]) -> None:
+        if not text:
+            return
+        if self._returned:
+            self._overwrite(out)
+        self._open += text
+        if self._passing or len(self._open) > LONG_CHARS:
+            self._show_states(out)
+            out.append(self._open)
+            self._open, self._passing = "", True
+
+    def _overwrite(self, out: list[str]) -> None:
+        self._returned = False
+        if self._passing:
+            out.append("\n")
+            self._passing = False
+        elif self._open:
+            self._states.append(self._open)
+            self._few -= len(self._open) + 1
+            self._open = ""
+        if self._few < 0:
+            self.dropped += sum(len(state.encode()) + 1 for state in self._states)
+            self._states.clear()
+
+    def _end(self, out: list[str]) -> None:
+        self._show_states(out)
+        out += [self._open, "\n"]
+        self._open = ""
+        self._passing = self._returned = False
+
+    def _show_states(self, out: list[str]) -> None:
+        out.extend(f"{state}\n" for state in self._states)
+        self._states.clear()
+        self._few = FEW_CHARS
+
 
 SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""
@@ -42,10 +124,20 @@ _UNFINISHED = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-class Cleaner:
-    """Bytes in pieces → text without escape sequences and control characters.
+@dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """How many characters of an output are held in memory while it is collected, how large its
+    file may get, and how many bytes must stay free on the disk."""
 
-    Of these are left newlines, tabs, and carriage returns that stand alone.
+    memory_chars: int = 200_000
+    spill_max_bytes: int = 4 * 1024**3
+    spill_min_free_bytes: int = 1024**3
+
+
+class Cleaner:
+    """Decodes bytes, in pieces, to text without escape sequences and control characters.
+
+    Newlines, tabs, and carriage returns that are not before a newline stay.
     """
 
     def __init__(self) -> None:
@@ -54,7 +146,7 @@ class Cleaner:
         self._return = ""
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
-        """The text that is certain so far; the start of an unfinished sequence is held back."""
+        """The text that is final; the start of an unfinished sequence is held back."""
         decoded = self._held + self._decoder.decode(data, final)
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
@@ -65,7 +157,7 @@ class Cleaner:
 
 
 def _certain(text: str) -> int:
-    """Up to where no later piece can change what `text` means."""
+    """The length of the part of `text` whose meaning no later piece can change."""
     at = text.find("\x1b")
     while at >= 0:
         whole = _ESCAPE.match(text, at)
@@ -76,7 +168,10 @@ def _certain(text: str) -> int:
 
 
 class Spill:
-    """A private file that takes bytes until a limit, then counts on without writing (L29)."""
+    """A private file that takes bytes up to a limit, and then only counts them.
+
+    `offered` are all bytes, `written` those in the file; `stopped` says why no more are written.
+    """
 
     def __init__(self, path: Path, limits: OutputLimits) -> None:
         self.path = path
@@ -89,10 +184,7 @@ class Spill:
         self._file: BinaryIO | None = None
 
     def write(self, data: bytes) -> None:
-        """Append. Never raises: `stopped` says why no more is kept.
-
-        What counts as `written` is in the file: it can be read there at once.
-        """
+        """Append. Never raises: see `stopped`. What counts as `written` can be read at once."""
         self.offered += len(data)
         if self.stopped:
             return
@@ -125,10 +217,11 @@ class Spill:
 
 
 class Capture:
-    """One output: head and tail in memory, everything in a file once it is worth one.
+    """One output: head and tail in memory, everything in a file if it is larger than SPILL_AFTER.
 
-    `feed` returns the text of the new bytes, every state of a line as one of its own. After
-    `close`, `text` is what is held, `raw` what there was and `full` the file, if it was worth one.
+    `feed` returns the text of the new bytes, each state of an overwritten line as a line of its
+    own. After `close`, `text` is what is in memory, `raw` describes the whole output, and `full`
+    is the file, if there is one.
     """
 
     def __init__(self, path: Path, limits: OutputLimits) -> None:
@@ -163,7 +256,7 @@ class Capture:
         return text.replace("\r", "\n")
 
     def close(self) -> str:
-        """No more will come. Returns the last text."""
+        """End of the output. Returns the last text."""
         last = self._cleaner.feed(b"", final=True)
         self._keep(self._overwrites.feed(last) + self._overwrites.close())
         self._spill.close()
@@ -186,7 +279,7 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """What is held, a marker in the place of what is not."""
+        """The text in memory, with a marker in the place of what is missing."""
         tail = "".join(self._tail)
         if not self.truncated:
             return "".join(self._head) + tail

@@ -1,8 +1,8 @@
 """One page of a text file of any size, in bounded memory.
 
 Lines end at `\\n` only. A page holds whole lines; only a line that is larger than a page is cut,
-between two characters, and goes on at a byte position. The texts of the pages, one after the
-other, are the text of the file.
+between two characters, and continues at a byte position. The texts of all pages, joined, are the
+text of the file.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _COUNTED_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a file. `text` is exact (invalid UTF-8 as U+FFFD); `footer` stands on its own line.
+    """Part of a file. `text` is exact (invalid UTF-8 as U+FFFD); `footer` gets its own line.
 
-    `next_line` and `next_byte`: where to go on; both None at the end of the file.
+    `next_line` or `next_byte` is where to continue; both are None at the end of the file.
     """
 
     text: str
@@ -41,8 +41,8 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Of a page, its footer included. `wanted` is how many lines were asked for."""
+class PageLimits:
+    """Limits of a page with its footer. `wanted` is how many lines were asked for."""
 
     lines: int
     bytes: int
@@ -50,9 +50,9 @@ class Limits:
 
 
 def read_page(
-    source: BinaryIO, *, line: int = 1, byte: int | None = None, limits: Limits, stop: Event
+    source: BinaryIO, *, line: int = 1, byte: int | None = None, limits: PageLimits, stop: Event
 ) -> Page:
-    """The page that begins at a line (from 1), or at a byte of the file where `byte` is given.
+    """The page that begins at a line (from 1), or at a byte of the file if `byte` is given.
 
     `source` holds UTF-8, perhaps after a byte order mark, and can seek. Raises ToolError for a
     position past the end.

@@ -1,7 +1,7 @@
-"""One command: its process group, the pipe its output comes through, and how both are ended.
+"""Runs one command: its process group, the pipe with its output, and the end of both.
 
-The pipe is read by a thread of its own, which hands the bytes to whoever keeps them: no disk is
-waited for on the event loop, and a command that prints faster than the disk takes it waits.
+A thread reads the pipe and passes the bytes on: so the event loop never waits for the disk, and a
+command that prints faster than the disk can write has to wait.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRACE_S = 2.0
 _POLL_S = 0.05
 _DRAIN_S = 0.25
 _LEFT_IN_PIPE = 1 << 20
-"""No pipe holds more. Who prints on after so much has outlived the shell."""
+"""No pipe holds more. After so many bytes, another process must still be printing."""
 _CHUNK = 65_536
 _QUIET = {
     "PAGER": "cat",
@@ -54,8 +54,8 @@ def shell(path: str | None = None) -> tuple[str, ...]:
 class Process:
     """A command in a process group of its own, its stdout and stderr merged in order.
 
-    `returncode` is None while the shell runs; negative when a signal ended it. Made by `start`;
-    whoever made it ends with `close`, on every way out.
+    `returncode` is None while the shell runs, negative if a signal ended it. Made by `start`; the
+    caller must call `close` in the end, also after an error.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Process:
         return bool(done)
 
     async def drain(self) -> bool:
-        """Read what is left after the shell has exited. False: someone still holds the pipe."""
+        """Read the rest after the shell has exited. False: a process still has the pipe open."""
         first = self._read
         while not self._drained.is_set():
             before = self._read
@@ -141,34 +141,34 @@ class Process:
         return self._drained.is_set()
 
     def group_alive(self) -> bool:
-        """Whether a process of the group still runs. Zombies do not count where /proc tells."""
+        """Whether a process of the group still runs; zombies do not count if /proc exists."""
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             return True
-        return _living_member(self.pid)
+        return _has_live_member(self.pid)
 
     async def end(self, clock: Clock) -> None:
         """SIGTERM to the group, two seconds of grace, SIGKILL. Cancelled, it kills at once."""
         try:
             self._signal(signal.SIGTERM)
             until = clock.monotonic() + GRACE_S
-            while self.group_alive() and clock.monotonic() < until:
+            while await asyncio.to_thread(self.group_alive) and clock.monotonic() < until:
                 await clock.sleep(_POLL_S)
         finally:
             self._signal(signal.SIGKILL)
         await self.wait(1.0)
 
     def close(self) -> None:
-        """Kill what is left of the group and stop reading. May be called again.
+        """Kill the rest of the group and stop reading. May be called again.
 
-        Waits for the piece of output that is being taken, no longer.
+        Waits only until the piece of output that is being processed is done.
         """
         if self.returncode is None or self.group_alive():
             self._signal(signal.SIGKILL)
-        self._stop_reading()
+        self._stop_reader()
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -199,7 +199,7 @@ class Process:
                 self._sink(data)
             return not self._closed
 
-    def _stop_reading(self) -> None:
+    def _stop_reader(self) -> None:
         with self._taking:
             if self._closed:
                 return
@@ -208,9 +208,9 @@ class Process:
 
 
 def born(pid: int) -> str:
-    """When a process began, in words that are its own among all that had or get its number.
+    """When a process began, as a text that no other process with the same number has.
 
-    "" where it is gone, a zombie, or where this cannot be told.
+    "" if it is gone, a zombie, or if this is not known. Blocks.
     """
     with suppress(OSError, ValueError, IndexError):
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -228,17 +228,19 @@ def born(pid: int) -> str:
 
 
 async def end_group(pid: int, birth: str, clock: Clock) -> bool:
-    """End the process group of a command of an earlier run, if it is still that. SIGTERM, then
-    SIGKILL after two seconds. Returns whether it is gone."""
+    """End the process group of a command of an earlier run, if it is still the same process.
+
+    SIGTERM, then SIGKILL after two seconds. Returns whether it is gone.
+    """
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
-        if born(pid) != birth:
+        if await asyncio.to_thread(born, pid) != birth:
             return True
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)
         until = clock.monotonic() + patience
-        while born(pid) == birth and clock.monotonic() < until:
+        while await asyncio.to_thread(born, pid) == birth and clock.monotonic() < until:
             await clock.sleep(_POLL_S)
-    return born(pid) != birth
+    return await asyncio.to_thread(born, pid) != birth
 
 
 def outcome(returncode: int) -> tuple[int, str]:
@@ -252,8 +254,8 @@ def outcome(returncode: int) -> tuple[int, str]:
     return 128 - returncode, f"killed by {name}"
 
 
-def _living_member(group: int) -> bool:
-    """A look at /proc: a container without an init may keep zombies that killpg still finds."""
+def _has_live_member(group: int) -> bool:
+    """Check /proc: a container without an init may have zombies that killpg still finds."""
     proc = Path("/proc/self/stat")
     if not proc.exists():
         return True

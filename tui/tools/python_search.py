@@ -28,7 +28,7 @@ Matcher = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
-class Order:
+class SearchOrder:
     """What to do. Without a pattern the files are listed. `name` is the one file to search."""
 
     excluded: tuple[str, ...]
@@ -126,7 +126,7 @@ def _open(path: bytes, *, binary: bool) -> BinaryIO | None:
     return None
 
 
-def _search(path: bytes, order: Order, wanted: re.Pattern[str], out: BinaryIO) -> bool:
+def _search(path: bytes, order: SearchOrder, wanted: re.Pattern[str], out: BinaryIO) -> bool:
     """Print the matching lines of a file, with context. Whether there was one."""
     if (file := _open(path, binary=order.name is not None)) is None:
         return False
@@ -156,7 +156,7 @@ def _shown(mark: str, line: str, columns: int) -> bytes:
     return mark.encode() + data + b"\n"
 
 
-def main(order: Order, out: BinaryIO) -> int:
+def main(order: SearchOrder, out: BinaryIO) -> int:
     """Exit codes are ripgrep's: 0 found, 1 nothing found, 2 an error."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)  # its signal ends the process
     wanted = None
@@ -188,6 +188,6 @@ def main(order: Order, out: BinaryIO) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(Order(**json.loads(sys.argv[1])), sys.stdout.buffer))
+        sys.exit(main(SearchOrder(**json.loads(sys.argv[1])), sys.stdout.buffer))
     except BrokenPipeError:
         os._exit(0)

@@ -16,10 +16,17 @@ from msgspec import Meta
 
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, text_block
-from tui.core.storage.output_store import whereabouts
+from tui.core.output_store import why_missing
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, missing, open_regular, os_failure
-from tui.tools.paging import Limits, read_page
+from tui.tools.file_access import (
+    WHOLE_FILE_LIMIT,
+    in_thread,
+    missing,
+    open_regular,
+    os_failure,
+    resolve,
+)
+from tui.tools.paging import PageLimits, read_page
 from tui.tools.text_decoding import (
     HEAD_BYTES,
     binary_kind,
@@ -51,7 +58,7 @@ class ReadFileParams(Params, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FileContent:
     content: list[Block]
     summary: str
     stat: os.stat_result
@@ -64,9 +71,9 @@ class ReadFile(Tool[ReadFileParams]):
     params: ClassVar[type[Params]] = ReadFileParams
 
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutput:
-        path = ctx.workspace.resolve(params.path)
+        path = await resolve(ctx.workspace, params.path)
         found = await in_thread(partial(_read, params, ctx, path))
-        ctx.files.saw(path, found.stat, found.digest)
+        ctx.files.note_seen(path, found.stat, found.digest)
         return ToolOutput(found.content, summary=found.summary, details=_fact(path, found))
 
     def label(self, params: ReadFileParams) -> str:
@@ -75,17 +82,17 @@ class ReadFile(Tool[ReadFileParams]):
         return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
 
 
-def _fact(path: Path, found: _Found) -> dict[str, Any]:
-    """Which file was read and as what, so that it can be told later whether it is still that."""
+def _fact(path: Path, found: _FileContent) -> dict[str, Any]:
+    """The file that was read and its state, so that a later change of it can be detected."""
     size, mtime_ns = found.stat.st_size, found.stat.st_mtime_ns
     return {"path": str(path), "size": size, "mtime_ns": mtime_ns, "sha256": found.digest}
 
 
-def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> _Found:
+def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> _FileContent:
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
         if path.parent == ctx.spill_path.parent:
-            raise ToolError(whereabouts(path), hint="Run what gave the output again.")
+            raise ToolError(why_missing(path), hint="Run what gave the output again.")
         raise missing(ctx.workspace, path)
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())
@@ -99,9 +106,9 @@ def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> 
                 said = (
                     f"{shown} is a binary file: {kind}, {size_text(stat.st_size)}. It is not shown."
                 )
-                return _Found([text_block(said)], kind, stat)
+                return _FileContent([text_block(said)], kind, stat)
             source, digest = _text(file, head, stat)
-            limits = Limits(ctx.read_page_lines, ctx.read_page_bytes, params.limit)
+            limits = PageLimits(ctx.read_page_lines, ctx.read_page_bytes, params.limit)
             page = read_page(
                 source,
                 line=params.offset,
@@ -114,20 +121,22 @@ def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> 
     lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
     more = ", more follows" if page.next_line or page.next_byte else ""
     summary = f"{lines} line{'s' * (lines != 1)}{more}"
-    return _Found([text_block(page.render())], summary, stat, digest)
+    return _FileContent([text_block(page.render())], summary, stat, digest)
 
 
-def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> _Found:
+def _image(
+    file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str
+) -> _FileContent:
     kind = f"{image.removeprefix('image/').upper()} image, {size_text(stat.st_size)}"
     if stat.st_size > _IMAGE_BYTES:
         said = (
             f"{shown} is a {kind}: too large to look at (at most {size_text(_IMAGE_BYTES)}). "
             "Make a smaller copy with a command and read that."
         )
-        return _Found([text_block(said)], kind, stat)
+        return _FileContent([text_block(said)], kind, stat)
     data = base64.b64encode(head + file.read(_IMAGE_BYTES)).decode("ascii")
     source = {"type": "base64", "media_type": image, "data": data}
-    return _Found([{"type": "image", "source": source}], kind, stat)
+    return _FileContent([{"type": "image", "source": source}], kind, stat)
 
 
 def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, str | None]:

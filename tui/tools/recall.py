@@ -1,4 +1,4 @@
-"""recall: read back what a summary stands for."""
+"""recall: read messages that a summary has replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecallParams(Params, frozen=True, kw_only=True):
 
 
 class Recall(Tool[RecallParams]):
-    """`look_up` takes query, first and last, and gives the text; it is called in a thread."""
+    """`look_up` takes query, first and last, and returns the text; it is called in a thread."""
 
     name: ClassVar[str] = "recall"
     effect: ClassVar[Effect] = "none"

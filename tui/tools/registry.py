@@ -8,7 +8,7 @@ from tui.tools.base import Tool
 
 
 def builtin_tools() -> dict[str, Tool[Any]]:
-    """All built-in tools, in the order in which the model is told of them."""
+    """All built-in tools, in the order in which they are sent to the model."""
     from tui.tools.command_status import CommandStatus  # noqa: PLC0415 - start-up stays light
     from tui.tools.edit_file import EditFile  # noqa: PLC0415
     from tui.tools.find_by_name import FindByName  # noqa: PLC0415

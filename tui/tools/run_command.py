@@ -1,4 +1,4 @@
-"""Run a shell command: streamed, bounded in time and memory, ended as a whole group."""
+"""run_command: run a shell command, with a time limit, and end its whole process group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import msgspec
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.permissions.plain_environment import plain_environment
-from tui.tools.base import Effect, Keep, Params, Preview, Tool, ToolContext
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
 from tui.tools.process import Process, outcome
 
@@ -48,18 +49,19 @@ class RunCommand(Tool[RunCommandParams]):
     def paths(self, params: RunCommandParams) -> tuple[str, ...]:
         return (params.cwd,) if params.cwd else ()
 
-    async def preview(self, params: RunCommandParams, ctx: ToolContext) -> Preview:
-        self._folder(params, ctx)
+    async def preview(self, params: RunCommandParams, ctx: ToolContext) -> CallPreview:
+        await asyncio.to_thread(self._folder, params, ctx)
         where = f"# in {params.cwd}\n" if params.cwd else ""
-        return Preview("command", where + params.command)
+        return CallPreview("command", where + params.command)
 
     def label(self, params: RunCommandParams) -> str:
         first, *more = params.command.strip().splitlines() or [""]
         return first + (" …" if more else "") + (" &" if params.background else "")
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput:
-        """Exit code 0 is a success, anything else an error. Cancelled, the group is dead first."""
-        folder = self._folder(params, ctx)
+        """Exit code 0 is a success, anything else an error. If cancelled, returns only after the
+        process group has ended."""
+        folder = await asyncio.to_thread(self._folder, params, ctx)
         env = plain_environment(ctx.workspace) if ctx.plain else None
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
@@ -145,7 +147,7 @@ class _Live:
 async def _until_end(
     process: Process, timeout: float, ctx: ToolContext, live: _Live, ended: _Ended
 ) -> None:
-    """Wait for the shell, then for its output; stop what has run too long or was left behind."""
+    """Wait for the shell, then for its output; stop what runs too long or is still running."""
     deadline = ctx.clock.monotonic() + timeout
     try:
         while not await process.wait(_TICK_S):
@@ -155,7 +157,7 @@ async def _until_end(
                 break
         if not ended.timed_out:
             drained = await process.drain()
-            ended.left_running = not drained or process.group_alive()
+            ended.left_running = not drained or await asyncio.to_thread(process.group_alive)
         if ended.timed_out or ended.left_running:
             await process.end(ctx.clock)
             await process.drain()

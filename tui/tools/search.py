@@ -35,14 +35,18 @@ EXCLUDED = (
     ".nuxt",
     PRIVATE_DIR,
 )
-"""Names that are left out wherever they stand below the root of a search (L22, L24)."""
+"""Names that are left out anywhere below the root of a search."""
 
 _STDERR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
-    """Where a search starts. `folder` is real; `name` is set when it is about one file in it."""
+class SearchRoot:
+    """Where a search starts. `folder` is a real path; `name` is set to search one file in it.
+
+    `shown` is the folder for the model; `inside_excluded`: the search begins below a folder that
+    is left out by default.
+    """
 
     folder: Path
     name: str | None
@@ -55,14 +59,14 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SearchEnd:
     """How a search ended. `status` is the exit code, negative for a signal, None when enough."""
 
     status: int | None
     stderr: str
 
 
-def find_root(workspace: Workspace, path: str) -> Root:
+def find_root(workspace: Workspace, path: str) -> SearchRoot:
     """The root that the model named. Blocks; raises ToolError if nothing can be searched there."""
     real = workspace.resolve(path)
     shown = printable(workspace.show(real))
@@ -79,7 +83,7 @@ def find_root(workspace: Workspace, path: str) -> Root:
     folder = real if stats.S_ISDIR(mode) else real.parent
     allowed = (workspace.root, *workspace.extra)
     base = next((f for f in allowed if real.is_relative_to(f)), Path("/"))
-    return Root(
+    return SearchRoot(
         folder=folder,
         name=None if folder == real else real.name,
         shown="" if folder == workspace.root else workspace.show(folder),
@@ -88,7 +92,7 @@ def find_root(workspace: Workspace, path: str) -> Root:
 
 
 def ripgrep() -> Path | None:
-    """The `rg` that was installed with the program, else one on the PATH."""
+    """The `rg` that was installed with the program, else one on the PATH. Blocks."""
     own = Path(sys.executable).with_name("rg")
     if os.access(own, os.X_OK):
         return own
@@ -96,7 +100,7 @@ def ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def ripgrep_options(root: Root, *, in_order: bool) -> list[str]:
+def ripgrep_options(root: SearchRoot, *, in_order: bool) -> list[str]:
     """Options for a search below `root`: no configuration file, hidden files, exclusions.
 
     `in_order`: by path, by one thread. Otherwise by several, and files come as they are done.
@@ -121,7 +125,7 @@ def exclusions() -> list[str]:
     return [part for name in EXCLUDED for part in ("--glob", f"!{name}")]
 
 
-def plain_command(order: python_search.Order) -> list[str]:
+def plain_command(order: python_search.SearchOrder) -> list[str]:
     """The command line of the stand-in, for machines without ripgrep."""
     return [sys.executable, "-I", "-S", str(python_search.__file__), order.to_json()]
 
@@ -140,7 +144,7 @@ def check_argument(name: str, value: str) -> None:
 
 async def run(
     command: Sequence[str], folder: Path, separator: bytes, take: Callable[[bytes], bool]
-) -> Ended:
+) -> SearchEnd:
     """Run a search and hand each record of its output to `take`, until that returns False.
 
     The child is gone when this returns, also when it is cancelled. Memory is bounded by the
@@ -156,8 +160,8 @@ async def run(
     try:
         enough = await _read_records(child, separator, take)
         if enough:
-            return Ended(None, "")
-        return Ended(await child.wait(), (await errors).decode("utf-8", "replace"))
+            return SearchEnd(None, "")
+        return SearchEnd(await child.wait(), (await errors).decode("utf-8", "replace"))
     finally:
         await _end(child)
         errors.cancel()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tui.core.errors import ToolError
 
 HEAD_BYTES = 8192
-"""How much of a file is looked at to tell what it is."""
+"""How many bytes of a file are read to find out what it is."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -49,7 +49,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DecodedText:
     """A decoded file. `encode` gives back the bytes it came from, unless `text` was changed.
 
     Bytes that are no UTF-8 stand in `text` as lone surrogates; `valid` is False then.
@@ -65,7 +65,7 @@ class Text:
         return self.bom + text.encode(self.encoding, _errors(self.encoding))
 
 
-def decode(data: bytes, shown: str) -> Text:
+def decode(data: bytes, shown: str) -> DecodedText:
     """A whole file as text. Raises ToolError for a binary file and for broken UTF-16."""
     kind = binary_kind(data[:HEAD_BYTES])
     if kind is None and b"\0" in data and not bom_of(data)[0]:
@@ -75,11 +75,11 @@ def decode(data: bytes, shown: str) -> Text:
     bom, encoding = bom_of(data)
     body = data[len(bom) :]
     try:
-        return Text(body.decode(encoding), encoding, bom)
+        return DecodedText(body.decode(encoding), encoding, bom)
     except UnicodeDecodeError:
         pass
     try:
-        return Text(body.decode(encoding, _errors(encoding)), encoding, bom, valid=False)
+        return DecodedText(body.decode(encoding, _errors(encoding)), encoding, bom, valid=False)
     except UnicodeDecodeError as error:
         raise ToolError(
             f"{shown} begins as {encoding}, but is not valid: {error.reason}."

@@ -11,7 +11,7 @@ from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Todo, Tool, ToolContext
 
 
-class Item(Params, frozen=True, kw_only=True):
+class TodoItem(Params, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1, description="What is to be done, in a few words.")]
     status: Annotated[
         Literal["pending", "in_progress", "completed"],
@@ -21,7 +21,7 @@ class Item(Params, frozen=True, kw_only=True):
 
 class TodoWriteParams(Params, frozen=True, kw_only=True):
     todos: Annotated[
-        list[Item], Meta(max_length=100, description="The whole list, in order; [] clears it.")
+        list[TodoItem], Meta(max_length=100, description="The whole list, in order; [] clears it.")
     ]
 
 

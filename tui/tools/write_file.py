@@ -12,9 +12,9 @@ from msgspec import Meta
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.atomic_replace import replace_file
-from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
-from tui.tools.diff import Diff, unified
-from tui.tools.file_access import Snapshot, in_thread, take_snapshot
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.diff import UnifiedDiff, unified
+from tui.tools.file_access import Snapshot, in_thread, resolve, take_snapshot
 from tui.tools.text_decoding import decode, printable, size_text
 
 
@@ -48,15 +48,15 @@ class WriteFile(Tool[WriteFileParams]):
             said, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
         return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)
 
-    async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
+    async def preview(self, params: WriteFileParams, ctx: ToolContext) -> CallPreview:
         _, _, _, diff = await self._prepare(params, ctx)
-        return Preview("diff", diff.text)
+        return CallPreview("diff", diff.text)
 
     async def _prepare(
         self, params: WriteFileParams, ctx: ToolContext
-    ) -> tuple[Path, bytes, Snapshot | None, Diff]:
+    ) -> tuple[Path, bytes, Snapshot | None, UnifiedDiff]:
         """What would be written over what. Raises ToolError where that cannot or must not be."""
-        path = ctx.workspace.resolve(params.path)
+        path = await resolve(ctx.workspace, params.path)
         shown = printable(ctx.workspace.show(path))
         try:
             data = params.content.encode()
@@ -71,7 +71,9 @@ class WriteFile(Tool[WriteFileParams]):
         return path, data, found, diff
 
 
-def _compare(path: Path, shown: str, content: str, _stop: Event) -> tuple[Snapshot | None, Diff]:
+def _compare(
+    path: Path, shown: str, content: str, _stop: Event
+) -> tuple[Snapshot | None, UnifiedDiff]:
     found = take_snapshot(path, shown)
     if found is None:
         return None, unified(None, content, shown)
@@ -83,6 +85,6 @@ def _compare(path: Path, shown: str, content: str, _stop: Event) -> tuple[Snapsh
         return found, unified(old, content, shown)
     size = size_text(found.stat.st_size)
     new = unified(None, content, shown)
-    return found, Diff(
+    return found, UnifiedDiff(
         f"{shown}: {size}, not shown as text, is replaced by:\n{new.text}", new.added, 0
     )

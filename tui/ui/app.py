@@ -15,7 +15,7 @@ from textual.screen import Screen
 import tui
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError
-from tui.core.gc_pause import smooth
+from tui.core.gc_pause import gc_pause
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.labels import MODES
@@ -93,7 +93,7 @@ class HoldfastApp(ThemedApp):
         from tui.app.commands.registry import COMMANDS  # noqa: PLC0415 - as all of tui.ui.commands: see `ready`
 
         if self.ready:
-            for own in self.desk.own.found.values():
+            for own in self.desk.own.commands.values():
                 run = partial(self.action_command, own.name)
                 yield SystemCommand(f"/{own.name}", own.description, run)
 
@@ -282,7 +282,7 @@ class HoldfastApp(ThemedApp):
 
     def _prepare(self) -> Opening:
         """In a thread: import what the rest needs, and load it."""
-        with smooth():
+        with gc_pause():
             from tui.ui.start.deferred_mount import prepare  # noqa: PLC0415 - not for the first frame
 
             return prepare(self._load)

@@ -18,7 +18,7 @@ from tui.app import user_shell
 from tui.app.ports import Agent, AppServices, SessionChoice
 from tui.app.send_queue import Outbox, Waiting
 from tui.core.errors import HoldfastError
-from tui.core.gc_pause import smooth
+from tui.core.gc_pause import gc_pause
 from tui.core.workspace import branch_of
 from tui.ui.event_renderer import Presenter
 from tui.ui.screens.chat import ChatScreen
@@ -94,7 +94,7 @@ class Bridge:
         try:
             if choice.path is not None and self.agent is None:
                 await self._show_end(choice.path)
-            with smooth():
+            with gc_pause():
                 approver = ModalApprover(self.app, self.chat)
                 agent = await self.services.make_agent(choice, approver)
                 past = await asyncio.to_thread(past_of, agent.session.records)
@@ -111,7 +111,7 @@ class Bridge:
         await asyncio.sleep(0)  # a key may be waiting
         self.chat.show_mode(agent.mode)
         self._retitle()
-        with smooth():
+        with gc_pause():
             first = await agent.start()
         for event in first:
             self.presenter.show(event)
@@ -119,7 +119,7 @@ class Bridge:
         if any(isinstance(event, events.Parked) for event in first):
             self.go_on()  # it waits for the time that the server named
         self._send_waiting()
-        with smooth():
+        with gc_pause():
             await asyncio.to_thread(warm)
         return True
 
@@ -322,7 +322,7 @@ class Bridge:
 
     async def _show_end(self, path: Path) -> None:
         """Show the end of a session that is about to be read, where it has one that can be."""
-        with suppress(HoldfastError), smooth():
+        with suppress(HoldfastError), gc_pause():
             self.chat.fill(await asyncio.to_thread(end_of, path))
 
     def _retitle(self) -> None:

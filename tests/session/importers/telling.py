@@ -8,18 +8,18 @@ from tests.support.foreign import MODEL
 from tui.context.validate import check
 from tui.context.view import build
 from tui.core.messages import Message, blocks_of, text_of
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 
 
-def codes(loaded: Loaded) -> list[str]:
+def codes(loaded: LoadedSession) -> list[str]:
     return [finding.code for finding in loaded.findings]
 
 
-def kinds(loaded: Loaded) -> list[str]:
+def kinds(loaded: LoadedSession) -> list[str]:
     return [record.type for record in loaded.records]
 
 
-def request(loaded: Loaded, model: str = MODEL) -> tuple[list[Message], list[str]]:
+def request(loaded: LoadedSession, model: str = MODEL) -> tuple[list[Message], list[str]]:
     """The messages of the next request, which the API takes, and the codes of its repairs."""
     view = build(loaded.branch, model=model)
     assert check(view.messages) == []

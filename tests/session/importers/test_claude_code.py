@@ -10,7 +10,7 @@ import pytest
 from tests.session.importers.telling import codes, kinds, request, said
 from tests.support.foreign import CWD, MODEL, ClaudeCode, claude_code, lines, name, text, tool_use
 from tui.session import importers
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "11111111-2222-4333-8444-555555555555.jsonl"
 
 
-def load(path: Path, made: ClaudeCode | list[Any]) -> Loaded:
+def load(path: Path, made: ClaudeCode | list[Any]) -> LoadedSession:
     path.write_bytes(made.bytes() if isinstance(made, ClaudeCode) else lines(made))
     assert importers.recognise(path) == "claude_code"
     return importers.load(path)

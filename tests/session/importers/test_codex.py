@@ -11,7 +11,7 @@ from tests.context.pictures import image, png
 from tests.session.importers.telling import codes, kinds, request, said
 from tests.support.foreign import CWD, Codex, codex
 from tui.session import importers
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "rollout-2026-02-10T22-00-00-codex-1.jsonl"
 
 
-def load(path: Path, made: Codex) -> Loaded:
+def load(path: Path, made: Codex) -> LoadedSession:
     path.write_bytes(made.bytes())
     assert importers.recognise(path) == "codex"
     return importers.load(path)

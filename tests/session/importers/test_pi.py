@@ -11,7 +11,7 @@ from tests.context.pictures import image, png
 from tests.session.importers.telling import codes, kinds, request, said
 from tests.support.foreign import CWD, Pi, name, pi, pi_call, text
 from tui.session import importers
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "2026-02-10_5e55-pi.jsonl"
 
 
-def load(path: Path, made: Pi) -> Loaded:
+def load(path: Path, made: Pi) -> LoadedSession:
     path.write_bytes(made.bytes())
     assert importers.recognise(path) == "pi"
     return importers.load(path)

@@ -11,11 +11,12 @@ from tui.tools.limits.clamp import (
     PLACEHOLDER,
     SUFFIX,
     Room,
-    ceiling,
+    byte_length,
+    cap_chars,
     clamp,
     clamp_text,
+    line_count,
 )
-from tui.tools.limits.text import byte_length, line_count
 
 ROOM = Room()
 
@@ -156,7 +157,7 @@ def test_O9_O10_the_budget_is_shared_in_order(texts: list[str], size: int, lines
 @given(st.lists(st.integers(0, 12_000), min_size=1, max_size=12), st.integers(30_000, 60_000))
 def test_O16_the_ceiling_is_shared_by_length(lengths: list[int], most: int) -> None:
     texts = ["é" * n for n in lengths]
-    cut = ceiling(texts, most)
+    cut = cap_chars(texts, most)
     if sum(lengths) <= most:
         assert cut is texts
         return

@@ -12,20 +12,20 @@ from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.tokens import tokenizer
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs
-from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
-from tui.tools.limits.text import byte_length, line_count
+from tui.tools.limits.clamp import byte_length, line_count
+from tui.tools.limits.pipeline import GuardedOutput, GuardLimits, guard
 from tui.tools.run_command import RunCommand
 
 BAR = b"".join(b"%4d of 3000\r" % n for n in range(3000))
 COMMAND = r'for n in $(seq 0 2999); do printf "%4d of 3000\r" $n; done; printf "\ndone\n"'
 
 
-async def cut(output: ToolOutput, spill: Path, limits: GuardLimits | None = None) -> Guarded:
+async def cut(output: ToolOutput, spill: Path, limits: GuardLimits | None = None) -> GuardedOutput:
     within = limits or GuardLimits(default_bytes=50_000)
     return await guard(output, tool="run_command", keep="ends", spill=spill, limits=within)
 
 
-def assert_adds_up(guarded: Guarded, raw: bytes) -> None:
+def assert_adds_up(guarded: GuardedOutput, raw: bytes) -> None:
     receipt, text = guarded.receipt, text_of(guarded.content)
     assert receipt is not None
     assert receipt.path is not None

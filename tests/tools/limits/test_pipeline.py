@@ -11,7 +11,7 @@ import pytest
 from tui.core.config import Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX
-from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
+from tui.tools.limits.pipeline import GuardedOutput, GuardLimits, guard
 from tui.tools.limits.receipt import Keep
 
 LIMITS = GuardLimits.of(Guard(), window=200_000)
@@ -24,7 +24,7 @@ def spill(tmp_path: Path) -> Path:
 
 async def run(
     text: str, spill: Path, tool: str = "other", keep: Keep = "head", limits: GuardLimits = LIMITS
-) -> Guarded:
+) -> GuardedOutput:
     return await guard(ToolOutput.text(text), tool=tool, keep=keep, spill=spill, limits=limits)
 
 

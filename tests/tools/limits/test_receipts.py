@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block, text_of
 from tui.tokens import tokenizer
-from tui.tools.limits.pipeline import Guarded, GuardLimits, guard
+from tui.tools.limits.clamp import byte_length, line_count
+from tui.tools.limits.pipeline import GuardedOutput, GuardLimits, guard
 from tui.tools.limits.receipt import Keep
-from tui.tools.limits.text import byte_length, line_count
 
 IMAGE: Block = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
 
@@ -39,7 +39,7 @@ def blocks_of(content: list[Block], kind: str) -> list[Block]:
     return [block for block in content if block["type"] == kind]
 
 
-def cut(output: ToolOutput, folder: str, keep: Keep, within: GuardLimits) -> Guarded:
+def cut(output: ToolOutput, folder: str, keep: Keep, within: GuardLimits) -> GuardedOutput:
     spill = Path(folder) / ".holdfast" / "tool-results" / "call.txt"
     return asyncio.run(guard(output, tool="any", keep=keep, spill=spill, limits=within))
 

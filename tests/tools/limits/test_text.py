@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.tools.limits.text import (
+from tui.tools.limits.clamp import (
     byte_length,
     encode,
     head_bytes,

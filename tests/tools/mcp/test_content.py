@@ -16,7 +16,7 @@ from mcp_types import (
 )
 
 from tui.core.messages import Block
-from tui.tools.mcp.content import IMAGES, output
+from tui.tools.mcp.tool import IMAGES, tool_output
 
 DATA = "aGVsbG8="
 
@@ -33,11 +33,11 @@ def test_an_image_is_an_image_however_it_comes(mime_type: str) -> None:
         ImageContent(data=DATA, mime_type=mime_type),
         EmbeddedResource(resource=inside),
     ]
-    assert output(CallToolResult(content=blocks)).content == [picture(mime_type)] * 2
+    assert tool_output(CallToolResult(content=blocks)).content == [picture(mime_type)] * 2
 
 
 def test_what_no_model_can_see_is_named() -> None:
-    said = output(
+    said = tool_output(
         CallToolResult(
             content=[
                 ImageContent(data=DATA, mime_type="image/tiff"),
@@ -66,14 +66,14 @@ def test_what_no_model_can_see_is_named() -> None:
 
 def test_structured_content_stands_in_for_missing_blocks_only() -> None:
     found = {"answer": "grüß"}
-    alone = output(CallToolResult(content=[], structured_content=found))
+    alone = tool_output(CallToolResult(content=[], structured_content=found))
     assert alone.content == [{"type": "text", "text": '{\n "answer": "grüß"\n}'}]
-    both = output(CallToolResult(content=[TextContent(text="said")], structured_content=found))
+    both = tool_output(CallToolResult(content=[TextContent(text="said")], structured_content=found))
     assert both.content == [{"type": "text", "text": "said"}]
 
 
 @pytest.mark.parametrize("is_error", [True, False])
 def test_nothing_at_all_is_said_to_be_nothing(is_error: bool) -> None:
-    made = output(CallToolResult(content=[], is_error=is_error))
+    made = tool_output(CallToolResult(content=[], is_error=is_error))
     assert made.content == [{"type": "text", "text": "(no output)"}]
     assert made.is_error == is_error

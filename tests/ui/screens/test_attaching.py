@@ -18,10 +18,10 @@ from tests.support.provider import say as said
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.ui.screens.test_rewind import RealWorld, choose
 from tui.app.ports import SessionChoice
-from tui.core.images.clipboard import Clip
-from tui.core.images.images import MAX_FILE, of_bytes
+from tui.core.clipboard import Clip
+from tui.core.images import MAX_FILE, of_bytes
 from tui.core.paths import folders
-from tui.session.drafts import LeftBehind
+from tui.session.drafts import UnsentWork
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.context import ContextScreen
@@ -196,7 +196,7 @@ async def test_ctrl_v_attaches_an_image(root: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: bool(world.agent.sent))
         (image,) = world.agent.images[0].values()
-        assert image.picture.width == 640
+        assert image.info.width == 640
 
 
 async def test_ctrl_v_pastes_text_as_a_paste(root: Path) -> None:
@@ -346,18 +346,18 @@ async def test_the_draft_names_the_file_and_brings_the_image_back(
         app.bridge.drafting.follow(None)  # as a crash
     (root / "shot.png").unlink()
     again = World(root)
-    left = LeftBehind("and", (f"see {WORD}",), images=files)
-    again.old[OLD] = FakeSession(left_behind=left)
+    left = UnsentWork("and", (f"see {WORD}",), images=files)
+    again.old[OLD] = FakeSession(unsent=left)
     async with running(again, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == f"see {WORD}\nand")
         await pilot.press("enter")
         await until(pilot, lambda: bool(again.agent.sent))
-        assert again.agent.images[0][WORD].picture.width == 1280
+        assert again.agent.images[0][WORD].info.width == 1280
 
 
 async def test_a_draft_whose_file_is_gone_says_so(root: Path) -> None:
     world = World(root)
-    world.old[OLD] = FakeSession(left_behind=LeftBehind(WORD, images={WORD: "0" * 32 + ".png"}))
+    world.old[OLD] = FakeSession(unsent=UnsentWork(WORD, images={WORD: "0" * 32 + ".png"}))
     async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == WORD)
         assert "only text" in app.chat.notice.text
@@ -470,5 +470,5 @@ def test_the_draft_of_a_session_keeps_the_files_of_its_images(root: Path) -> Non
     session = Session.create(root, folders=folders(), clock=clock)
     session.draft(WORD, ("then",), images={WORD: "a.png"})
     assert session.path
-    left = Session.open(session.path, clock=clock, read_only=True).left_behind
+    left = Session.open(session.path, clock=clock, read_only=True).unsent
     assert (left.prompt, left.queue, dict(left.images)) == (WORD, ("then",), {WORD: "a.png"})

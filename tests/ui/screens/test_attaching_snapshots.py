@@ -10,7 +10,7 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import answer, until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, opened
 from tui.agent import events
-from tui.core.images.clipboard import Clip
+from tui.core.clipboard import Clip
 from tui.core.messages import Usage
 from tui.ui.screens.chat import ChatScreen
 

@@ -10,7 +10,7 @@ from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.app.ports import SessionChoice
-from tui.session.drafts import LeftBehind
+from tui.session.drafts import UnsentWork
 from tui.ui.turn import draft_saver
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
 
@@ -56,8 +56,8 @@ async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
 
 async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
     world = World()
-    left = LeftBehind("and a third", ("a second",), "It begins with")
-    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], left_behind=left)
+    left = UnsentWork("and a third", ("a second",), "It begins with")
+    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], unsent=left)
     async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "a second\nand a third")
         (partial,) = items(app, AssistantItem)
@@ -85,7 +85,7 @@ async def test_commands_that_wait_are_kept() -> None:
 
 async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> None:
     world = World()
-    world.old[OLD] = FakeSession(left_behind=LeftBehind(commands=("!echo one", "!echo two")))
+    world.old[OLD] = FakeSession(unsent=UnsentWork(commands=("!echo one", "!echo two")))
     async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "!echo one")
         assert items(app, NoticeItem)[-1].detail == "!echo two"
@@ -94,7 +94,7 @@ async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> N
 
 async def test_a_command_that_waited_is_told_where_a_prompt_did_too() -> None:
     world = World()
-    world.old[OLD] = FakeSession(left_behind=LeftBehind("a text", commands=("!echo one",)))
+    world.old[OLD] = FakeSession(unsent=UnsentWork("a text", commands=("!echo one",)))
     async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "a text")
         assert items(app, NoticeItem)[-1].detail == "!echo one"
@@ -144,7 +144,7 @@ async def test_what_is_typed_goes_along_to_another_session() -> None:
 
 async def test_a_long_text_comes_back_as_one_word() -> None:
     world, long = World(), "x" * 5000
-    world.old[OLD] = FakeSession(left_behind=LeftBehind(long))
+    world.old[OLD] = FakeSession(unsent=UnsentWork(long))
     async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.value == long)
         assert len(app.chat.prompt.text) < 60

@@ -10,7 +10,7 @@ from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.dialog_data import KeySetup, ModelRow
-from tui.context.repair_levels import RUNGS
+from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.models import ModelsScreen
 from tui.ui.screens.recovery import GRACE_S, TYPING_S, RecoveryScreen
@@ -274,7 +274,7 @@ async def refused(app: HoldfastApp, pilot: Pilot[None], world: World) -> Recover
 def refusing(error_class: str = "invalid_request", rungs: int = 0) -> World:
     world = World()
     world.models = ROWS
-    world.rungs = RUNGS[rungs:]
+    world.rungs = REPAIR_LEVELS[rungs:]
     world.scripts.append(failed(error_class))
     return world
 
@@ -283,7 +283,7 @@ async def test_R12_a_refused_request_shows_the_error_and_the_ways_on() -> None:
     world = refusing()
     async with running(world) as (app, pilot):
         screen = await refused(app, pilot, world)
-        assert [way.name for way in screen.trouble.ways] == [*RUNGS, "new"]
+        assert [way.name for way in screen.trouble.ways] == [*REPAIR_LEVELS, "new"]
         assert "tool_use without a result" in screen.trouble.error
         assert screen.trouble.findings is not None
         world.scripts.append([events.RequestSent(1, 100, MODEL, 1), *answer("It works.")])

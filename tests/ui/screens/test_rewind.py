@@ -18,7 +18,7 @@ from tests.support.provider import say as said
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
 from tui.app.ports import AppServices, SessionChoice
-from tui.context.file_changes import Change
+from tui.context.file_changes import FileChange
 from tui.core.paths import folders
 from tui.permissions.types import Approver
 from tui.session.reader import read
@@ -165,6 +165,6 @@ async def test_files_outside_the_workspace_are_never_touched(tmp_path: Path) -> 
     outside.write_text("new")
     (tmp_path / "work").mkdir()
     digest = hashlib.sha256(b"new").hexdigest()
-    (done,) = restored([Change(outside, None, None, digest)], tmp_path / "work")
+    (done,) = restored([FileChange(outside, None, None, digest)], tmp_path / "work")
     assert done.outcome == "failed"
     assert outside.read_text() == "new"

@@ -119,7 +119,7 @@ async def test_every_setting_is_there_with_value_and_origin(
             await pilot.press("down")
             seen.add(name(screen))
             assert screen.chosen is not None
-            assert screen.chosen.words.help in about(screen)
+            assert screen.chosen.description.help in about(screen)
         assert seen == {row.name for row in screen.shown}
         assert screen.query_one("#keys").region.bottom == size[1]
         assert screen.rows.size.height > 4

@@ -324,9 +324,9 @@ def test_the_look_is_kept_in_the_cache_folder(
 
 def test_a_look_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
-    assert theme_cache.remembered() == {}
-    theme_cache.remember(LOOK)
-    assert theme_cache.remembered() == LOOK
+    assert theme_cache.load() == {}
+    theme_cache.save(LOOK)
+    assert theme_cache.load() == LOOK
 
 
 @pytest.mark.parametrize(
@@ -337,10 +337,10 @@ def test_a_damaged_look_costs_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: bytes
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
-    theme_cache.remember(LOOK)
+    theme_cache.save(LOOK)
     whole = Path(theme_cache.file()).read_bytes()
     Path(theme_cache.file()).write_bytes(damage + whole[:40])
-    assert theme_cache.remembered() == {}
+    assert theme_cache.load() == {}
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing(
@@ -348,8 +348,8 @@ def test_a_cache_that_cannot_be_written_costs_nothing(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "file"))
-    theme_cache.remember(LOOK)
-    assert theme_cache.remembered() == {}
+    theme_cache.save(LOOK)
+    assert theme_cache.load() == {}
 
 
 def test_the_first_frame_has_the_colours_of_the_last_run(env: dict[str, str], work: Path) -> None:

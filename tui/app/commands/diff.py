@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tui.context.file_changes import Change, texts
+from tui.context.file_changes import FileChange, texts
 from tui.tools.diff import unified
 
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""
 
 
-def diff_text(found: Iterable[Change], root: Path) -> str:
+def diff_text(found: Iterable[FileChange], root: Path) -> str:
     """One unified diff of all files, from before the session to how they are now. Blocks."""
     return "\n".join(_of_file(change, root) for change in found)
 
 
-def _of_file(change: Change, root: Path) -> str:
+def _of_file(change: FileChange, root: Path) -> str:
     path = change.path
     name = str(path.relative_to(root)) if root in path.parents else str(path)
     try:

@@ -20,9 +20,9 @@ def written(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
     from tui.app.session_repository import place_for  # noqa: PLC0415
     from tui.session.copies import write_new  # noqa: PLC0415
     from tui.session.export import export as document_of  # noqa: PLC0415
-    from tui.session.reader import Loaded  # noqa: PLC0415
+    from tui.session.reader import LoadedSession  # noqa: PLC0415
 
-    loaded = Loaded(session.path or root, session.header, tuple(session.records), ())
+    loaded = LoadedSession(session.path or root, session.header, tuple(session.records), ())
     made = document_of(loaded, wanted, title=session.title)
     path = place_for(root, session.id, wanted)
     write_new(path, made.text.encode("utf-8", "replace"))

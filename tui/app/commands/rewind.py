@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.context.file_changes import Change, Restored, changes, restore
+from tui.context.file_changes import FileChange, RestoredFile, changes, restore
 from tui.core.formatting import plural
-from tui.core.images.images import prompt_of
+from tui.core.images import prompt_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.session.records import Record
@@ -23,7 +23,7 @@ class Point:
 
     record: Record
     text: str
-    changed: tuple[Change, ...]
+    changed: tuple[FileChange, ...]
 
 
 def points(records: Sequence[Record]) -> list[Point]:
@@ -36,20 +36,20 @@ def points(records: Sequence[Record]) -> list[Point]:
     return found
 
 
-def restored(found: Sequence[Change], root: Path) -> list[Restored]:
+def restored(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
     """Bring the files of the workspace back. Others are left alone."""
     real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
-    done: list[Restored] = []
+    done: list[RestoredFile] = []
     for change in found:
         inside = real in Path(os.path.realpath(change.path)).parents
         if inside:
             done.append(restore(change, keep))
         else:
-            done.append(Restored(change.path, "failed", detail="outside the workspace"))
+            done.append(RestoredFile(change.path, "failed", detail="outside the workspace"))
     return done
 
 
-def outcome_lines(done: Sequence[Restored], root: Path) -> tuple[str, list[str]]:
+def outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[str]]:
     """How many files are as they were, and a line for each."""
     good = sum(each.outcome in RESTORED for each in done)
     lines = [

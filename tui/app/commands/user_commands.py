@@ -7,10 +7,10 @@ from pathlib import Path
 from tui.app.commands.registry import COMMANDS
 from tui.app.ports import AppServices
 from tui.core.workspace import PRIVATE_DIR
-from tui.settings.user_commands import OwnCommands
+from tui.settings.user_commands import UserCommands
 
 
-def own_commands(services: AppServices) -> OwnCommands:
+def own_commands(services: AppServices) -> UserCommands:
     """The person's own commands; those that a folder brings along only where it is trusted."""
     mine = services.folders.config / "commands"
     brought = services.workspace / PRIVATE_DIR / "commands"
@@ -19,4 +19,4 @@ def own_commands(services: AppServices) -> OwnCommands:
         return (mine, brought) if services.trusted() else (mine,)
 
     taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return OwnCommands(folders, taken)
+    return UserCommands(folders, taken)

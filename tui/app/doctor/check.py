@@ -11,7 +11,7 @@ from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers, trust
-from tui.settings.layers import Ignored
+from tui.settings.layers import IgnoredSetting
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -42,7 +42,7 @@ class Subject:
     env: Mapping[str, str]
     config: Config
     broken: ConfigError | None = None
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[IgnoredSetting, ...] = ()
 
     @classmethod
     def of(cls, workspace: Path, folders: Folders, env: Mapping[str, str]) -> Subject:

@@ -14,7 +14,6 @@ from tui.app.doctor.check import Check, Subject
 from tui.core.formatting import plural, size
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
-from tui.session import catalog
 
 LITTLE = 50_000_000
 """Bytes of free space below which a session is soon in trouble."""
@@ -68,7 +67,9 @@ def _existing(folder: Path) -> Path:
 
 def sessions(what: Subject) -> Iterator[Check]:
     """How many there are, and which are damaged."""
-    found = catalog.entries(what.folders)
+    from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+    found = index.list_sessions(what.folders)
     states = Counter(entry.state for entry in found)
     said = plural(len(found), "session") if found else "none yet"
     more = [

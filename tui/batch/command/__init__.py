@@ -1,6 +1,6 @@
-"""`holdfast run`: a task file worked through without a screen, and what stands around it.
+"""`holdfast run`: working through a task file without a screen, and showing or resetting a run.
 
-`plan` and `workshop` are shared with the full screen.
+`plan` and `composition` are shared with the full screen.
 """
 
 from __future__ import annotations

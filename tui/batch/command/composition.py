@@ -1,36 +1,40 @@
-"""What a run needs of the rest: its runner, the agents, the one model side of all."""
+"""Puts a run together: its runner, its agents, and the provider and MCP servers they share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 
 from tui.agent.agent import Agent
 from tui.agent.composition import known_model, make_agent, make_provider, make_servers
-from tui.agent.limits import Limits
-from tui.batch import permission_asker
-from tui.batch.attempt import Attempt
-from tui.batch.command.plan import Plan
+from tui.agent.limits import Limits, cost
+from tui.batch.attempt import TaskAttempt
+from tui.batch.command.plan import RunPlan
 from tui.batch.events import BatchEvent
-from tui.batch.run_config import Setup
+from tui.batch.run_config import RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
+from tui.core.config import Price
+from tui.core.errors import HoldfastError
+from tui.core.messages import text_block, text_of
 from tui.permissions.types import Approver
-from tui.provider.base import ModelInfo, Provider
+from tui.provider.base import Completed, ModelInfo, Provider, Request
+from tui.provider.provider_wrapper import Through
 from tui.session.session import Session
 
 
-class Workshop:
-    """Makes what a run needs of the rest: its runner, the agents, and what all of them share: the
-    model's side and the MCP servers.
+class RunComposition:
+    """Holds the runner of a run, and makes its agents, which share one provider and the MCP
+    servers.
 
-    `approver` answers what the rules leave open. Close it at the end.
+    `approver` decides what the rules leave open. Must be closed at the end.
     """
 
     def __init__(
         self,
-        planned: Plan,
+        planned: RunPlan,
         publish: Callable[[BatchEvent], None],
         *,
         approver: Approver,
@@ -40,7 +44,7 @@ class Workshop:
         self._provider: Provider = make_provider(planned.launch, clock)
         self._servers = make_servers(planned.launch)
         self.runner = Runner(
-            Setup(
+            RunSetup(
                 task_file=planned.task_file,
                 target=planned.target,
                 isolation=planned.isolation,
@@ -82,18 +86,56 @@ class Workshop:
             session,
             self._approver,
             clock=self._clock,
-            provider=permission_asker.Shared(self._provider),
+            provider=SharedProvider(self._provider),
             servers=self._servers,
         )
         self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
         return agent
 
-    async def _ask(self, question: str) -> Attempt:
+    async def _ask(self, question: str) -> TaskAttempt:
         launch = self._plan.launch
         model = launch.model if launch.practice else launch.config.small_model
-        return await permission_asker.ask(
-            self._provider, model, question, launch.config.prices.get(model)
-        )
+        return await ask(self._provider, model, question, launch.config.prices.get(model))
 
     def _model_info(self, name: str) -> ModelInfo:
         return replace(known_model(self._plan.launch, name), id=name)
+
+
+ANSWER_TOKENS = 1024
+PATIENCE_S = 180.0
+_SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
+
+
+class SharedProvider(Through):
+    """A provider that the sessions of a run use one after the other: closing one leaves it open.
+
+    So a practice script goes on where the last session left it. Whoever made the inner one closes
+    it.
+    """
+
+    async def aclose(self) -> None:
+        """The next session goes on with it."""
+
+
+async def ask(provider: Provider, model: str, question: str, price: Price | None) -> TaskAttempt:
+    """One question without tools, and its answer. Raises HoldfastError, after PATIENCE_S too."""
+    request = Request(
+        model=model,
+        system=[text_block(_SYSTEM)],
+        messages=[{"role": "user", "content": [text_block(question)]}],
+        tools=[],
+        max_tokens=ANSWER_TOKENS,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_S), aclosing(provider.stream(request)) as parts:
+            async for part in parts:
+                if isinstance(part, Completed):
+                    return TaskAttempt(
+                        "done",
+                        answer=text_of(part.content),
+                        usage=part.usage,
+                        cost_usd=cost(part.usage, price),
+                    )
+    except TimeoutError:
+        raise HoldfastError(f"{model} gave no answer in {PATIENCE_S:.0f} s.") from None
+    raise HoldfastError(f"{model} gave no whole answer.")

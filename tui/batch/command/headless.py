@@ -10,26 +10,25 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tui.app.options.arguments import Options
-from tui.batch.command.composition import Workshop
-from tui.batch.command.output import told, width
-from tui.batch.command.plan import Plan
-from tui.batch.command.run_summary import EXIT_FAILED, exit_code, write_summary
+from tui.batch.command.composition import RunComposition
+from tui.batch.command.output import EXIT_FAILED, exit_code, print_notice, width, write_summary
+from tui.batch.command.plan import RunPlan
 from tui.batch.events import BatchEvent, RunFinished, RunStarted, to_json
-from tui.batch.report import Summary, lines_of
+from tui.batch.report import RunSummary, lines_of
 from tui.batch.runner import Runner
 from tui.core.clock import SystemClock
 from tui.core.paths import shorten
 from tui.permissions.gate import RulesOnly
 
 
-def work(planned: Plan, options: Options) -> int:
+def work(planned: RunPlan, options: Options) -> int:
     """Work through the file. Returns the exit code; raises HoldfastError."""
     return asyncio.run(_work(planned, options))
 
 
-async def _work(planned: Plan, options: Options) -> int:
+async def _work(planned: RunPlan, options: Options) -> int:
     printer = _Printer(json_=options.json, total=len(planned.file.tasks))
-    shop = Workshop(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
+    shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
     runner = shop.runner
     printer.on_lost = runner.stop
     if options.retry_failed:
@@ -37,7 +36,7 @@ async def _work(planned: Plan, options: Options) -> int:
     with _signals(lambda: _stop(runner)):
         try:
             state = await runner.run()
-            summary = Summary(state, runner.reason, printer.seconds)
+            summary = RunSummary(state, runner.reason, printer.seconds)
             written = write_summary(summary, planned)
         finally:
             await shop.close()
@@ -83,7 +82,7 @@ class _Printer:
 
 
 def _stop(runner: Runner) -> None:
-    told("Stopping: saving how far it is." if not runner.stopping else "Still saving.")
+    print_notice("Stopping: saving how far it is." if not runner.stopping else "Still saving.")
     runner.stop()
 
 

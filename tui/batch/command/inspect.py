@@ -9,11 +9,10 @@ import msgspec
 from tui.agent.event_text import when
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
-from tui.batch.command.output import put, told, width
-from tui.batch.command.plan import Plan, real_task_file
-from tui.batch.command.run_summary import EXIT_DONE
+from tui.batch.command.output import EXIT_DONE, print_line, print_notice, width
+from tui.batch.command.plan import RunPlan, real_task_file
 from tui.batch.events import RunStarted
-from tui.batch.report import Summary, lines_of, one_line
+from tui.batch.report import RunSummary, lines_of, one_line
 from tui.batch.run_store import read_tasks
 from tui.batch.state import RunFolder, RunState, begin
 from tui.core.errors import UsageError
@@ -21,14 +20,14 @@ from tui.core.paths import shorten
 
 
 def reset(options: Options) -> int:
-    """Forget state and logs (A4)."""
+    """Remove state and logs."""
     folder = RunFolder(launching.workspace_of(options))
     if not folder.path.is_dir():
-        told("There is no run here.")
+        print_notice("There is no run here.")
         return EXIT_DONE
     with folder.locked():
         folder.reset()
-    told(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
+    print_notice(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
     return EXIT_DONE
 
 
@@ -47,10 +46,10 @@ def status(options: Options) -> int:
     elif options.tasks is not None and str(real_task_file(options.tasks)) != state.task_file:
         raise UsageError(f"The run here is of {state.task_file}.", hint="Name that file, or none.")
     if options.json:
-        put(json.dumps(msgspec.to_builtins(state), ensure_ascii=True))
+        print_line(json.dumps(msgspec.to_builtins(state), ensure_ascii=True))
     else:
-        put(f"{shorten(state.task_file)}: {_how(state, folder)}")
-        put("\n" + Summary(state).text(width=width()).rstrip("\n"))
+        print_line(f"{shorten(state.task_file)}: {_how(state, folder)}")
+        print_line("\n" + RunSummary(state).text(width=width()).rstrip("\n"))
     return EXIT_DONE
 
 
@@ -66,7 +65,7 @@ def _how(state: RunState, folder: RunFolder) -> str:
     return begun
 
 
-def dry_run(planned: Plan) -> int:
+def dry_run(planned: RunPlan) -> int:
     """Show what a run would do. Nothing is written, not even the folder of the state."""
     folder = RunFolder(planned.target)
     state = folder.load_for(planned.task_file, planned.file)
@@ -83,14 +82,14 @@ def dry_run(planned: Plan) -> int:
         planned.isolation.name,
     )
     for line in lines_of(started):
-        put(line)
+        print_line(line)
     swap = f", {planned.models.fallback} after a rate limit or timeout"
-    put(f"model: {planned.models.first}{swap if planned.models.fallback else ''}")
+    print_line(f"model: {planned.models.first}{swap if planned.models.fallback else ''}")
     section = None
     for task in state.tasks:
         if task.section != section:
             section = task.section
-            put(f"\n{one_line(task.group, 200)}")
+            print_line(f"\n{one_line(task.group, 200)}")
         todo = "run" if task.status in {"pending", "interrupted", "running"} else task.status
-        put(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
+        print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
     return EXIT_DONE

@@ -1,4 +1,7 @@
-"""A run before it begins: everything that decides how it goes, read and checked."""
+"""A run before it begins: everything that decides how it goes, read and checked.
+
+Also which boot file it has, and how its tasks are isolated.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +14,97 @@ import msgspec
 from tui.agent.composition import Launch
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
-from tui.batch import boot
-from tui.batch.backoff import Models
-from tui.batch.isolation import Isolation
-from tui.batch.isolation_detection import find_isolation
-from tui.batch.run_limits import Stops
+from tui.batch.git import GitIsolation
+from tui.batch.isolation import Isolation, NoIsolation
+from tui.batch.jj import JjIsolation
+from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
 from tui.batch.taskfile import TaskFile
+from tui.context.project_files import BOOT_FILES
 from tui.core.errors import CredentialsError, UsageError
+from tui.core.files import read_small
 from tui.core.paths import shorten
+
+_READ_MAX = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """`named` is the file of a directive, None for the usual places; `shown` is as the banner
+    has it, "" without a boot file."""
+
+    named: Path | None = None
+    shown: str = ""
+
+
+def find_boot(directive: str, task_file: Path, target: Path) -> Boot:
+    """The boot file of a task file with this directive ("" for none) that is run in `target`.
+
+    Raises UsageError for a directive whose file is missing, unreadable, or outside both folders.
+    """
+    if directive:
+        return _named(directive, task_file.parent, target)
+    for name in BOOT_FILES:
+        path = target / name
+        if os.path.lexists(path) and target in Path(os.path.realpath(path)).parents:
+            return Boot(shown=name)
+    return Boot()
+
+
+def _named(directive: str, beside: Path, target: Path) -> Boot:
+    folders = (beside, target)
+    outside = False
+    for folder in folders:
+        try:
+            real = Path(os.path.realpath(folder / directive))
+        except ValueError:  # a NUL byte
+            continue
+        if not any(allowed in real.parents for allowed in folders):
+            outside = True
+            continue
+        if real.exists():
+            try:
+                read_small(real, limit=_READ_MAX, whole=False)
+            except OSError as error:
+                raise UsageError(
+                    f"The boot file {directive} cannot be read: {error.strerror or error}.",
+                    hint="Correct the boot directive of the task file, or take the line out.",
+                ) from error
+            inside = target in real.parents
+            return Boot(real, os.path.relpath(real, target) if inside else shorten(real))
+    if outside:
+        raise UsageError(
+            f"The boot file {directive} lies outside the project.",
+            hint=f"It must be in {shorten(target)} or beside the task file.",
+        )
+    raise UsageError(
+        f"The boot file {directive}, which the task file names, does not exist.",
+        hint=f"It is looked for in {shorten(beside)} and in {shorten(target)}.",
+    )
+
 
 FALLBACK_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """A run before it begins. `task_file` and `target` are real paths."""
 
     launch: Launch
     task_file: Path
     target: Path
     file: TaskFile
-    boot: boot.Boot
+    boot: Boot
     isolation: Isolation
-    models: Models
-    stops: Stops
+    models: ModelPair
+    stops: RunLimits
     summary: Path | None = None
 
 
-def plan(options: Options) -> Plan:
+def plan(options: Options) -> RunPlan:
     """Read everything that decides how to run. Blocks; raises UsageError, CredentialsError."""
     assert options.tasks is not None
-    # Models are swapped between attempts only (A25 to A30), and the limit of cost is the run's.
+    # Models are swapped between attempts only, and the limit of cost applies to the whole run.
     plain = replace(options, fallback_models=(), max_cost=None, headless=True)
     launch = launching.prepare(plain)
     config = launch.config
@@ -51,10 +113,10 @@ def plan(options: Options) -> Plan:
     target = launch.workspace.root
     task_file = real_task_file(options.tasks)
     file = read_tasks(task_file)
-    found = boot.find(file.boot, task_file, target)
-    models = Models(launch.model, next((name for name in fallbacks if name != launch.model), ""))
+    found = find_boot(file.boot, task_file, target)
+    models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
     batch = config.batch
-    stops = Stops(
+    stops = RunLimits(
         cost_usd=options.max_cost or batch.max_cost or None,
         failures_in_a_row=options.max_failures or batch.max_failures or None,
         seconds=options.max_time or batch.max_time_s or None,
@@ -65,7 +127,7 @@ def plan(options: Options) -> Plan:
         launch = _with_key(launch)
     # A server's long limits are waited for, unless another model can be asked meanwhile.
     patience = FALLBACK_AFTER_S if models.fallback else None
-    return Plan(
+    return RunPlan(
         launch=replace(launch, config=changed, boot=found.named, max_wait_s=patience),
         task_file=task_file,
         target=target,
@@ -93,10 +155,17 @@ def _with_key(launch: Launch) -> Launch:
     return launch.with_key(key)
 
 
-def _check_prices(launch: Launch, models: Models) -> None:
+def _check_prices(launch: Launch, models: ModelPair) -> None:
     for name in filter(None, (models.first, models.fallback)):
         if name not in launch.config.prices:
             raise UsageError(
                 f"A limit of cost needs a price for {name}, and none is configured.",
                 hint=f'Put one under [prices."{name}"] in {shorten(launch.folders.config_file)}.',
             )
+
+
+def find_isolation(target: Path, task_file: Path) -> Isolation:
+    """The isolation of the tasks run in `target`. Blocks."""
+    return (
+        JjIsolation.find(target, task_file) or GitIsolation.find(target, task_file) or NoIsolation()
+    )

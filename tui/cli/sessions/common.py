@@ -11,7 +11,7 @@ from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.session import catalog, importers
-from tui.session.reader import Loaded, read
+from tui.session.reader import LoadedSession, read
 from tui.session.records import Finding
 
 _EVERY = 500
@@ -24,7 +24,7 @@ def path_of(options: Options) -> Path:
     return catalog.resolve(options.target, folders())
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedSession:
     """A session of ours or of another agent, by its content. Raises SessionError.
 
     What lies in the folder of the sessions is ours, whatever is left of it.
@@ -35,7 +35,7 @@ def load(path: Path) -> Loaded:
     return importers.load(path)
 
 
-def model_of(loaded: Loaded) -> str:
+def model_of(loaded: LoadedSession) -> str:
     """The model that answered last, "" if none is known."""
     for record in reversed(loaded.branch):
         model = record.data.get("model")

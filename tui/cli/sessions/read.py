@@ -21,12 +21,12 @@ from tui.cli.sessions.common import (
 from tui.context import view
 from tui.core.clock import SystemClock
 from tui.core.errors import UsageError
-from tui.core.images.images import facts, of_block
+from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, index
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 from tui.session.records import Record
 from tui.session.session import Session, title_of
 
@@ -35,7 +35,7 @@ _MESSAGES = frozenset({"user", "assistant"})
 
 def list_(options: Options) -> int:
     where = None if options.all else launch_config.workspace_of(options)
-    entries = catalog.entries(folders(), where, progress=progress)
+    entries = index.list_sessions(folders(), where, progress=progress)
     if options.json:
         return print_json([entry.to_json() for entry in entries])
     for entry in entries:
@@ -125,11 +125,11 @@ def view_(options: Options) -> int:
     )
 
 
-def _view_of(loaded: Loaded) -> view.View:
+def _view_of(loaded: LoadedSession) -> view.View:
     return view.build(loaded.branch, model=model_of(loaded), prompt_follows=True)
 
 
-def _title(loaded: Loaded) -> str:
+def _title(loaded: LoadedSession) -> str:
     titles = (r.data.get("title") for r in reversed(loaded.branch) if r.type == "title")
     asked = (title_of(r.data) for r in loaded.branch if r.type == "user")
     return _printable(str(next(titles, "") or next(asked, "") or loaded.header.id))
@@ -155,7 +155,7 @@ def _block_text(block: dict[str, Any]) -> str:
         case "tool_use":
             return f"{block.get('name')} {json.dumps(block.get('input'), ensure_ascii=False)}"
         case "image" if image := of_block(block, ""):
-            return f"({image.picture.media_type}, {facts(image)})"
+            return f"({image.info.media_type}, {facts(image)})"
         case kind:
             return f"({kind})"
 

@@ -23,7 +23,7 @@ from tui.core.messages import Message
 from tui.core.paths import folders
 from tui.session import catalog, copies, importers
 from tui.session.export import export
-from tui.session.reader import Loaded
+from tui.session.reader import LoadedSession
 from tui.session.records import Finding
 from tui.session.session import Session
 
@@ -125,7 +125,7 @@ def delete(options: Options) -> int:
 
 
 def _write_repaired(
-    path: Path, loaded: Loaded, messages: list[Message], out: Path | None
+    path: Path, loaded: LoadedSession, messages: list[Message], out: Path | None
 ) -> tuple[Path, Path]:
     clock = SystemClock()
     header = copies.header_of(loaded, clock=clock)
@@ -150,7 +150,7 @@ def _made(options: Options, path: Path, **more: object) -> int:
     return 0
 
 
-def _messages(loaded: Loaded) -> int:
+def _messages(loaded: LoadedSession) -> int:
     return sum(record.type in {"user", "assistant"} for record in loaded.branch)
 
 
@@ -162,5 +162,5 @@ def _text(path: Path | None) -> str | None:
     return str(path) if path else None
 
 
-def _title(loaded: Loaded) -> str:
+def _title(loaded: LoadedSession) -> str:
     return Session.of(loaded, clock=SystemClock()).title

@@ -1,1 +1,1 @@
-"""The steps of the repair engine: blocks (attachments, sound), pairs, order, media."""
+"""The steps of the repair engine, each the twin of the module of the same name in `rules`."""

@@ -1,4 +1,4 @@
-"""Repairs of one content block (B07–B12, B17, B18, B23, B27, B29, B32, B33, B38, R1).
+"""Repairs of one content block.
 
 A cleaner returns the block as it is if nothing is wrong with it, a new one if something was, and
 None if it has to go. The block that was given is never changed.
@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
-from tui.context.repairs import attachments
+from tui.context.repairs import media
 from tui.context.repairs.json_safety import made_sound, plain
-from tui.context.repairs.message_draft import Draft, Item, Note, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, Report, without
 from tui.context.rules.blocks import (
     FIELDS,
     IN_RESULTS,
@@ -33,14 +33,14 @@ NO_OUTPUT = "(no output)"
 _Cleaner: TypeAlias = Callable[[Block, Note], Block | None]
 
 
-def clean(draft: Draft, content: list[object], report: Report) -> None:
+def clean(draft: MessageDraft, content: list[object], report: Report) -> None:
     """Fill a draft with what can be kept of a message's content."""
     stripped = False
     for index, given in enumerate(content):
         where = f"{draft.where}.content.{index}"
         block = clean_block(given, report.at(where))
         if block is not None:
-            draft.items.append(Item(where, block))
+            draft.items.append(DraftBlock(where, block))
             continue
         if is_object(given):
             stripped = stripped or given.get("type") in ("thinking", "redacted_thinking")
@@ -50,7 +50,7 @@ def clean(draft: Draft, content: list[object], report: Report) -> None:
         strip_thinking(draft, report, "B19")
 
 
-def strip_thinking(draft: Draft, report: Report, code: str) -> None:
+def strip_thinking(draft: MessageDraft, report: Report, code: str) -> None:
     """Leave out all thinking of a message: it is sent complete and verbatim, or not at all."""
     for item in draft.items:
         if item.kind in THINKING:
@@ -99,10 +99,6 @@ def _only_known(block: Block, allowed: frozenset[str], note: Note) -> Block:
         note("B26", "a malformed cache mark left out")
         block = without(block, "cache_control")
     return block
-
-
-def without(block: Block, *names: str) -> Block:
-    return {name: value for name, value in block.items() if name not in names}
 
 
 def _unknown(block: Block, note: Note) -> Block | None:
@@ -162,7 +158,7 @@ def _tool_use(block: Block, note: Note) -> Block | None:
 
 
 def _with_object_input(block: Block, note: Note) -> Block:
-    """R1: an object, parsed from text that was encoded once or twice, or holding what it was."""
+    """The input as an object: parsed, if it is JSON text encoded once or twice, else wrapped."""
     given = block.get("input")
     if isinstance(given, dict):
         return block
@@ -240,8 +236,7 @@ def _error_result(block: Block, note: Note) -> Block:
         if any(item.get("type") != "text" for item in items):
             note("B29", "what is not text left out of an error")
             texts = [
-                i if i.get("type") == "text" else attachments.removed(i, "in an error")
-                for i in items
+                i if i.get("type") == "text" else media.removed(i, "in an error") for i in items
             ]
             return block | {"content": texts}
     return block
@@ -266,10 +261,10 @@ def _server_result(block: Block, note: Note) -> Block | None:
 
 _CLEANERS: Mapping[str, _Cleaner] = {
     "text": _text,
-    "image": attachments.image,
-    "document": attachments.document,
-    "search_result": attachments.search_result,
-    "container_upload": attachments.upload,
+    "image": media.image,
+    "document": media.document,
+    "search_result": media.search_result,
+    "container_upload": media.upload,
     "tool_use": _tool_use,
     "tool_result": _tool_result,
     "thinking": _thinking,

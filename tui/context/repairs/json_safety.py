@@ -1,4 +1,4 @@
-"""Values made such that a request body can carry them (B38)."""
+"""Makes values valid for a JSON request body."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Report:
         return lambda code, action: self.add(code, where, action)
 
 
-class Item(NamedTuple):
+class DraftBlock(NamedTuple):
     """A block, and where it stood in the messages as they were given."""
 
     where: str
@@ -52,12 +52,16 @@ class Item(NamedTuple):
 
 
 @dataclass(slots=True)
-class Draft:
+class MessageDraft:
     """A message under repair. Its items are replaced, never changed."""
 
     role: Literal["user", "assistant"]
     where: str
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[DraftBlock] = field(default_factory=list[DraftBlock])
 
     def has(self, kind: str) -> bool:
         return any(item.kind == kind for item in self.items)
+
+
+def without(block: Block, *names: str) -> Block:
+    return {name: value for name, value in block.items() if name not in names}

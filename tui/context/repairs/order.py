@@ -1,4 +1,4 @@
-"""Repairs of messages in a row: roles, neighbours, thinking, the end (B13–B16, B21, B28, B39)."""
+"""Repairs of the order of messages: roles, neighbours, thinking, the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tui.context.repairs.blocks import strip_thinking
-from tui.context.repairs.message_draft import Draft, Item, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report
 from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
 from tui.context.rules.order import Tail
 from tui.core.messages import text_block
@@ -14,10 +14,10 @@ from tui.core.messages import text_block
 CONTINUE = "(continue)"
 
 
-def split_roles(drafts: Iterable[Draft], report: Report) -> Iterator[Draft]:
-    """Blocks that their message's role may not hold get a message of their own (B28)."""
+def split_roles(drafts: Iterable[MessageDraft], report: Report) -> Iterator[MessageDraft]:
+    """Blocks that are not allowed in a message of their role get a message of their own."""
     for draft in drafts:
-        parts = [Draft(draft.role, draft.where)]
+        parts = [MessageDraft(draft.role, draft.where)]
         for item in draft.items:
             role = _role_of(item, draft.role)
             if role != draft.role:
@@ -26,20 +26,20 @@ def split_roles(drafts: Iterable[Draft], report: Report) -> Iterator[Draft]:
                     continue
                 report.add("B28", item.where, f"{item.kind} moved to a message of the {role}")
             if parts[-1].role != role:
-                parts.append(Draft(role, draft.where))
+                parts.append(MessageDraft(role, draft.where))
             parts[-1].items.append(item)
         yield from (part for part in parts if part.items or len(parts) == 1)
 
 
-def _role_of(item: Item, role: Literal["user", "assistant"]) -> Literal["user", "assistant"]:
+def _role_of(item: DraftBlock, role: Literal["user", "assistant"]) -> Literal["user", "assistant"]:
     if item.kind in ASSISTANT_ONLY:
         return "assistant"
     return "user" if item.kind in USER_ONLY else role
 
 
-def join(drafts: Iterable[Draft], report: Report) -> list[Draft]:
-    """Neighbours of one role become one message (B39). An emptied user message stays as a gap."""
-    joined: list[Draft] = []
+def join(drafts: Iterable[MessageDraft], report: Report) -> list[MessageDraft]:
+    """Neighbours of one role become one message. An emptied user message stays as a gap."""
+    joined: list[MessageDraft] = []
     for draft in drafts:
         last = joined[-1] if joined else None
         same = last is not None and last.role == draft.role
@@ -53,17 +53,17 @@ def join(drafts: Iterable[Draft], report: Report) -> list[Draft]:
             report.add("B58", draft.where, "the same prompt, stored again, left out")
         elif last.role == "user" or _one_answer(last, draft):
             report.add("B39", draft.where, "joined with the message before it")
-            joined[-1] = Draft(last.role, last.where, last.items + draft.items)
+            joined[-1] = MessageDraft(last.role, last.where, last.items + draft.items)
         else:
             joined.append(draft)
     return joined
 
 
-def _blocks(draft: Draft) -> list[dict[str, Any]]:
+def _blocks(draft: MessageDraft) -> list[dict[str, Any]]:
     return [item.block for item in draft.items]
 
 
-def _one_answer(first: Draft, second: Draft) -> bool:
+def _one_answer(first: MessageDraft, second: MessageDraft) -> bool:
     """Whether two messages of the assistant in a row are pieces of one.
 
     What is said after a call has seen its result; calls alone stood beside the calls before.
@@ -72,9 +72,9 @@ def _one_answer(first: Draft, second: Draft) -> bool:
 
 
 def strip_wrong_thinking(
-    drafts: Iterable[Draft], thinking: Mapping[str, Any] | None, report: Report
+    drafts: Iterable[MessageDraft], thinking: Mapping[str, Any] | None, report: Report
 ) -> None:
-    """Thinking may not end an answer (B16), nor stand in the last one when switched off (B21)."""
+    """Leave out thinking at the end of an answer, and in the last answer if it is switched off."""
     answers = [draft for draft in drafts if draft.role == "assistant"]
     for draft in answers:
         if draft.items and draft.items[-1].kind in THINKING:
@@ -86,9 +86,9 @@ def strip_wrong_thinking(
                 break
 
 
-def settle(drafts: Iterable[Draft], tail: Tail, report: Report) -> list[Draft]:
+def settle(drafts: Iterable[MessageDraft], tail: Tail, report: Report) -> list[MessageDraft]:
     """User and assistant in turn, from a user message to an end that is allowed."""
-    settled: list[Draft] = []
+    settled: list[MessageDraft] = []
     for draft in join(drafts, report):
         if draft.role == "assistant" and not settled:
             report.add("B39", draft.where, f"“{CONTINUE}” put before the first answer")
@@ -109,13 +109,13 @@ def settle(drafts: Iterable[Draft], tail: Tail, report: Report) -> list[Draft]:
     return settled
 
 
-def _continue(where: str) -> Draft:
-    return Draft("user", where, [Item(where, text_block(CONTINUE))])
+def _continue(where: str) -> MessageDraft:
+    return MessageDraft("user", where, [DraftBlock(where, text_block(CONTINUE))])
 
 
-def _trim(draft: Draft, report: Report) -> None:
+def _trim(draft: MessageDraft, report: Report) -> None:
     where, block = draft.items[-1]
     text = block.get("text")
     if isinstance(text, str) and text[-1:].isspace():
         report.add("B14", where, "white space at the end left out")
-        draft.items[-1] = Item(where, block | {"text": text.rstrip()})
+        draft.items[-1] = DraftBlock(where, block | {"text": text.rstrip()})

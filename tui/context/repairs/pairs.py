@@ -1,4 +1,4 @@
-"""Repairs between calls and results (R2, B01–B06, B08, B25).
+"""Repairs of calls and their results.
 
 Every call ends with exactly one result, at the front of the user message after it and in the
 order of the calls. A result without a call stays as text where it holds information.
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tui.context.repairs.blocks import call_key
-from tui.context.repairs.message_draft import Draft, Item, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report
 from tui.context.rules.blocks import ID, SERVER_RESULTS
 from tui.core.messages import Block, blocks_of, text_block, text_of
 
 INTERRUPTED = "Session was interrupted before tool execution completed"
-"""R2's literal text."""
+"""The result that is made up for a call without one."""
 
 ORPHANED = "[result of a tool call that is not in this conversation]"
 
@@ -26,7 +26,7 @@ ORPHANED = "[result of a tool call that is not in this conversation]"
 @dataclass(slots=True, eq=False)
 class _Call:
     draft: int
-    item: Item
+    item: DraftBlock
     id: str
     results: list[_Result] = field(default_factory=list["_Result"])
     merged: bool = False
@@ -41,7 +41,7 @@ class _Call:
 @dataclass(slots=True, eq=False)
 class _Result:
     draft: int
-    item: Item
+    item: DraftBlock
     orphan: bool = False
 
     @property
@@ -49,7 +49,7 @@ class _Result:
         return text_of(blocks_of(self.item.block.get("content"))) == INTERRUPTED
 
 
-def pair(drafts: list[Draft], report: Report) -> list[Draft]:
+def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
     """The drafts with every call answered. Roles must be right and neighbours merged."""
     calls, results = _assign(drafts)
     for group in calls.values():
@@ -61,8 +61,8 @@ def pair(drafts: list[Draft], report: Report) -> list[Draft]:
     return list(_rebuilt(drafts, called, orphans, report))
 
 
-def server_pairs(drafts: Iterable[Draft], report: Report) -> None:
-    """Leave out server tools' calls and results that do not stand together (B25)."""
+def server_pairs(drafts: Iterable[MessageDraft], report: Report) -> None:
+    """Leave out calls of server tools without their result, and results without their call."""
     for draft in drafts:
         calls: dict[str, int] = {}
         paired: set[int] = set()
@@ -72,7 +72,7 @@ def server_pairs(drafts: Iterable[Draft], report: Report) -> None:
             elif item.kind in SERVER_RESULTS:
                 call = calls.pop(str(item.block["tool_use_id"]), None)
                 paired |= {index, call} if call is not None else set()
-        kept: list[Item] = []
+        kept: list[DraftBlock] = []
         for index, item in enumerate(draft.items):
             if index in paired or item.kind not in SERVER_RESULTS | {"server_tool_use"}:
                 kept.append(item)
@@ -81,7 +81,7 @@ def server_pairs(drafts: Iterable[Draft], report: Report) -> None:
         draft.items = kept
 
 
-def _assign(drafts: list[Draft]) -> tuple[dict[str, list[_Call]], list[_Result]]:
+def _assign(drafts: list[MessageDraft]) -> tuple[dict[str, list[_Call]], list[_Result]]:
     """Every result with the call it answers, by id and, where ids repeat, by position."""
     calls: dict[str, list[_Call]] = {}
     waiting: dict[str, list[_Call]] = {}  # without a result so far, in order
@@ -123,13 +123,13 @@ def _nearest(waiting: list[_Call]) -> int:
 
 
 def _merge_copies(group: list[_Call], report: Report) -> None:
-    """Identical calls with one id are one call, unless each has a result of its own (B03)."""
+    """Identical calls with one id are one call, unless each has a result of its own."""
     kept: dict[str, _Call] = {}
     for call in group:
         first = kept.setdefault(call.same, call)
         if first is call:
             continue
-        if not call.results or not first.results or _said(call) == _said(first):
+        if not call.results or not first.results or _result_content(call) == _result_content(first):
             gone = first if call.results and not first.results else call
             kept[call.same] = stays = call if gone is first else first
             gone.merged = True
@@ -137,12 +137,12 @@ def _merge_copies(group: list[_Call], report: Report) -> None:
             report.add("B03", gone.item.where, "a copy of a call left out")
 
 
-def _said(call: _Call) -> object:
+def _result_content(call: _Call) -> object:
     return call.results[0].item.block.get("content")
 
 
 def _name(calls: dict[str, list[_Call]], report: Report) -> None:
-    """Ids that are valid and unique (B03, B08), the same on every run."""
+    """Give calls ids that are valid and unique, the same on every run."""
     used = {id_ for id_ in calls if ID.fullmatch(id_)}
     for id_, group in calls.items():
         left = [call for call in group if not call.merged]
@@ -167,28 +167,28 @@ def _free_id(id_: str, used: set[str]) -> str:
 
 
 def _rebuilt(
-    drafts: list[Draft], calls: dict[str, _Call], orphans: dict[str, _Result], report: Report
-) -> Iterator[Draft]:
+    drafts: list[MessageDraft], calls: dict[str, _Call], orphans: dict[str, _Result], report: Report
+) -> Iterator[MessageDraft]:
     owed: list[_Call] = []  # the calls of the message before
     for index, draft in enumerate(drafts):
         if draft.role == "assistant":
             if owed:
                 where = drafts[index - 1].where
-                yield Draft("user", where, _results(owed, None, report))
+                yield MessageDraft("user", where, _results(owed, None, report))
             items, owed = _calls(draft, calls)
-            yield Draft("assistant", draft.where, items)
+            yield MessageDraft("assistant", draft.where, items)
         else:
             front = _results(owed, index, report)
             _report_moves(draft, front, report)
             owed = []
             rest = _rest(draft, orphans, report)
-            yield Draft("user", draft.where, front + rest)
+            yield MessageDraft("user", draft.where, front + rest)
     if owed:
-        yield Draft("user", drafts[-1].where, _results(owed, None, report))
+        yield MessageDraft("user", drafts[-1].where, _results(owed, None, report))
 
 
-def _calls(draft: Draft, calls: dict[str, _Call]) -> tuple[list[Item], list[_Call]]:
-    items: list[Item] = []
+def _calls(draft: MessageDraft, calls: dict[str, _Call]) -> tuple[list[DraftBlock], list[_Call]]:
+    items: list[DraftBlock] = []
     found: list[_Call] = []
     for item in draft.items:
         call = calls.get(item.where) if item.kind == "tool_use" else None
@@ -198,18 +198,18 @@ def _calls(draft: Draft, calls: dict[str, _Call]) -> tuple[list[Item], list[_Cal
             renamed = (
                 item.block if item.block.get("id") == call.id else item.block | {"id": call.id}
             )
-            items.append(Item(item.where, renamed))
+            items.append(DraftBlock(item.where, renamed))
             found.append(call)
     return items, found
 
 
-def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Item]:
+def _results(owed: list[_Call], draft: int | None, report: Report) -> list[DraftBlock]:
     """One result for each call, in order. `draft` is the message that they go to the front of."""
-    items: list[Item] = []
+    items: list[DraftBlock] = []
     for call in owed:
         if not call.results:
             report.add("B01", call.item.where, f"no result: “{INTERRUPTED}”")
-            items.append(Item(call.item.where, _interrupted(call.id)))
+            items.append(DraftBlock(call.item.where, _interrupted(call.id)))
             continue
         chosen = next((r for r in call.results if not r.synthetic), call.results[0])
         for result in call.results:
@@ -219,7 +219,7 @@ def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Item]
     return items
 
 
-def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> Item:
+def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> DraftBlock:
     """The result that a call keeps, under the call's id."""
     where, block = chosen.item
     if chosen.draft != draft:
@@ -229,7 +229,7 @@ def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> 
         return chosen.item
     if not isinstance(given, str):
         report.add("B08", where, f"the result's id changed to {call.id}")
-    return Item(where, block | {"tool_use_id": call.id})
+    return DraftBlock(where, block | {"tool_use_id": call.id})
 
 
 def _interrupted(id_: str) -> Block:
@@ -241,7 +241,7 @@ def _interrupted(id_: str) -> Block:
     }
 
 
-def _report_moves(draft: Draft, front: list[Item], report: Report) -> None:
+def _report_moves(draft: MessageDraft, front: list[DraftBlock], report: Report) -> None:
     """Say so if results of this very message had to come to its front, or into order."""
     here = {item.where for item in draft.items}
     wanted = [item.where for item in front if item.where in here]
@@ -252,9 +252,9 @@ def _report_moves(draft: Draft, front: list[Item], report: Report) -> None:
         report.add("B05", draft.where, "results brought to the front")
 
 
-def _rest(draft: Draft, orphans: dict[str, _Result], report: Report) -> list[Item]:
+def _rest(draft: MessageDraft, orphans: dict[str, _Result], report: Report) -> list[DraftBlock]:
     """What a user message holds beside the results of the calls before it."""
-    items: list[Item] = []
+    items: list[DraftBlock] = []
     for item in draft.items:
         if item.kind != "tool_result":
             items.append(item)
@@ -263,8 +263,8 @@ def _rest(draft: Draft, orphans: dict[str, _Result], report: Report) -> list[Ite
     return items
 
 
-def _orphan(result: _Result, report: Report) -> list[Item]:
-    """B02: a result without a call becomes text, if it says anything."""
+def _orphan(result: _Result, report: Report) -> list[DraftBlock]:
+    """A result without a call becomes text, if it has any content."""
     where, block = result.item
     if call_key(block.get("tool_use_id")) in report.gone:
         report.add("B23", where, "the result of a call that was left out is left out too")
@@ -274,4 +274,4 @@ def _orphan(result: _Result, report: Report) -> list[Item]:
         report.add("B02", where, "a result without a call left out")
         return []
     report.add("B02", where, "a result without a call kept as text")
-    return [Item(where, text_block(ORPHANED)), *(Item(where, part) for part in content)]
+    return [DraftBlock(where, text_block(ORPHANED)), *(DraftBlock(where, part) for part in content)]

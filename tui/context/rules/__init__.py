@@ -2,11 +2,10 @@
 
     blocks   one content block by itself         pairs   calls and their results
     order    roles, thinking, how it may end     media   images
-    request  everything beside the messages      sound   what JSON can carry
+    request  everything besides the messages     json_safety  what JSON can carry
 
-Codes are the B-numbers of the damage that each rule is about. B27 also stands for a field of a
-wrong type that has no number of its own, B56 for a message that is none, R6 for an unknown type
-of block. Rules may be stricter than today's API where gateways and older servers are.
+Each rule has the code of the damage that it finds, as `sessions check` prints it. Rules may be
+stricter than today's API if gateways and older servers are.
 """
 
 from __future__ import annotations

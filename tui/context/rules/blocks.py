@@ -46,7 +46,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "redacted_thinking": frozenset({"type", "data"}),
     "server_tool_use": frozenset(_CACHED | {"id", "name", "input", "caller"}),
 } | {kind: frozenset(_CACHED | {"tool_use_id", "content", "caller"}) for kind in SERVER_RESULTS}
-"""What each type of block may hold (B27)."""
+"""The fields that each type of block may have."""
 
 _Rule: TypeAlias = Callable[[Block, str], Iterator[Violation]]
 

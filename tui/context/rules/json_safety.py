@@ -1,4 +1,4 @@
-"""What a request body can carry: JSON that every server reads (B38)."""
+"""Rules about JSON: a request body may hold only what every server can parse."""
 
 from __future__ import annotations
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tui.context.rules import Violation
-from tui.core.images.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, Picture, picture_in
+from tui.core.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, ImageInfo, base64_image_info
 from tui.core.messages import Block
 
 MANY_IMAGES = 20
 MANY_PIXELS = 2000
 MAX_MEDIA = 600
-"""Images and documents together (B34)."""
+"""The most images and documents in one request."""
 
 SOURCE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "base64": ("data", "media_type"),
@@ -46,7 +46,7 @@ def crowd_violations(found: Sequence[tuple[str, Block]]) -> Iterator[Violation]:
     if len(images) <= MANY_IMAGES:
         return
     for where, block in images:
-        picture = picture_of(block)
+        picture = image_info_of(block)
         if picture is not None and picture.longest > MANY_PIXELS:
             words = "At least one of the image dimensions exceed max allowed size for many-image"
             text = f"{where}.image.source.base64.data: {words} requests: {MANY_PIXELS} pixels"
@@ -68,11 +68,11 @@ def media_in(content: Iterable[object], where: str) -> Iterator[tuple[str, Block
                     yield f"{where}.content.{index}.tool_result.content.{inner}", part
 
 
-def picture_of(block: Block) -> Picture | None:
+def image_info_of(block: Block) -> ImageInfo | None:
     """What the bytes of a base64 image say; None where they cannot be read or are elsewhere."""
     source: Any = block.get("source")
     data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    return picture_in(data) if isinstance(data, str) else None
+    return base64_image_info(data) if isinstance(data, str) else None
 
 
 def _base64_violations(source: dict[str, Any], where: str) -> Iterator[Violation]:
@@ -82,7 +82,7 @@ def _base64_violations(source: dict[str, Any], where: str) -> Iterator[Violation
         text = f"{path}: image exceeds 5 MB maximum: {len(data)} bytes > {MAX_BYTES} bytes"
         yield Violation("B31", where, text)
         return
-    picture = picture_of({"source": source})
+    picture = image_info_of({"source": source})
     if picture is None:
         yield Violation("B32", where, f"{where}.image.source: Could not process image")
         return

@@ -7,14 +7,14 @@ from typing import Any, Literal, TypeAlias
 
 from tui.context.rules import Violation
 from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
-from tui.context.rules.pairs import Seen
+from tui.context.rules.pairs import CheckedMessage
 
 Tail: TypeAlias = Literal["user", "prefill", "open"]
 """How the messages end: with the user (a request), with the assistant where the model takes a
 prefill, or open, because a prompt will follow."""
 
 
-def order_violations(seen: Sequence[Seen], tail: Tail) -> Iterator[Violation]:
+def order_violations(seen: Sequence[CheckedMessage], tail: Tail) -> Iterator[Violation]:
     """What is wrong with the order of messages, and with the roles of their blocks."""
     before: object = None
     for index, message in enumerate(seen):
@@ -36,13 +36,13 @@ def order_violations(seen: Sequence[Seen], tail: Tail) -> Iterator[Violation]:
         if message.role == "assistant":
             yield from _final_thinking(message)
     if seen and seen[-1].role == "assistant":
-        yield from _ending(seen[-1], tail)
+        yield from _end_violations(seen[-1], tail)
 
 
 def thinking_violations(
-    seen: Sequence[Seen], thinking: Mapping[str, Any] | None
+    seen: Sequence[CheckedMessage], thinking: Mapping[str, Any] | None
 ) -> Iterator[Violation]:
-    """What is wrong between the thinking switch and the latest answer (B20, B21)."""
+    """What is wrong between the thinking switch and the latest answer."""
     mode = (thinking or {}).get("type")
     last = next((m for m in reversed(seen) if m.role == "assistant"), None)
     if last is None or mode not in ("enabled", "disabled"):
@@ -62,7 +62,7 @@ def thinking_violations(
         yield Violation("B20", last.where, text)
 
 
-def _wrong_role(message: Seen) -> Violation:
+def _wrong_role(message: CheckedMessage) -> Violation:
     if message.role == "system":
         words = "use the top-level 'system' parameter for the initial system prompt"
     else:
@@ -70,7 +70,7 @@ def _wrong_role(message: Seen) -> Violation:
     return Violation("B28", message.where, f"{message.where}.role: {words}")
 
 
-def _misplaced(message: Seen) -> Iterator[Violation]:
+def _misplaced(message: CheckedMessage) -> Iterator[Violation]:
     others = {"user": ASSISTANT_ONLY, "assistant": USER_ONLY}
     wrong = others.get(message.role) if isinstance(message.role, str) else None
     for index, block in enumerate(message.blocks):
@@ -82,14 +82,14 @@ def _misplaced(message: Seen) -> Iterator[Violation]:
             yield Violation("B28", where, text)
 
 
-def _final_thinking(message: Seen) -> Iterator[Violation]:
+def _final_thinking(message: CheckedMessage) -> Iterator[Violation]:
     kind = message.blocks[-1].get("type") if message.blocks else None
     if isinstance(kind, str) and kind in THINKING:
         words = "The final block in an assistant message cannot be `thinking`."
         yield Violation("B16", message.where, f"{message.where}: {words}")
 
 
-def _ending(last: Seen, tail: Tail) -> Iterator[Violation]:
+def _end_violations(last: CheckedMessage, tail: Tail) -> Iterator[Violation]:
     if tail == "user":
         words = "This model does not support assistant message prefill."
         text = f"{words} The conversation must end with a user message."

@@ -1,4 +1,4 @@
-"""Rules about calls and their results (B01–B06, B25): every call is answered, once, at once."""
+"""Rules about calls and their results: every call has one result, in the next message."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tui.context.rules.blocks import SERVER_RESULTS
 from tui.core.messages import Block
 
 
-class Seen(NamedTuple):
-    """A message as rules look at it: what is no object in its content stands as `{}`."""
+class CheckedMessage(NamedTuple):
+    """A message in the form for the rules: parts of its content that are no objects are `{}`."""
 
     where: str
     role: object
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
         return [str(b.get(field)) for b in self.blocks if b.get("type") == kind]
 
 
-def pair_violations(seen: Sequence[Seen]) -> Iterator[Violation]:
+def pair_violations(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
     """What is wrong between calls and results."""
     yield from _unique_calls(seen)
     calls: list[str] = []
@@ -35,7 +35,7 @@ def pair_violations(seen: Sequence[Seen]) -> Iterator[Violation]:
         yield from _server_pairs(message)
 
 
-def _unique_calls(seen: Sequence[Seen]) -> Iterator[Violation]:
+def _unique_calls(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
     known: set[str] = set()
     for message in seen:
         for index, block in enumerate(message.blocks):
@@ -48,7 +48,9 @@ def _unique_calls(seen: Sequence[Seen]) -> Iterator[Violation]:
             known.add(id_)
 
 
-def _answered(message: Seen, calls: list[str], after: Seen | None) -> Iterator[Violation]:
+def _answered(
+    message: CheckedMessage, calls: list[str], after: CheckedMessage | None
+) -> Iterator[Violation]:
     """Every call has its result in the next message, at its front."""
     front: set[str] = set()
     for block in after.blocks if after and after.role == "user" else ():
@@ -67,7 +69,7 @@ def _answered(message: Seen, calls: list[str], after: Seen | None) -> Iterator[V
     yield Violation("B05" if later.issuperset(missing) else "B01", message.where, text)
 
 
-def _results(message: Seen, calls: list[str]) -> Iterator[Violation]:
+def _results(message: CheckedMessage, calls: list[str]) -> Iterator[Violation]:
     """Every result has its call in the message before, only one, in the order of the calls."""
     order = {id_: place for place, id_ in enumerate(calls)}
     given: set[str] = set()
@@ -94,7 +96,7 @@ def _results(message: Seen, calls: list[str]) -> Iterator[Violation]:
         last = max(last, order[id_])
 
 
-def _server_pairs(message: Seen) -> Iterator[Violation]:
+def _server_pairs(message: CheckedMessage) -> Iterator[Violation]:
     """A server tool's call and result stand in one message, in this order."""
     open_calls: dict[str, tuple[str, object]] = {}
     for index, block in enumerate(message.blocks):

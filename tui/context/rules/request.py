@@ -164,7 +164,7 @@ def _thinking(body: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[Violation]:
-    """At most four cache marks over system, tools and messages together (B26)."""
+    """At most four cache marks in system, tools and messages together."""
     count = marks_in(_items(body.get("system"))) + marks_in(_items(body.get("tools")))
     count += body.get("cache_control") is not None
     inside = 0

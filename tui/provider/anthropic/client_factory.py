@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
-from tui.core.gc_pause import smooth
+from tui.core.gc_pause import gc_pause
 from tui.provider.anthropic import lazy_imports
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ async def load_client(key: str, url: str) -> AsyncAnthropic:
 
 
 def _client(key: str, url: str) -> AsyncAnthropic:
-    with smooth():
+    with gc_pause():
         lazy_imports.import_sdk()
         import anthropic  # noqa: PLC0415
 

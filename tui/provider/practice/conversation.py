@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tui.core.images.images import without_words
+from tui.core.images import without_words
 from tui.core.messages import Block, Message, blocks_of, text_of
 
 _NOT_TYPED = ("[Previous conversation summary]", "[Digest of the conversation so far", "<")

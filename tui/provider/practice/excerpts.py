@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tui.core.formatting import size
-from tui.core.images.images import of_block
+from tui.core.images import of_block
 from tui.core.messages import Block
 
 _LINES = 12
@@ -78,7 +78,7 @@ def about_images(blocks: Sequence[Block]) -> str:
         if image is None:
             lines.append("- an image whose header I cannot read")
             continue
-        picture, kind = image.picture, image.picture.media_type.removeprefix("image/").upper()
+        picture, kind = image.info, image.info.media_type.removeprefix("image/").upper()
         lines.append(f"- {kind}, {picture.width} × {picture.height} pixels, {size(image.bytes)}")
     what = "an image" if len(blocks) == 1 else f"{len(blocks)} images"
     listed = "\n".join(lines)

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tui.core.errors import UsageError
-from tui.core.storage.atomic_files import read_small
+from tui.core.files import read_small
 
 _LIMIT = 10_000_000
 

@@ -1,15 +1,15 @@
 """Other agents' session files, read as if they were ours.
 
-    recognise(path)            whose file this is, by its content; None where nobody's
-    load(path)                 the session, as `reader.read` would give one of ours
-    usual_folders(home, env)   where the other agents keep theirs
-    find(folders, workspace)   the sessions that lie there, the newest first
+    recognise(path)            whose file this is, by its content; None if it is nobody's
+    load(path)                 the session, as `reader.read` would return one of ours
+    usual_folders(home, env)   the folders in which the other agents store their sessions
+    find(folders, workspace)   the sessions in those folders, the newest first
 
-Nothing is ever written: a file is read where it lies, and goes on as a session of ours only as a
-copy. Damage costs a line and becomes a finding, as in our own files. The records are those of the
-active branch; their ids are the same on every reading, and the header's `origin` names the agent
-and its session as `claude_code:ID`. Each format stands in a module of its own: what it looks like
-(`matches`) and how it is told as records (`tell`).
+Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
+line and becomes a finding, as in our own files. The records are those of the active branch; their
+ids are the same on every reading, and the header's `origin` names the agent and its session as
+`claude_code:ID`. Each format has a module: `matches` recognises its records, `convert` makes
+records of ours from them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tui.core.clock import timestamp
 from tui.core.errors import SessionError
 from tui.session import reader
 from tui.session.importers import claude_code, codex, pi
-from tui.session.importers.conversion import Place, Telling
-from tui.session.jsonl import Findings, JsonObject, Line, Shape, parse, split
-from tui.session.reader import Loaded, open_session
+from tui.session.importers.conversion import Conversion, ParsedLine
+from tui.session.jsonl import Findings, JsonLine, JsonObject, RecordShape, parse, split
+from tui.session.reader import LoadedSession, open_session
 from tui.session.records import Finding, is_ours
 
 Format: TypeAlias = Literal["claude_code", "pi", "codex"]
@@ -43,25 +43,25 @@ _MATCHES: Mapping[Format, Callable[[JsonObject], bool]] = {
     "claude_code": claude_code.matches,
     "pi": pi.matches,
 }
-_TELL: Mapping[Format, Callable[[Iterable[Place], Findings], Telling]] = {
-    "codex": codex.tell,
-    "claude_code": claude_code.tell,
-    "pi": pi.tell,
+_CONVERT: Mapping[Format, Callable[[Iterable[ParsedLine], Findings], Conversion]] = {
+    "codex": codex.convert,
+    "claude_code": claude_code.convert,
+    "pi": pi.convert,
 }
-_ANY = Shape(_START, lambda value: _format_of(value) is not None)
+_ANY = RecordShape(_START, lambda value: _format_of(value) is not None)
 _LINE = re.compile(r"line (\d+)")
 _WITNESSES = 5
-"""So many records that look like one format settle whose file it is."""
+"""After so many records of one format, the file is taken to be of that format."""
 
 _HEAD = 256 * 1024
-"""What is read of a file for its line in a list."""
+"""Bytes read from a file for its line in a list."""
 
 _MOST_READ = 4 * 1024 * 1024
-"""What is read of a file to recognise it."""
+"""Bytes read from a file to recognise it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignSession:
     """One line of a list of other agents' sessions. `changed` is in nanoseconds since 1970."""
 
     path: Path
@@ -89,7 +89,7 @@ def recognise(path: Path) -> Literal["ours", "claude_code", "pi", "codex"] | Non
             raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedSession:
     """A session of anybody's, as `reader.read` reads ours. Blocks.
 
     Raises SessionError where the file cannot be read, or is no session that is known.
@@ -106,7 +106,7 @@ def load(path: Path) -> Loaded:
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         try:
-            return _told(path, found, split(file.read), state.st_mtime, findings)
+            return _converted(path, found, split(file.read), state.st_mtime, findings)
         except OSError as error:
             raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -125,7 +125,9 @@ def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Form
     }
 
 
-def find(folders: Mapping[Format, Iterable[Path]], workspace: Path | None = None) -> list[Foreign]:
+def find(
+    folders: Mapping[Format, Iterable[Path]], workspace: Path | None = None
+) -> list[ForeignSession]:
     """The sessions in these folders that belong to a workspace, or all, the newest first.
 
     Blocks: the beginning of every file is read. What cannot be read is not listed.
@@ -146,7 +148,7 @@ def _format_of(value: JsonObject) -> Format | None:
     return next((name for name, matches in _MATCHES.items() if matches(value)), None)
 
 
-def _recognised(lines: Iterable[Line]) -> Literal["ours", "claude_code", "pi", "codex"] | None:
+def _recognised(lines: Iterable[JsonLine]) -> Literal["ours", "claude_code", "pi", "codex"] | None:
     votes: dict[Literal["ours", "claude_code", "pi", "codex"], int] = {}
     for _, value in parse(lines, Findings(), _ANY_OR_OURS):
         name = "ours" if is_ours(value) else _format_of(value)
@@ -157,17 +159,17 @@ def _recognised(lines: Iterable[Line]) -> Literal["ours", "claude_code", "pi", "
     return max(votes, key=lambda name: votes[name]) if votes else None
 
 
-_ANY_OR_OURS = Shape(_START, lambda value: is_ours(value) or _format_of(value) is not None)
+_ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or _format_of(value) is not None)
 
 
-def _told(
-    path: Path, format_: Format, lines: Iterator[Line], changed: float, findings: Findings
-) -> Loaded:
-    telling = _TELL[format_](parse(lines, findings, _ANY), findings)
+def _converted(
+    path: Path, format_: Format, lines: Iterator[JsonLine], changed: float, findings: Findings
+) -> LoadedSession:
+    telling = _CONVERT[format_](parse(lines, findings, _ANY), findings)
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     header = telling.header(path.stem, made)
     findings.items.sort(key=_line_of)
-    return Loaded(path, header, tuple(telling.records), findings.all())
+    return LoadedSession(path, header, tuple(telling.records), findings.all())
 
 
 def _line_of(finding: Finding) -> int:
@@ -184,7 +186,7 @@ def _files_below(root: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _describe(path: Path, format_: Format) -> Foreign | None:
+def _describe(path: Path, format_: Format) -> ForeignSession | None:
     """A file's line in a list, from its beginning; None where nothing in it can be read."""
     try:
         with open_session(path) as file:
@@ -196,10 +198,10 @@ def _describe(path: Path, format_: Format) -> Foreign | None:
         head = head[: head.rfind(b"\n") + 1]
     chunks = iter((head, b""))
     lines = list(islice(split(lambda _: next(chunks)), 2000))
-    told = _told(path, format_, iter(lines), state.st_mtime, Findings())
+    told = _converted(path, format_, iter(lines), state.st_mtime, Findings())
     if not told.records:
         return None
     titles = (r.data["title"] for r in reversed(told.records) if r.type == "title")
     title = str(next(titles, ""))
     cwd = told.header.cwd
-    return Foreign(path, format_, title, cwd, state.st_mtime_ns, state.st_size)
+    return ForeignSession(path, format_, title, cwd, state.st_mtime_ns, state.st_size)

@@ -1,22 +1,32 @@
 """Claude Code: `~/.claude/projects/{folder}/{session}.jsonl`.
 
-`claude_code_tree` puts its records together to whole answers; here these are told as ours.
+A record is usually one content block: those with one `message.id` are pieces of one answer, and
+the results of its calls may be linked to any of the pieces. So the records are first grouped into
+whole answers, each result goes to the answer that made its call, and the branch is followed from
+group to group.
 
 Kept in the request but not shown as typed: what the program itself said for the user (`isMeta`,
-local commands, notices of an interrupt). Left out: side chains, error texts stored as answers
-(B57), and whatever a request does not know (`caller`, `toolUseResult`, …).
+local commands, notices of an interrupt). Left out: side chains, error texts stored as answers,
+and fields that a request may not have (`caller`, `toolUseResult`, …).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tui.core.messages import Block, Usage, text_of
-from tui.session.importers.claude_code_tree import SPOKEN, Entry, entries_of, grouped
-from tui.session.importers.conversion import Place, Telling, mapping, string
-from tui.session.importers.tree import active_branch
+from tui.session.importers.conversion import (
+    Conversion,
+    Node,
+    ParsedLine,
+    active_branch,
+    content_blocks,
+    object_or_empty,
+    string,
+)
 from tui.session.jsonl import Findings, JsonObject
 
 PROGRAM = "claude_code"
@@ -40,9 +50,9 @@ def matches(value: JsonObject) -> bool:
     return kind in SPOKEN and "uuid" in value and "message" in value
 
 
-def tell(places: Iterable[Place], findings: Findings) -> Telling:
+def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
     """The records of the active branch."""
-    telling = Telling(PROGRAM, findings)
+    telling = Conversion(PROGRAM, findings)
     summaries: list[str] = []
     entries = entries_of(places, telling, summaries)
     groups, nodes = grouped(entries)
@@ -53,31 +63,31 @@ def tell(places: Iterable[Place], findings: Findings) -> Telling:
             telling.left_out += sum(entry.blocks is not None for entry in group)
     earlier = False  # whether anything was said before
     for key in branch:
-        earlier |= _tell_group(groups[key], telling, earlier=earlier)
+        earlier |= _convert_group(groups[key], telling, earlier=earlier)
     if summaries:
         telling.title = summaries[-1]
     telling.finish()
     return telling
 
 
-def _tell_group(entries: Sequence[Entry], telling: Telling, *, earlier: bool) -> bool:
-    """The records of one group. Returns whether they say anything."""
+def _convert_group(entries: Sequence[_Entry], telling: Conversion, *, earlier: bool) -> bool:
+    """Add the records of one group. Returns whether they have content."""
     answers = [entry for entry in entries if entry.value.get("type") == "assistant"]
-    said = _tell_answer(answers, telling)
+    said = _convert_answer(answers, telling)
     for entry in entries:
         kind = entry.value.get("type")
         if kind == "user":
-            said |= _tell_user(entry, telling, earlier=earlier)
+            said |= _convert_user(entry, telling, earlier=earlier)
         elif kind == "system":
-            _tell_system(entry, telling)
+            _convert_system(entry, telling)
     return said
 
 
-def _tell_answer(pieces: Sequence[Entry], telling: Telling) -> bool:
+def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
     """One answer, put together from its pieces in the order of the file."""
-    kept: list[Entry] = []
+    kept: list[_Entry] = []
     for piece in pieces:
-        model = mapping(piece.value.get("message")).get("model")
+        model = object_or_empty(piece.value.get("message")).get("model")
         if piece.value.get("isApiErrorMessage") or model == "<synthetic>":
             telling.findings.add("B57", piece.where, "left out: an error text stored as an answer")
             words = text_of(piece.blocks or ())
@@ -87,9 +97,9 @@ def _tell_answer(pieces: Sequence[Entry], telling: Telling) -> bool:
     blocks = _put_together(kept, telling.findings)
     if not blocks:
         return False
-    first, last = kept[0], mapping(kept[-1].value.get("message"))
+    first, last = kept[0], object_or_empty(kept[-1].value.get("message"))
     usage = Usage.from_json(last.get("usage")).to_json()
-    reasons = [mapping(piece.value.get("message")).get("stop_reason") for piece in kept]
+    reasons = [object_or_empty(piece.value.get("message")).get("stop_reason") for piece in kept]
     telling.answer(
         first.key,
         _time(first),
@@ -101,8 +111,8 @@ def _tell_answer(pieces: Sequence[Entry], telling: Telling) -> bool:
     return True
 
 
-def _put_together(pieces: Sequence[Entry], findings: Findings) -> list[Block]:
-    """The blocks of an answer's pieces. Pieces of blank text stand between them and say nothing."""
+def _put_together(pieces: Sequence[_Entry], findings: Findings) -> list[Block]:
+    """The blocks of an answer's pieces, without copies and without blank texts between them."""
     if len(pieces) == 1:
         return [_sent(block) for block in pieces[0].blocks or ()]
     blocks: list[Block] = []
@@ -115,7 +125,7 @@ def _put_together(pieces: Sequence[Entry], findings: Findings) -> list[Block]:
     return blocks
 
 
-def _tell_user(entry: Entry, telling: Telling, *, earlier: bool) -> bool:
+def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
     """Results, and what else the user's side said in one record."""
     value, blocks = entry.value, entry.blocks or []
     results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -130,7 +140,7 @@ def _tell_user(entry: Entry, telling: Telling, *, earlier: bool) -> bool:
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     if value.get("isCompactSummary"):
         words = text_of(rest)
-        if earlier:  # all that it sums up is here: it is an event, not something said
+        if earlier:  # all that it sums up is in the file: it is an event, not a message
             telling.compaction(entry.key, _time(entry), words)
             return bool(results)
         telling.add("user", entry.key, _time(entry), content=rest)
@@ -140,10 +150,10 @@ def _tell_user(entry: Entry, telling: Telling, *, earlier: bool) -> bool:
     return bool(rest or results)
 
 
-def _tell_system(entry: Entry, telling: Telling) -> None:
+def _convert_system(entry: _Entry, telling: Conversion) -> None:
     words = entry.value.get("content")
     if entry.value.get("subtype") == "compact_boundary":
-        telling.tokens_before = mapping(entry.value.get("compactMetadata")).get("preTokens")
+        telling.tokens_before = object_or_empty(entry.value.get("compactMetadata")).get("preTokens")
     if entry.value.get("subtype") == "local_command" and isinstance(words, str):
         telling.add("note", entry.key, _time(entry), text=words)
 
@@ -153,5 +163,167 @@ def _sent(block: Block) -> Block:
     return {name: value for name, value in block.items() if name != "caller"}
 
 
-def _time(entry: Entry) -> Any:
+def _time(entry: _Entry) -> Any:
     return entry.value.get("timestamp")
+
+
+SPOKEN = frozenset({"user", "assistant"})
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A record of the file. `blocks` is its content, None if it is no message; `group` is the key
+    of the answer it belongs to."""
+
+    where: str
+    value: JsonObject
+    blocks: list[Block] | None
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        return str(self.value["uuid"])
+
+
+def entries_of(
+    places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
+) -> list[_Entry]:
+    """The records that have a place in the tree, each once."""
+    entries: list[_Entry] = []
+    seen: set[str] = set()
+    copies = 0
+    first_copy = ""
+    for line, value in places:
+        kind, uuid = value.get("type"), value.get("uuid")
+        if not isinstance(kind, str):
+            telling.findings.add("B56", line.where, "skipped: a record without a type")
+            continue
+        if kind == "summary":
+            if words := " ".join(string(value, "summary").split())[:80]:
+                summaries.append(words)
+            continue
+        if value.get("isSidechain") is True:
+            continue
+        if not isinstance(uuid, str) or not uuid:
+            if kind not in SPOKEN:
+                continue  # snapshots, the queue: they say nothing
+            telling.findings.add("B53", line.where, "linked to the record before it: no id")
+            uuid = f"line-{line.number}-{len(entries)}"
+            value = {**value, "uuid": uuid, "parentUuid": ""}  # noqa: PLW2901 - with a key
+        blocks = _blocks(value, line.where, telling.findings) if kind in SPOKEN else None
+        if kind in SPOKEN and blocks is None:
+            continue
+        if uuid in seen:
+            copies += 1
+            first_copy = first_copy or line.where
+            continue
+        seen.add(uuid)
+        _note_session(telling, value)
+        entries.append(_Entry(line.where, value, blocks))
+    if copies:
+        what = "a copy of an earlier record" if copies == 1 else f"{copies:,} copies of records"
+        telling.findings.add("B44", first_copy, f"left out: {what}")
+    return entries
+
+
+def _note_session(telling: Conversion, value: JsonObject) -> None:
+    """Note the facts about the session: its last id and version, its first folder and time."""
+    telling.session_id = string(value, "sessionId") or telling.session_id
+    telling.version = string(value, "version") or telling.version
+    telling.cwd = telling.cwd or string(value, "cwd")
+    telling.created = telling.created or string(value, "timestamp")
+
+
+def _blocks(value: JsonObject, where: str, findings: Findings) -> list[Block] | None:
+    """The content of a message; None, with a finding, if it has none."""
+    if not isinstance(value.get("message"), dict):
+        findings.add("B56", where, "skipped: the message is not an object")
+        return None
+    blocks = content_blocks(object_or_empty(value["message"]).get("content"), where, findings)
+    if blocks is None:
+        findings.add("B56", where, "skipped: a message without content")
+    return blocks
+
+
+def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[Node]]:
+    """Answers as wholes, and the tree of them."""
+    by_call: dict[str, str] = {}
+    for entry in entries:
+        entry.group = entry.key
+        if entry.value.get("type") == "assistant":
+            id_ = object_or_empty(entry.value.get("message")).get("id")
+            entry.group = f"message {id_}" if isinstance(id_, str) and id_ else entry.group
+            for block in entry.blocks or ():
+                if block.get("type") == "tool_use":
+                    by_call.setdefault(str(block.get("id")), entry.group)
+    for entry in entries:
+        entry.group = _answered(entry, by_call) or entry.group
+    groups: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        if _has_place(entry):
+            groups.setdefault(entry.group, []).append(entry)
+    above = _Parents(entries)
+    return groups, [_node(key, members, above) for key, members in groups.items()]
+
+
+def _has_place(entry: _Entry) -> bool:
+    """Whether a record has content. The others only link records to each other."""
+    subtype = string(entry.value, "subtype")
+    return entry.blocks is not None or subtype in {"compact_boundary", "local_command"}
+
+
+def _node(key: str, members: Sequence[_Entry], above: _Parents) -> Node:
+    """A group as a node, below the parent of its first piece that has one outside the group."""
+    lost: str | None = key  # linked to itself: as good as lost
+    speaks = any(entry.blocks is not None for entry in members)
+    for entry in members:
+        parent, known = above.of(entry)
+        if known and parent != key:
+            return Node(key, parent, entry.where, speaks)
+        if not known:
+            lost = parent
+    return Node(key, lost, members[0].where, speaks)
+
+
+class _Parents:
+    """Finds the group above a record, skipping records without content."""
+
+    def __init__(self, entries: Iterable[_Entry]) -> None:
+        self._by_id = {entry.key: entry for entry in entries}
+        self._known: dict[str, tuple[str | None, bool]] = {}
+
+    def of(self, entry: _Entry) -> tuple[str | None, bool]:
+        """The key of the parent, None at the root, and whether that parent is in the file."""
+        path: list[str] = []
+        found: tuple[str | None, bool] | None = None
+        while found is None:
+            key = entry.key
+            if key in self._known:
+                found = self._known[key]
+                break
+            if key in path:
+                found = key, False
+                break
+            path.append(key)
+            parent = entry.value.get("parentUuid") or entry.value.get("logicalParentUuid")
+            if not isinstance(parent, str):
+                found = None, parent is None
+            elif parent not in self._by_id:
+                found = parent, False
+            else:
+                entry = self._by_id[parent]
+                if _has_place(entry):
+                    found = entry.group, True
+        for key in path:
+            self._known[key] = found
+        return found
+
+
+def _answered(entry: _Entry, by_call: dict[str, str]) -> str | None:
+    """The group of the answer to whose calls a user record holds the results."""
+    if entry.value.get("type") != "user":
+        return None
+    for block in entry.blocks or ():
+        if block.get("type") == "tool_result":
+            return by_call.get(str(block.get("tool_use_id")))
+    return None

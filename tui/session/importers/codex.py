@@ -1,8 +1,8 @@
 """Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, lines of {timestamp, type, payload}.
 
 An answer is a run of items of the assistant: its texts and calls, up to the next output or
-prompt. Arguments are JSON in a string by the format; reasoning is encrypted and stays behind, as
-do the instructions, which were the other agent's own.
+prompt. Arguments are JSON in a string. Left out are reasoning, which is encrypted, and the
+instructions, which were the other agent's own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, cast
 
 from tui.core.messages import Block, text_block, text_of
 from tui.session.importers.conversion import (
-    Place,
-    Telling,
+    Conversion,
+    ParsedLine,
     content_blocks,
     image,
-    mapping,
+    object_or_empty,
     string,
 )
 from tui.session.jsonl import Findings, JsonObject
@@ -41,12 +41,12 @@ def matches(value: JsonObject) -> bool:
     )
 
 
-def tell(places: Iterable[Place], findings: Findings) -> Telling:
+def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
     """The records, in the order of the file: there are no branches."""
-    telling = Telling(PROGRAM, findings)
+    telling = Conversion(PROGRAM, findings)
     answer = _Answer(telling)
     for line, value in places:
-        kind, payload = value.get("type"), mapping(value.get("payload"))
+        kind, payload = value.get("type"), object_or_empty(value.get("payload"))
         if not isinstance(kind, str):
             findings.add("B56", line.where, "skipped: a record without a type")
             continue
@@ -60,7 +60,7 @@ def tell(places: Iterable[Place], findings: Findings) -> Telling:
             case "turn_context":
                 answer.model = string(payload, "model") or answer.model
             case "response_item":
-                _tell_item(answer, payload, key, time, line.where)
+                _convert_item(answer, payload, key, time, line.where)
             case "compacted":
                 answer.close()
                 telling.compaction(key, time, string(payload, "message"))
@@ -69,7 +69,7 @@ def tell(places: Iterable[Place], findings: Findings) -> Telling:
                 why = string(payload, "reason") or "interrupted"
                 telling.add("interrupt", key, time, reason=why, text="", thinking="")
             case _:
-                pass  # what the other screen showed: it is in the items too
+                pass  # events for the other agent's screen: the items have the same content
     answer.close()
     telling.finish()
     return telling
@@ -78,7 +78,7 @@ def tell(places: Iterable[Place], findings: Findings) -> Telling:
 class _Answer:
     """The answer that is being put together."""
 
-    def __init__(self, telling: Telling) -> None:
+    def __init__(self, telling: Conversion) -> None:
         self.telling = telling
         self.model = ""
         self._blocks: list[Block] = []
@@ -98,7 +98,7 @@ class _Answer:
             self.telling.answer(self._key, self._time, blocks, model=self.model, stop_reason=stop)
 
 
-def _note_session(telling: Telling, meta: JsonObject) -> None:
+def _note_session(telling: Conversion, meta: JsonObject) -> None:
     if telling.session_id:
         return  # of the session that this one was forked from
     telling.session_id = string(meta, "id")
@@ -107,7 +107,7 @@ def _note_session(telling: Telling, meta: JsonObject) -> None:
     telling.cwd = string(meta, "cwd")
 
 
-def _tell_item(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
+def _convert_item(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
     telling = answer.telling
     kind = string(item, "type")
     if kind in _CALLS:
@@ -117,10 +117,10 @@ def _tell_item(answer: _Answer, item: JsonObject, key: str, time: object, where:
         content, failed = _output(item.get("output"), where, telling.findings)
         telling.result(key, time, item.get("call_id"), content, is_error=failed)
     elif kind == "message":
-        _tell_message(answer, item, key, time, where)
+        _convert_message(answer, item, key, time, where)
 
 
-def _tell_message(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
+def _convert_message(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
     telling = answer.telling
     blocks = content_blocks(item.get("content"), where, telling.findings)
     role = item.get("role")
@@ -152,7 +152,7 @@ def _block(block: Block) -> Block:
 
 
 def _call(item: JsonObject) -> Block:
-    """A call. Arguments that are no JSON stay the text that they are, for the repair."""
+    """A call. Arguments that are no JSON stay a text, for the repair to handle."""
     arguments: Any = item.get("arguments", item.get("input"))
     name: Any = item.get("name")
     if item.get("type") == "local_shell_call":
@@ -167,7 +167,8 @@ def _call(item: JsonObject) -> Block:
 
 
 def _output(given: object, where: str, findings: Findings) -> tuple[object, bool]:
-    """What a call came to, and whether it failed: text, blocks, or an object around them."""
+    """The content of a call's output, and whether it failed: text, blocks, or an object with
+    them."""
     failed = False
     if isinstance(given, dict):
         found = cast("JsonObject", given)

@@ -1,9 +1,9 @@
-"""Records of ours, told from another agent's file. What the three formats have in common."""
+"""Records of ours made from another agent's file: what the three formats have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -11,22 +11,23 @@ from typing import Any, TypeAlias, cast
 
 from tui.core.clock import timestamp
 from tui.core.messages import Block, text_block, text_of
-from tui.session.jsonl import Findings, JsonObject, Line
+from tui.session.jsonl import Findings, JsonLine, JsonObject
 from tui.session.records import Header, Record
 
-Place: TypeAlias = tuple[Line, JsonObject]
-"""An object of the file, and the line that it stood on."""
+ParsedLine: TypeAlias = tuple[JsonLine, JsonObject]
+"""An object of the file, and the line that it was on."""
 
 _COMMAND = re.compile(r"/\S*")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class Telling:
-    """The records in the making: one chain, with ids that are the same on every reading.
+class Conversion:
+    """Collects the records of a session: one chain, with ids that are the same on every reading.
 
-    `session_id`, `cwd`, `created` and `version` are the file's own words about itself, "" where
-    it has none; `program` is the name of the agent that wrote it.
+    `program` is the name of the agent that wrote the file. `session_id`, `cwd`, `created` and
+    `version` are what the file says about itself, "" if it does not. `left_out` counts records of
+    other branches; `calls` has the tools' names and `gone` the calls left out, by the calls' ids.
     """
 
     program: str
@@ -122,7 +123,7 @@ class Telling:
     def compaction(self, key: str, time: object, summary: str, kept: str = "") -> None:
         """A compaction by the other agent, of `tokens_before`.
 
-        `kept` is our id of the first record that it did not sum up; "" if it summed up all.
+        `kept` is our id of the first record that it did not sum up, "" if it summed up all.
         """
         before, self.tokens_before = self.tokens_before, None
         tokens = before if isinstance(before, int) else None
@@ -159,13 +160,13 @@ def string(value: Mapping[str, Any], name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def mapping(value: object) -> JsonObject:
+def object_or_empty(value: object) -> JsonObject:
     """A JSON object, or an empty one."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def content_blocks(content: object, where: str, findings: Findings) -> list[Block] | None:
-    """A message's content as blocks; None where it is none. Bare strings are texts (B27)."""
+    """A message's content as blocks; None if it is no content. Bare strings become text blocks."""
     if isinstance(content, str):
         return [text_block(content)] if content.strip() else []
     if not isinstance(content, list):
@@ -188,5 +189,78 @@ def image(data: object, media_type: object) -> Block:
 
 
 def is_anthropic(provider: str, model: str) -> bool:
-    """Whether thinking was signed by a server that will know its own signature again."""
+    """Whether thinking was signed by an Anthropic server, which accepts its signatures again."""
     return provider.startswith("anthropic") or (not provider and model.startswith("claude"))
+
+
+@dataclass(slots=True)
+class Node:
+    """A record in the tree. `parent` is None if it names none; `where` is its place in the file;
+    `speaks` whether it has content."""
+
+    key: str
+    parent: str | None
+    where: str
+    speaks: bool = True
+
+
+def active_branch(nodes: Sequence[Node], findings: Findings) -> list[str]:
+    """The keys from the root to the last leaf that speaks, in the order of the links.
+
+    `nodes` are in the order of the file and have unique keys. If a parent is missing or part of a
+    circle, the node before it in the file takes its place: so nothing is left out but what is on
+    another branch.
+    """
+    parents = _sound_parents(nodes, findings)
+    has_more: set[str] = set()  # a node below this one speaks
+    leaf: str | None = None
+    for node in nodes:
+        if not node.speaks:
+            continue
+        above = parents[node.key]
+        while above is not None and above not in has_more:
+            has_more.add(above)
+            above = parents[above]
+    for node in nodes:
+        if node.speaks and node.key not in has_more:
+            leaf = node.key
+    branch: list[str] = []
+    while leaf is not None:
+        branch.append(leaf)
+        leaf = parents[leaf]
+    branch.reverse()
+    return branch
+
+
+def _sound_parents(nodes: Sequence[Node], findings: Findings) -> dict[str, str | None]:
+    """A parent for every node, without circles. The first node that names none is the root."""
+    places = {node.key: place for place, node in enumerate(nodes)}
+    root = next((node for node in nodes if node.parent is None), None)
+    parents: dict[str, str | None] = {}
+
+    def bridge(place: int) -> None:
+        parents[nodes[place].key] = nodes[place - 1].key if place else None
+
+    for place, node in enumerate(nodes):
+        if node is root or (node.parent in places and node.parent != node.key):
+            parents[node.key] = node.parent
+        else:
+            bridge(place)
+            findings.add("B53", node.where, "linked to the record before it: its own is lost")
+    rooted: set[str] = set()
+    for node in nodes:
+        path: dict[str, None] = {}
+        key: str | None = node.key
+        while key is not None and key not in rooted:
+            if key in path:  # a circle: it is cut at the record that comes first in the file
+                circle = list(path)[list(path).index(key) :]
+                first = min(places[member] for member in circle)
+                bridge(first)
+                findings.add("B53", nodes[first].where, "linked to the record before it: a circle")
+                for member in circle:
+                    del path[member]
+                continue
+            path[key] = None
+            key = parents[key]
+        rooted.update(path)
+    return parents

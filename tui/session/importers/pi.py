@@ -1,8 +1,8 @@
 """pi and OpenClaw: `~/.pi/agent/sessions/…`, `~/.openclaw/agents/…/sessions/…`, v1 to v3.
 
-v1 is a plain list; from v2 on records name their parents and the last of them is the leaf. Turns
-that ended in an error or were aborted keep what they said; their calls go, with the results
-(B23). Thinking stays where an Anthropic server signed it.
+v1 is a plain list; from v2 on records name their parents and the last of them is the leaf. Of
+turns that ended in an error or were aborted, the texts stay, and the calls are left out with
+their results. Thinking stays if an Anthropic server signed it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import cast
 
 from tui.core.messages import Block, text_block, text_of
 from tui.session.importers.conversion import (
-    Place,
-    Telling,
+    Conversion,
+    Node,
+    ParsedLine,
+    active_branch,
     content_blocks,
     image,
     is_anthropic,
-    mapping,
+    object_or_empty,
     string,
 )
-from tui.session.importers.tree import Node, active_branch
 from tui.session.jsonl import Findings, JsonObject
 
 PROGRAM = "pi"
@@ -55,7 +56,7 @@ class _Entry:
     def time(self) -> object:
         return self.value.get("timestamp")
 
-    def say(self, telling: Telling, code: str, action: str) -> None:
+    def say(self, telling: Conversion, code: str, action: str) -> None:
         telling.findings.add(code, self.where, action)
 
 
@@ -67,9 +68,9 @@ def matches(value: JsonObject) -> bool:
     return kind in _KINDS and "timestamp" in value and "sessionId" not in value
 
 
-def tell(places: Iterable[Place], findings: Findings) -> Telling:
+def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
     """The records of the active branch."""
-    telling = Telling(PROGRAM, findings)
+    telling = Conversion(PROGRAM, findings)
     entries = _entries(places, telling)
     nodes = [_node(entry, before) for before, entry in zip([None, *entries], entries, strict=False)]
     branch = active_branch(nodes, findings)
@@ -80,14 +81,14 @@ def tell(places: Iterable[Place], findings: Findings) -> Telling:
         entry = by_key[key]
         telling.left_out -= entry.value.get("type") == "message"
         before = len(telling.records)
-        _tell(entry, telling, ours)
+        _convert_entry(entry, telling, ours)
         if len(telling.records) > before:
             ours[entry.key] = ours[entry.number] = telling.records[before].id
     telling.finish()
     return telling
 
 
-def _entries(places: Iterable[Place], telling: Telling) -> list[_Entry]:
+def _entries(places: Iterable[ParsedLine], telling: Conversion) -> list[_Entry]:
     entries: list[_Entry] = []
     seen: dict[str, JsonObject] = {}
     for line, value in places:
@@ -110,7 +111,7 @@ def _entries(places: Iterable[Place], telling: Telling) -> list[_Entry]:
     return entries
 
 
-def _note_session(telling: Telling, header: JsonObject) -> None:
+def _note_session(telling: Conversion, header: JsonObject) -> None:
     if telling.session_id:
         return  # of a second file, fused to this one
     version = header.get("version", 1)
@@ -132,11 +133,11 @@ def _node(entry: _Entry, before: _Entry | None) -> Node:
     return Node(entry.key, above, entry.where)
 
 
-def _tell(entry: _Entry, telling: Telling, ours: Mapping[str | int, str]) -> None:
+def _convert_entry(entry: _Entry, telling: Conversion, ours: Mapping[str | int, str]) -> None:
     value = entry.value
     match value.get("type"):
         case "message":
-            _tell_message(entry, telling)
+            _convert_message(entry, telling)
         case "custom_message":
             blocks = content_blocks(value.get("content"), entry.where, telling.findings)
             telling.user(entry.key, entry.time, list(map(_block, blocks or [])), typed=False)
@@ -151,7 +152,7 @@ def _tell(entry: _Entry, telling: Telling, ours: Mapping[str | int, str]) -> Non
         case "session_info":
             telling.title = " ".join(string(value, "name").split())[:80] or telling.title
         case _:
-            pass  # settings, labels and what extensions keep: nothing that was said
+            pass  # settings, labels and data of extensions: no part of the conversation
 
 
 def _line_of(index: object) -> int:
@@ -159,7 +160,7 @@ def _line_of(index: object) -> int:
     return index + 1 if isinstance(index, int) else 0
 
 
-def _tell_message(entry: _Entry, telling: Telling) -> None:
+def _convert_message(entry: _Entry, telling: Conversion) -> None:
     given = entry.value.get("message")
     if not isinstance(given, dict):
         entry.say(telling, "B56", "skipped: the message is not an object")
@@ -167,7 +168,7 @@ def _tell_message(entry: _Entry, telling: Telling) -> None:
     message = cast("JsonObject", given)
     role = message.get("role")
     if role == "bashExecution":
-        _tell_command(entry, message, telling)
+        _convert_command(entry, message, telling)
         return
     if role in ("branchSummary", "compactionSummary"):
         _sum_up(entry, telling, string(message, "summary"))
@@ -176,19 +177,21 @@ def _tell_message(entry: _Entry, telling: Telling) -> None:
     if not isinstance(role, str) or blocks is None:
         entry.say(telling, "B56", "skipped: a message without content or role")
     elif role == "assistant":
-        _tell_answer(entry, message, blocks, telling)
+        _convert_answer(entry, message, blocks, telling)
     elif role == "toolResult":
-        _tell_result(entry, message, blocks, telling)
+        _convert_result(entry, message, blocks, telling)
     else:
         content = list(map(_block, blocks))
         telling.user(entry.key, entry.time, content, typed=role == "user")
 
 
-def _tell_answer(entry: _Entry, message: JsonObject, given: list[Block], telling: Telling) -> None:
+def _convert_answer(
+    entry: _Entry, message: JsonObject, given: list[Block], telling: Conversion
+) -> None:
     signed = is_anthropic(string(message, "provider"), string(message, "model"))
     stop = string(message, "stopReason")
     if stop in _BROKEN_OFF:
-        _tell_broken_off(entry, message, given, telling)
+        _convert_broken_off(entry, message, given, telling)
         return
     blocks: list[Block] = []
     for block in given:
@@ -198,12 +201,12 @@ def _tell_answer(entry: _Entry, message: JsonObject, given: list[Block], telling
         elif block.get("type") != "thinking":
             blocks.append(_block(block))
         elif signed:
-            blocks.append(_thinking(block))
+            blocks.append(_thinking_block(block))
     if not blocks:
         if not given:
             entry.say(telling, "B55", "an empty answer left out")
         return
-    usage = mapping(message.get("usage"))
+    usage = object_or_empty(message.get("usage"))
     counts = {ours: usage.get(theirs) for ours, theirs in _USAGE.items()}
     telling.answer(
         entry.key,
@@ -215,10 +218,10 @@ def _tell_answer(entry: _Entry, message: JsonObject, given: list[Block], telling
     )
 
 
-def _tell_broken_off(
-    entry: _Entry, message: JsonObject, given: list[Block], telling: Telling
+def _convert_broken_off(
+    entry: _Entry, message: JsonObject, given: list[Block], telling: Conversion
 ) -> None:
-    """B23, B55: what was said stays, as that of an interrupted answer; the calls go."""
+    """An answer that broke off: its text stays as an interrupted answer, its calls are left out."""
     calls = [block for block in given if string(block, "type") in _CALLS]
     telling.gone.update(str(block.get("id")) for block in calls)
     if calls:
@@ -233,7 +236,9 @@ def _tell_broken_off(
     telling.add("interrupt", entry.key, entry.time, reason=why, text=said, thinking="")
 
 
-def _tell_result(entry: _Entry, message: JsonObject, blocks: list[Block], telling: Telling) -> None:
+def _convert_result(
+    entry: _Entry, message: JsonObject, blocks: list[Block], telling: Conversion
+) -> None:
     call_id = message.get("toolCallId")
     if str(call_id) in telling.gone:
         entry.say(telling, "B23", "the result of a call that was left out is left out too")
@@ -244,8 +249,8 @@ def _tell_result(entry: _Entry, message: JsonObject, blocks: list[Block], tellin
     telling.result(entry.key, entry.time, call_id, content, is_error=failed)
 
 
-def _tell_command(entry: _Entry, message: JsonObject, telling: Telling) -> None:
-    """A command that the person ran: the model was told of it as text."""
+def _convert_command(entry: _Entry, message: JsonObject, telling: Conversion) -> None:
+    """A command that the person ran: the model gets it as text."""
     if message.get("excludeFromContext") is True:
         return
     output = string(message, "output").strip("\n")
@@ -262,7 +267,7 @@ def _tell_command(entry: _Entry, message: JsonObject, telling: Telling) -> None:
     telling.user(entry.key, entry.time, [block], typed=False)
 
 
-def _sum_up(entry: _Entry, telling: Telling, summary: str) -> None:
+def _sum_up(entry: _Entry, telling: Conversion, summary: str) -> None:
     if summary.strip():
         block = text_block(f"{_SUMMED_UP}\n{summary}")
         telling.user(entry.key, entry.time, [block], typed=False)
@@ -287,7 +292,7 @@ def _block(block: Block) -> Block:
     return block
 
 
-def _thinking(block: Block) -> Block:
+def _thinking_block(block: Block) -> Block:
     if block.get("redacted") is True:
         return {"type": "redacted_thinking", "data": block.get("thinkingSignature")}
     thinking, signature = block.get("thinking"), block.get("thinkingSignature")

@@ -1,1 +1,1 @@
-"""Tool output → what is kept: spill, clamp, share, and the one receipt for every cut."""
+"""Limits of a tool's output: spill, clamp, token share, and the one receipt for every cut."""

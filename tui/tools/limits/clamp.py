@@ -1,4 +1,7 @@
-"""The hard clamp: no result of more than 51,200 bytes or 2,000 lines reaches the model (O1–O14)."""
+"""The hard clamp: no result of more than 51,200 bytes or 2,000 lines reaches the model.
+
+Also the functions that cut text by bytes and lines without ever splitting a character.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui.tools.limits.receipt import Keep
-from tui.tools.limits.text import (
-    byte_length,
-    head_bytes,
-    head_lines,
-    line_count,
-    tail_bytes,
-    tail_lines,
-)
 
 SUFFIX = (
     "\n\n[tool output truncated: exceeded 50KB or 2000 lines; "
     "request smaller chunks (offset/limit) or specific sections]"
 )
 PLACEHOLDER = "[tool output truncated]"
-CEILING_CHARS = 400_000
+CAP_CHARS = 400_000
 FLOOR_CHARS = 2_000
 
 _SUFFIX_LINES = 2
@@ -50,9 +45,8 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
     """The text blocks of one result within `room`, which they share in order.
 
     Returns `texts` itself when everything fits, so that applying it twice changes nothing. A cut
-    block ends with SUFFIX (for `ends` it stands between head and tail), later blocks become
-    PLACEHOLDER. When even those do not fit, one line replaces what is left and the list is
-    shorter.
+    block ends with SUFFIX (for `ends` it is between head and tail), later blocks become
+    PLACEHOLDER. When even those do not fit, one line replaces the rest and the list is shorter.
     """
     if _fits(texts, room):
         return texts
@@ -77,16 +71,16 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
 
 
 def clamp_text(text: str, room: Room, keep: Keep = "head") -> str:
-    """One plain text within `room` (O12): a partial update, the message of an error."""
+    """One plain text within `room`: a partial update, the message of an error."""
     return clamp([text], room, keep)[0]
 
 
-def ceiling(texts: Sequence[str], most: int = CEILING_CHARS) -> Sequence[str]:
-    """The text blocks of one result within `most` characters in all (O16).
+def cap_chars(texts: Sequence[str], most: int = CAP_CHARS) -> Sequence[str]:
+    """The text blocks of one result within `most` characters in all.
 
     Each keeps its share of them, in proportion to its length, and at least FLOOR_CHARS. A cut
-    block ends with SUFFIX, which counts. Returns `texts` itself where they fit. It binds only
-    where the clamp is configured up.
+    block ends with SUFFIX, which counts. Returns `texts` itself if they fit. It has an effect
+    only if the clamp is configured to allow more.
     """
     total = sum(map(len, texts))
     if total <= most:
@@ -111,3 +105,68 @@ def _ends(text: str, room: Room) -> str:
     tail_room = lines_free - head.count("\n") - 1
     tail = tail_bytes(tail_lines(text, tail_room), bytes_free - byte_length(head))
     return f"{head}{SUFFIX}\n\n{tail}"
+
+
+def encode(text: str) -> bytes:
+    """UTF-8; lone surrogates become three bytes, so nothing raises."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(encode(text))
+
+
+def line_count(text: str) -> int:
+    """The number of lines; a final newline does not begin another line."""
+    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+
+
+def head_bytes(text: str, limit: int) -> str:
+    """The longest prefix of at most `limit` bytes."""
+    if limit <= 0:
+        return ""
+    data = encode(text)
+    if len(data) <= limit:
+        return text
+    end = limit
+    while end and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end].decode("utf-8", "surrogatepass")
+
+
+def tail_bytes(text: str, limit: int) -> str:
+    """The longest suffix of at most `limit` bytes."""
+    if limit <= 0:
+        return ""
+    data = encode(text)
+    if len(data) <= limit:
+        return text
+    start = len(data) - limit
+    while start < len(data) and data[start] & 0xC0 == 0x80:
+        start += 1
+    return data[start:].decode("utf-8", "surrogatepass")
+
+
+def head_lines(text: str, limit: int) -> str:
+    """The first `limit` lines, without the newline that ends the last of them when text follows."""
+    if limit <= 0:
+        return ""
+    end = -1
+    for _ in range(limit):
+        end = text.find("\n", end + 1)
+        if end < 0:
+            return text
+    return text if end == len(text) - 1 else text[:end]
+
+
+def tail_lines(text: str, limit: int) -> str:
+    """The last `limit` lines."""
+    if limit <= 0:
+        return ""
+    end = len(text) - 1 if text.endswith("\n") else len(text)
+    start = end
+    for _ in range(limit):
+        start = text.rfind("\n", 0, start)
+        if start < 0:
+            return text
+    return text[start + 1 :]

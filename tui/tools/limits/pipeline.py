@@ -1,4 +1,4 @@
-"""The one place that every tool result passes: spill → clamp → share (decision 1)."""
+"""The one place that every tool result passes: spill, then clamp, then token share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.tokens import cl100k, tokenizer
 from tui.tools.limits import spill as spilling
-from tui.tools.limits.clamp import CEILING_CHARS, Room, ceiling, clamp
+from tui.tools.limits.clamp import (
+    CAP_CHARS,
+    Room,
+    byte_length,
+    cap_chars,
+    clamp,
+    encode,
+    line_count,
+)
 from tui.tools.limits.receipt import Keep, Receipt, Size, Stage
 from tui.tools.limits.share import share, threshold
-from tui.tools.limits.spill import Copy, Disk, joined
-from tui.tools.limits.text import byte_length, encode, line_count
+from tui.tools.limits.spill import DiskLimits, FullCopy, joined
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,
@@ -26,7 +33,7 @@ TOOL_BYTES: Mapping[str, int] = {
     "command_status": 50_000,
     "read_file": 100_000,
 }
-"""L4: what a tool may return before its output is spilled."""
+"""How many bytes a tool may return before its output is spilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +47,11 @@ class GuardLimits:
     clamp_lines: int = 2000
     share_tokens: int = 38_400
     memory_chars: int = 200_000
-    disk: Disk = field(default_factory=Disk)
+    disk: DiskLimits = field(default_factory=DiskLimits)
 
     @classmethod
     def of(cls, config: Guard, *, window: int) -> GuardLimits:
-        """Limits from the configuration and the active model's window (K21)."""
+        """Limits from the configuration and the active model's window, in tokens."""
         return cls(
             default_bytes=config.default_bytes,
             tool_bytes={**TOOL_BYTES, **config.bytes},
@@ -53,7 +60,7 @@ class GuardLimits:
             clamp_lines=config.clamp_lines,
             share_tokens=threshold(window, config.token_share),
             memory_chars=config.memory_chars,
-            disk=Disk(config.spill_max_bytes, config.spill_min_free_bytes),
+            disk=DiskLimits(config.spill_max_bytes, config.spill_min_free_bytes),
         )
 
     def bytes_of(self, tool: str) -> int:
@@ -61,12 +68,12 @@ class GuardLimits:
 
     @property
     def page_bytes(self) -> int:
-        """A page of read_file that no stage cuts (L21): a token has at least one byte."""
+        """The largest page of read_file that no stage cuts: a token has at least one byte."""
         return min(self.clamp_bytes, self.share_tokens, self.bytes_of("read_file"))
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedOutput:
     """What the model gets, and the receipt if anything was cut."""
 
     content: list[Block]
@@ -75,35 +82,33 @@ class Guarded:
 
 async def guard(
     output: ToolOutput, *, tool: str, keep: Keep, spill: Path, limits: GuardLimits
-) -> Guarded:
-    """Bring one result within all limits. Off the event loop where there is work to do.
+) -> GuardedOutput:
+    """Bring one result within all limits, in a thread if there is anything to cut.
 
-    `spill` is where the full copy goes when something is cut; a copy that the tool has written
-    itself (`output.full`) is used as it is, and removed where nothing is cut. What is measured
-    is the raw output. Content under every limit is returned as it is.
+    `spill` is the path for the full copy when something is cut; a copy that the tool has written
+    itself (`output.full`) is used as it is, and removed if nothing is cut. What is measured is
+    the raw output. Content under every limit is returned as it is.
     """
     texts = _texts(output)
     size = sum(map(byte_length, texts))
-    small = size <= min(
-        limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens, CEILING_CHARS
-    )
+    small = size <= min(limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens, CAP_CHARS)
     if (
         output.full is None
         and _whole(output, limits.bytes_of(tool))
         and small
         and sum(map(line_count, texts)) <= limits.clamp_lines
     ):
-        return Guarded(output.content, None)
+        return GuardedOutput(output.content, None)
     cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits)
     return await asyncio.to_thread(cut, spill_over=limits.bytes_of(tool))
 
 
-async def left_behind(
+async def interrupted_receipt(
     output: ToolOutput, shown: str, *, spill: Path, limits: GuardLimits
 ) -> Receipt | None:
     """The receipt of a call that was interrupted: the model gets `shown` and nothing else.
 
-    What the tool had put out is kept whole. None where that was nothing.
+    The full copy holds all that the tool had put out. None if that was nothing.
     """
     texts = _texts(output)
     raw = output.raw or RawOutput(sum(map(byte_length, texts)), sum(map(line_count, texts)))
@@ -131,7 +136,7 @@ def _cut(
     spill: Path,
     limits: GuardLimits,
     spill_over: int,
-) -> Guarded:
+) -> GuardedOutput:
     size = sum(map(byte_length, texts))
     stages: list[Stage] = []
     copy = _copy_of(output, texts)
@@ -157,8 +162,8 @@ def _cut(
     elif texts and raw.overwritten:
         copy = copy or _write(output, texts, spill, limits)
         *before, last = texts
-        shown = [*before, f"{last}\n{spilling.overwritten(copy, raw.overwritten)}"]
-    clamped = ceiling(clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep))
+        shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
+    clamped = cap_chars(clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep))
     if clamped is not shown:
         stages.append("clamp")
     shared = share(clamped, limits.share_tokens, keep)
@@ -167,7 +172,7 @@ def _cut(
     if not stages and not raw.overwritten:
         if output.full is not None:
             output.full.unlink(missing_ok=True)
-        return Guarded(output.content, None)
+        return GuardedOutput(output.content, None)
     receipt = _receipt(
         output,
         texts,
@@ -179,7 +184,7 @@ def _cut(
         spill=spill,
         limits=limits,
     )
-    return Guarded(_replaced(output.content, shared), receipt)
+    return GuardedOutput(_replaced(output.content, shared), receipt)
 
 
 def _receipt(
@@ -189,12 +194,12 @@ def _receipt(
     *,
     raw: RawOutput,
     stages: tuple[Stage, ...],
-    copy: Copy | None = None,
+    copy: FullCopy | None = None,
     keep: Keep,
     spill: Path,
     limits: GuardLimits,
 ) -> Receipt:
-    """What was cut. Sees to it that there is a full copy."""
+    """The receipt for what was cut. Writes the full copy if there is none yet."""
     copy = copy or _copy_of(output, texts) or _write(output, texts, spill, limits)
     return Receipt(
         stages=stages,
@@ -212,14 +217,14 @@ def _receipt(
     )
 
 
-def _write(output: ToolOutput, texts: Sequence[str], spill: Path, limits: GuardLimits) -> Copy:
-    """The full copy: the bytes as they came where they are at hand, else the text."""
+def _write(output: ToolOutput, texts: Sequence[str], spill: Path, limits: GuardLimits) -> FullCopy:
+    """Write the full copy: the raw bytes if they are in memory, else the text."""
     data = output.raw.data if output.raw else None
     return spilling.write_copy(encode(joined(texts)) if data is None else data, spill, limits.disk)
 
 
-def _copy_of(output: ToolOutput, texts: Sequence[str]) -> Copy | None:
-    """The full copy that the tool has made, or could not make; None where it left that to us."""
+def _copy_of(output: ToolOutput, texts: Sequence[str]) -> FullCopy | None:
+    """The full copy that the tool has made, or could not make; None if it has not tried."""
     raw = output.raw
     lost = raw.lost if raw else ""
     if output.full is not None:
@@ -229,11 +234,11 @@ def _copy_of(output: ToolOutput, texts: Sequence[str]) -> Copy | None:
             return replace(copy, error=f"{kept}: {lost}")
         return copy
     at_hand = raw is None or raw.data is not None or (texts and not raw.partial and not lost)
-    return None if at_hand else Copy(error=lost or "no reason is known")
+    return None if at_hand else FullCopy(error=lost or "no reason is known")
 
 
-def _tokens(texts: Sequence[str], raw: RawOutput, copy: Copy) -> int:
-    """Tokens of the raw output. Above 2 MB an estimate, by the part that is in memory."""
+def _tokens(texts: Sequence[str], raw: RawOutput, copy: FullCopy) -> int:
+    """Tokens of the raw output. Above 2 MB an estimate from the part that is in memory."""
     held = sum(map(byte_length, texts))
     if raw.data is not None:
         return tokenizer.count(raw.data.decode(errors="replace"))
@@ -246,9 +251,9 @@ def _tokens(texts: Sequence[str], raw: RawOutput, copy: Copy) -> int:
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:
-    """The content with its text blocks replaced in order; other blocks stay where they are.
+    """The content with its text blocks replaced in order; other blocks stay in their place.
 
-    With fewer texts than text blocks, the blocks left over go.
+    With fewer texts than text blocks, the last text blocks are left out.
     """
     queue = list(texts)
     result: list[Block] = []

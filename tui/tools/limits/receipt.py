@@ -1,4 +1,4 @@
-"""The receipt: one for every cut; notice, badge and pane are drawn from it (decision 25)."""
+"""The receipt: one for every cut, from which notice, badge and pane take their figures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 Stage: TypeAlias = Literal["spill", "clamp", "share"]
 Keep: TypeAlias = Literal["head", "ends"]
+"""Which part of a long output matters: the beginning, or both ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was cut, by which stages, and where the whole is.
+    """What was cut, by which stages, and the place of the full copy.
 
-    `total` is the tool's raw output, `shown` what the model gets, notices included. `path`,
-    `sha256` and `bytes_kept` are of the full copy: None, None and 0 where there is none. Fewer
-    bytes than the total are kept where the disk did not take more (L29); more, where the file
-    has lines that tell several blocks apart. `overwritten` is how many bytes are left out since
-    they were written over on their line, as progress bars are: no stage, and a cut all the same.
+    `total` is the tool's raw output, `shown` what the model gets, notices included; `kept` is the
+    part that was kept. `path`, `sha256` and `bytes_kept` are of the full copy: None, None and 0
+    if there is none. It has fewer bytes than the total if the disk took no more, and more if it
+    has lines that separate several blocks. `overwritten` counts the bytes left out because
+    carriage returns replaced them, as in progress bars: no stage, but a cut as well.
     """
 
     stages: tuple[Stage, ...]
@@ -40,7 +41,7 @@ class Receipt:
     overwritten: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """INTERFACE's shape, and `overwritten` where it is not 0."""
+        """The receipt as it is recorded and printed; `overwritten` only if it is not 0."""
         return {
             "stages": list(self.stages),
             "bytes_total": self.total.bytes,

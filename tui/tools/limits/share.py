@@ -1,4 +1,4 @@
-"""The token share: no result takes more than 30 % of the model's window (K1–K24)."""
+"""The token share: no result takes more than 30 % of the model's window."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tui.tokens import tokenizer
-from tui.tools.limits.clamp import PLACEHOLDER
+from tui.tools.limits.clamp import PLACEHOLDER, byte_length
 from tui.tools.limits.receipt import Keep
-from tui.tools.limits.text import byte_length
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +16,7 @@ _KEPT = 0.8
 
 
 def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
-    """The most tokens of one result (K1). Raises ValueError for senseless values (K3)."""
+    """The most tokens that one result may have. Raises ValueError for impossible values."""
     if max_tokens <= 0:
         raise ValueError(f"max_tokens must be positive, not {max_tokens}")
     if not 0 < max_share <= 1:
@@ -28,10 +27,10 @@ def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
 def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str]:
     """The text blocks of one result within `limit` tokens; `texts` itself when they fit.
 
-    A result of at most `limit` bytes is never tokenised (K19). The block that is cut ends with
-    K6's literal warning (for `ends` it stands between head and tail), later blocks become
-    PLACEHOLDER, or one line where they are too many. Never raises: where counting fails, the
-    characters are counted (K9), and where that fails too, nothing is cut (K10).
+    A result of at most `limit` bytes is never tokenised. The block that is cut ends with a warning
+    (for `ends` it is between head and tail), later blocks become PLACEHOLDER, or one line if they
+    are too many. Never raises: if tokens cannot be counted, characters are, and if that fails
+    too, nothing is cut.
     """
     if sum(map(byte_length, texts)) <= limit:
         return texts
@@ -41,7 +40,7 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
         log.warning("a result is cut by characters: %s", error)
     try:
         return _by_characters(texts, limit * 4, keep)
-    except Exception as error:  # K10: whatever it is, the result goes on
+    except Exception as error:  # the result must reach the model, whatever went wrong
         log.exception("a result could not be cut")
         return [*texts[:-1], f"{texts[-1]}\n\n⚠️ [Truncation failed: {error}]"]
 
@@ -107,7 +106,7 @@ def _first(
     *,
     placeholders: int,
 ) -> list[str]:
-    """The first blocks that fit, the next one cut, and what stands for the others."""
+    """The first blocks that fit, the next one cut, and placeholders for the others."""
     kept: list[str] = []
     for text in texts:
         size = count(text)

@@ -1,6 +1,6 @@
-"""Spilling: the whole output goes to a file, a preview and the path stay (L1–L12).
+"""Spilling: the whole output goes to a file, and a preview with its path replaces it.
 
-The only part of the guards that touches the disk; everything here runs in a thread.
+The only part of the limits that touches the disk; everything here runs in a thread.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.errors import StorageError
-from tui.core.storage.private_files import private_file
-from tui.tools.limits.text import head_bytes, tail_bytes
+from tui.core.files import private_file
+from tui.tools.limits.clamp import head_bytes, tail_bytes
 
 TAIL_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
-    """How much a full copy may take, and what must stay free on the disk (L29)."""
+class DiskLimits:
+    """The most bytes that a full copy may have, and that must stay free on the disk."""
 
     most: int = 4 * 1024**3
     min_free: int = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """The full copy of an output: its file, and how much is in it. `error`: why not all is."""
+class FullCopy:
+    """The full copy of an output: its file, and its size. `error`: why it is not complete."""
 
     path: Path | None = None
     sha256: str | None = None
@@ -39,16 +39,16 @@ class Copy:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """The text blocks as they stand in one file."""
+    """The text blocks as one text, for the file."""
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"--- block {n} ---\n{text}" for n, text in enumerate(texts, 1))
 
 
-def write_copy(data: bytes, path: Path, disk: Disk) -> Copy:
-    """Write the raw output to `path` (0600), or beside it where another result has that name.
+def write_copy(data: bytes, path: Path, disk: DiskLimits) -> FullCopy:
+    """Write the raw output to `path` (0600), or to a numbered name if that is taken.
 
-    Never raises: a copy that could not be written, or not as a whole, says why (L12, L29).
+    Never raises: `error` says why a copy could not be written, or not as a whole.
     """
     error = ""
     whole, data = len(data), data[: disk.most]
@@ -66,20 +66,20 @@ def write_copy(data: bytes, path: Path, disk: Disk) -> Copy:
                 path.unlink(missing_ok=True)  # a part of it would be taken for the whole
                 raise
     except (OSError, StorageError) as failed:
-        return Copy(error=(isinstance(failed, OSError) and failed.strerror) or str(failed))
+        return FullCopy(error=(isinstance(failed, OSError) and failed.strerror) or str(failed))
     if whole > len(data):
         most = human_size(disk.most)
         error = f"only the first {human_size(len(data))} are in {path}: the limit is {most}"
-    return Copy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
+    return FullCopy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
 
 
 def free_bytes(file: int) -> int:
-    """What the disk of an open file has left for us."""
+    """The free bytes on the disk of an open file."""
     disk = os.fstatvfs(file)
     return disk.f_bavail * disk.f_frsize
 
 
-def measure_copy(path: Path) -> Copy:
+def measure_copy(path: Path) -> FullCopy:
     """A copy that the tool has already written: its size, lines and hash, in bounded memory."""
     digest, size, lines, last = hashlib.sha256(), 0, 0, b"\n"
     try:
@@ -90,12 +90,12 @@ def measure_copy(path: Path) -> Copy:
                 lines += chunk.count(b"\n")
                 last = chunk[-1:]
     except OSError as error:
-        return Copy(error=error.strerror or str(error))
-    return Copy(path, digest.hexdigest(), size, lines + (last != b"\n"))
+        return FullCopy(error=error.strerror or str(error))
+    return FullCopy(path, digest.hexdigest(), size, lines + (last != b"\n"))
 
 
 def notice(
-    copy: Copy,
+    copy: FullCopy,
     total: int,
     head: str,
     tail: str,
@@ -104,7 +104,10 @@ def notice(
     exit_code: int | None,
     ends: bool,
 ) -> str:
-    """L8's literal text for an output of `total` bytes; L12's where it is not all kept."""
+    """The text that replaces an output of `total` bytes: the path of the copy and a preview.
+
+    With `ends`, it has the exit code and the last bytes, too.
+    """
     if not copy.error:
         text = (
             f"Output too large ({human_size(total)}). Full output saved to: {copy.path}\n\n"
@@ -123,8 +126,8 @@ def notice(
     return f"{text}Preview (first {preview_bytes} bytes):\n{preview}\n..."
 
 
-def overwritten(copy: Copy, size: int) -> str:
-    """The line that says that `size` bytes of progress are left out, and where they are."""
+def overwritten_notice(copy: FullCopy, size: int) -> str:
+    """A line saying that `size` bytes of overwritten output are left out, and where they are."""
     if copy.error:
         kept = f"Failed to save full output: {copy.error}"
     else:
@@ -133,6 +136,6 @@ def overwritten(copy: Copy, size: int) -> str:
 
 
 def human_size(size: int) -> str:
-    """L9: KB with one decimal, MB from 1024 KB."""
+    """KB with one decimal, MB from 1024 KB."""
     kilobytes = size / 1024
     return f"{kilobytes:.1f} KB" if kilobytes < 1024 else f"{kilobytes / 1024:.1f} MB"

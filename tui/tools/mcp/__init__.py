@@ -1,5 +1,5 @@
 """Tools of configured MCP servers. The SDK is imported when the first server is started."""
 
-from tui.tools.mcp.servers import PATIENCE_S, SETTLED_S, Server, Servers, State
+from tui.tools.mcp.servers import PATIENCE_S, SETTLED_S, Server, Servers, ServerState
 
-__all__ = ["PATIENCE_S", "SETTLED_S", "Server", "Servers", "State"]
+__all__ = ["PATIENCE_S", "SETTLED_S", "Server", "ServerState", "Servers"]

@@ -1,7 +1,7 @@
-"""MCP servers: each is entered, kept and left by one task of its own, as the SDK demands.
+"""MCP servers. Each is opened, used and closed in one task of its own, as the SDK demands.
 
-A server that cannot be started, or dies, costs its tools and nothing else: its state says why,
-and it is started again when one of its tools is called or the person asks for it.
+If a server cannot be started, or dies, only its tools are missing: its `detail` says why, and it
+is started again when one of its tools is called or the person asks for it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
 
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
+from tui.core.files import private_dir
 from tui.core.messages import ToolOutput
 from tui.core.redaction import child_environment
-from tui.core.storage.private_files import private_dir
-from tui.tools.mcp.content import output
-from tui.tools.mcp.tool import McpTool
+from tui.tools.mcp.tool import McpTool, tool_output
 
 if TYPE_CHECKING:
     import mcp_types
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-State: TypeAlias = Literal["off", "starting", "ready", "failed"]
+ServerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
 
 START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
 LEAVE_S: Final = 5.0
-"""Seconds a server may take to end by itself when it is left."""
+"""Seconds a server may take to end by itself when it is stopped."""
 SETTLED_S: Final = START_S + LEAVE_S
-"""Seconds after which a server that was started is ready, or has failed and is left."""
+"""Seconds after which a server that was started is ready, or has failed and is stopped."""
 PATIENCE_S: Final = 10.0
-"""Seconds that somebody who sits there is kept from a first answer without a server's tools."""
+"""Seconds that the first request of a person waits for servers that are still starting."""
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
 PAGES_MAX: Final = 50
@@ -50,10 +50,10 @@ def _nobody() -> None:
 
 @dataclass(eq=False)
 class Server:
-    """One configured server. `detail` says what it is when ready, why not when failed.
+    """One configured server. `detail` is its name and version when ready, the reason when failed.
 
-    `tools` is what it offers, also while it is started again after it died; those in
-    `switched_off` are kept from the model.
+    `tools` is what it offers, also while it is started again after it died; the model does not
+    get those in `switched_off`. `changed` is called after every change of state or tools.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Server:
     cwd: Path
     log_file: Path
     changed: Callable[[], None] = _nobody
-    state: State = "off"
+    state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
     switched_off: set[str] = field(default_factory=set[str])
@@ -76,15 +76,15 @@ class Server:
         if self._task is None or self._task.done():
             self._leave, self._settled = asyncio.Event(), asyncio.Event()
             self._set("starting", "")
-            self._task = asyncio.create_task(self._own(self._leave), name=f"mcp {self.name}")
+            self._task = asyncio.create_task(self._run(self._leave), name=f"mcp {self.name}")
 
     async def settled(self) -> None:
-        """Wait until it is ready or has failed; at once where it was never started."""
+        """Wait until it is ready or has failed. Returns at once if it was never started."""
         if self.state == "starting":
             await self._settled.wait()
 
     async def stop(self) -> None:
-        """Leave it. Returns when its process is gone."""
+        """Stop it. Returns when its process is gone."""
         self._leave.set()
         if self._task is not None:
             if self.state != "starting":
@@ -118,24 +118,26 @@ class Server:
                 hint="The person can restart it with /mcp.",
             )
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
             share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
             emit(f"{share} {message or ''}".rstrip() + "\n")
 
         try:
             result = await client.call_tool(
-                tool, arguments, read_timeout_seconds=CALL_S, progress_callback=told
+                tool, arguments, read_timeout_seconds=CALL_S, progress_callback=report_progress
             )
         except Exception as error:
             if _is_gone(error):
                 self._leave.set()  # its task leaves the dead connection; the next call starts anew
             raise ToolError(
-                f"{tool} of the MCP server {self.name} failed: {_said(error)}"
+                f"{tool} of the MCP server {self.name} failed: {_error_line(error)}"
             ) from error
-        return output(result)
+        return tool_output(result)
 
-    async def _own(self, leave: asyncio.Event) -> None:
-        """Enter the server, wait, leave it: all in this one task."""
+    async def _run(self, leave: asyncio.Event) -> None:
+        """Open the connection, wait until it is to be closed, close it: all in this one task."""
         try:
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
@@ -145,7 +147,7 @@ class Server:
                 self._client = client
                 info = client.server_info
                 self._set("ready", f"{info.name} {info.version}" if info else "")
-                async with _beside(self._follow(client), self._listen(client)):
+                async with _in_background(self._follow(client), self._listen(client)):
                     await leave.wait()
                 self._client = None
             self._set("off", "it died; the next call starts it again")
@@ -153,7 +155,7 @@ class Server:
             log.warning("the MCP server %s failed", self.name, exc_info=error)
             if self.state == "starting":
                 self.tools = ()
-            self._set("failed", _said(error))
+            self._set("failed", _error_line(error))
         finally:
             self._client = None
 
@@ -163,8 +165,7 @@ class Server:
         if self.config.url:
             client = Client(self.config.url, message_handler=self._hear)
             return await stack.enter_async_context(client)
-        private_dir(self.log_file.parent)
-        words = stack.enter_context(self.log_file.open("a", encoding="utf-8", errors="replace"))
+        words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         program, *arguments = self.config.command
         parameters = StdioServerParameters(
             command=program,
@@ -176,9 +177,9 @@ class Server:
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
 
     async def _list(self, client: Client) -> tuple[McpTool, ...]:
-        """What it offers, by name: the order that a server lists them in may change.
+        """The tools it offers, sorted by name: the order that a server lists them in may change.
 
-        Tools that only run as tasks of the protocol are left out: no call of ours would be taken.
+        Tools that only run as tasks of the protocol are left out: it would refuse our calls.
         """
         found = [tool for tool in await _list_tools(client) if not _task_only(tool)]
         tools = (McpTool(self.name, tool, self.call) for tool in found)
@@ -189,7 +190,7 @@ class Server:
             self._stale.set()
 
     async def _listen(self, client: Client) -> None:
-        """Servers of the newer protocol tell of changes only where they are asked to."""
+        """Ask for notices of changes: servers of the newer protocol send them only then."""
         from mcp.client.subscriptions import ListenNotSupportedError  # noqa: PLC0415
 
         try:
@@ -199,7 +200,7 @@ class Server:
         except ListenNotSupportedError:
             pass  # it sends notifications, see `_hear`
         except Exception as error:  # noqa: BLE001 - a server that tells of nothing still works
-            log.info("the MCP server %s tells of no changes: %s", self.name, _said(error))
+            log.info("the MCP server %s tells of no changes: %s", self.name, _error_line(error))
 
     async def _follow(self, client: Client) -> None:
         """List the tools again whenever they changed."""
@@ -209,10 +210,10 @@ class Server:
             try:
                 self.tools = await self._list(client)
             except Exception as error:  # noqa: BLE001 - the tools that were known stay
-                log.warning("the MCP server %s lists no tools: %s", self.name, _said(error))
+                log.warning("the MCP server %s lists no tools: %s", self.name, _error_line(error))
             self.changed()
 
-    def _set(self, state: State, detail: str) -> None:
+    def _set(self, state: ServerState, detail: str) -> None:
         self.state, self.detail = state, detail
         if state != "starting":
             self._settled.set()
@@ -220,7 +221,7 @@ class Server:
 
 
 class Servers:
-    """All configured servers. `tools()` is what the model may be told of now.
+    """All configured servers. `tools()` is what the model may use now.
 
     `patience_s` is how long the first request waits for those that are still starting.
     """
@@ -262,9 +263,15 @@ class Servers:
         await asyncio.gather(*(server.stop() for server in self.all))
 
 
+def _open_log(path: Path) -> TextIO:
+    """Open the log of a server for appending, in a private folder."""
+    os.close(private_dir(path.parent))
+    return path.open("a", encoding="utf-8", errors="replace")
+
+
 @asynccontextmanager
-async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Run something beside, until the end of the block."""
+async def _in_background(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Run coroutines in the background until the end of the block."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield
@@ -283,7 +290,7 @@ def _offered(server: Server) -> Iterable[McpTool]:
 
 
 async def _list_tools(client: Client) -> Sequence[mcp_types.Tool]:
-    """All pages of the listing, as far as a server in its right mind has any."""
+    """All pages of the listing, at most PAGES_MAX."""
     found: list[mcp_types.Tool] = []
     cursor: str | None = None
     for _ in range(PAGES_MAX):
@@ -317,8 +324,8 @@ def _is_gone(error: BaseException) -> bool:
     )
 
 
-def _said(error: BaseException) -> str:
-    """What went wrong, in a line."""
+def _error_line(error: BaseException) -> str:
+    """An error in one line."""
     first = next(iter(_leaves(error)), error)
     match first:
         case TimeoutError():

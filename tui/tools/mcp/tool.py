@@ -1,25 +1,30 @@
-"""A tool of an MCP server, as a tool like the rest: gated, guarded, recorded."""
+"""A tool of an MCP server, with permissions, limits and records like any other tool."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from tui.core.errors import ToolError
-from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Preview, Tool, ToolContext
+from tui.core.messages import Block, ToolOutput, text_block
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
 if TYPE_CHECKING:
     import mcp_types
+if TYPE_CHECKING:
+    import mcp_types
+
 
 NAME_MAX: Final = 64
 DESCRIPTION_MAX: Final = 2000
 LABEL_MAX: Final = 200
 
-Call: TypeAlias = Callable[[str, dict[str, Any], Callable[[str], None]], Awaitable[ToolOutput]]
+CallServer: TypeAlias = Callable[
+    [str, dict[str, Any], Callable[[str], None]], Awaitable[ToolOutput]
+]
 """Calls a tool of the server by its own name; the last argument takes words on the progress."""
 
 
@@ -30,16 +35,17 @@ class McpParams(Params, frozen=True, kw_only=True):
 
 
 class McpTool(Tool[McpParams]):
-    """What a server says of its tool is not trusted: it is asked for like a command is.
+    """One tool of a server. What the server says about it is not trusted: it needs permission as
+    a command does.
 
-    Permission rules name it as `mcp__server__tool`, with `*` where wanted; what they match their
-    glob against is the JSON of the arguments.
+    Permission rules name it as `mcp__server__tool`, with `*` for any part; their globs are
+    matched against the JSON of the arguments.
     """
 
     effect: ClassVar[Effect] = "run"
     params: ClassVar[type[Params]] = McpParams
 
-    def __init__(self, server: str, tool: mcp_types.Tool, call: Call) -> None:
+    def __init__(self, server: str, tool: mcp_types.Tool, call: CallServer) -> None:
         self.name = tool_name(server, tool.name)  # type: ignore[misc]  # one class, many tools
         self.own_name = tool.name
         self.server = server
@@ -56,9 +62,9 @@ class McpTool(Tool[McpParams]):
     def paths(self, params: McpParams) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
-    async def preview(self, params: McpParams, ctx: ToolContext) -> Preview:  # noqa: ARG002
+    async def preview(self, params: McpParams, ctx: ToolContext) -> CallPreview:  # noqa: ARG002
         shown = json.dumps(params.arguments, ensure_ascii=False, indent=2)
-        return Preview("text", f"{self.own_name} of the MCP server {self.server}\n{shown}")
+        return CallPreview("text", f"{self.own_name} of the MCP server {self.server}\n{shown}")
 
     def label(self, params: McpParams) -> str:
         shown = ", ".join(f"{name}={_short(value)}" for name, value in params.arguments.items())
@@ -83,7 +89,7 @@ class McpTool(Tool[McpParams]):
 
 
 def tool_name(server: str, tool: str) -> str:
-    """A name that the API takes: `mcp__server__tool`, hashed where that had to be changed."""
+    """A name that the API takes: `mcp__server__tool`, with a hash if it had to be changed."""
     wanted = f"mcp__{server}__{tool}"
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
     if safe == wanted and len(safe) <= NAME_MAX:
@@ -95,3 +101,53 @@ def tool_name(server: str, tool: str) -> str:
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What the Messages API takes; the view checks size and bytes before anything is sent."""
+
+
+def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
+    """The result's blocks in their order. What a model cannot take is described in words."""
+    blocks = list(_blocks(result.content))
+    if not blocks and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
+        blocks = [text_block(text)]
+    return ToolOutput(
+        blocks or [text_block("(no output)")],
+        is_error=result.is_error,
+        details={"blocks": len(result.content)},
+    )
+
+
+def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
+    for block in content:
+        match block.type:
+            case "text":
+                yield text_block(block.text)
+            case "image" if block.mime_type in IMAGES:
+                yield _image(block.mime_type, block.data)
+            case "image" | "audio":
+                yield text_block(f"[{block.type}, {block.mime_type}: not shown]")
+            case "resource_link":
+                yield text_block(f"[resource {block.uri}: {block.description or block.name}]")
+            case "resource":
+                yield _embedded(block.resource)
+
+
+def _image(mime_type: str, data: str) -> Block:
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": mime_type, "data": data},
+    }
+
+
+def _embedded(
+    resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
+) -> Block:
+    text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
+    if isinstance(text, str):
+        return text_block(f"[resource {resource.uri}]\n{text}")
+    if isinstance(blob, str) and resource.mime_type in IMAGES:
+        return _image(resource.mime_type, blob)
+    return text_block(f"[resource {resource.uri}, {resource.mime_type or 'binary'}: not shown]")

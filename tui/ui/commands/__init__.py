@@ -53,11 +53,11 @@ async def _own(desk: Desk, text: str, name: str, argument: str) -> bool:
     """A command that a person wrote: its text goes along with what was typed (K33). Else one
     that has another name here."""
     await asyncio.to_thread(desk.own.load)
-    command = desk.own.found.get(name)
+    command = desk.own.commands.get(name)
     if command is None and name in ELSEWHERE:
         return await route(desk, f"/{ELSEWHERE[name]} {argument}".rstrip())
     if command is None:
-        what, hint = unknown(name, tuple(desk.own.found))
+        what, hint = unknown(name, tuple(desk.own.commands))
         desk.bridge.chat.notice.say(what, "warning", hint=hint)
         return False
     desk.bridge.submit(text.strip(), attached=command.prompt(argument))

@@ -31,7 +31,7 @@ class PromptSources:
         named = [Choice(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
         own = [
             Choice(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
-            for c in self._desk.own.found.values()
+            for c in self._desk.own.commands.values()
         ]
         aliases = [
             Choice(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)

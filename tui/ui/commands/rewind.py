@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tui.app.commands.rewind import RESTORED, Point, outcome_lines, points, restored, shown_path
 from tui.app.ports import Agent, SessionChoice
-from tui.context.file_changes import Restored
+from tui.context.file_changes import RestoredFile
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
@@ -97,7 +97,7 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
     except HoldfastError as error:
         bridge.chat.notice.say(error.message, "error", hint="Nothing was rewound.")
         return
-    done: list[Restored] = []
+    done: list[RestoredFile] = []
     if files:
         done = await asyncio.to_thread(restored, point.changed, services.workspace)
     mode, model, prompt = agent.mode, agent.model, bridge.chat.prompt
@@ -120,7 +120,7 @@ async def back_to(desk: Desk, agent: Agent, point: Point, *, files: bool = False
     prompt.focus()
 
 
-def outcome_item(done: Sequence[Restored], root: Path) -> NoticeItem:
+def outcome_item(done: Sequence[RestoredFile], root: Path) -> NoticeItem:
     """What became of each file, one line each."""
     from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
 

@@ -28,7 +28,7 @@ async def help_(desk: Desk, words: str) -> None:
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
     own = tuple(
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
-        for c in desk.own.found.values()
+        for c in desk.own.commands.values()
     )
     keys = [
         (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))

@@ -200,14 +200,14 @@ class OutputSide(StillColumn):
                 self.output.focus()
 
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
-        from tui.core.storage.output_store import whereabouts  # noqa: PLC0415 - not for the first frame
+        from tui.core.output_store import why_missing  # noqa: PLC0415 - not for the first frame
         from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
 
         try:
             file = await asyncio.to_thread(CopyFile, path)
         except (OSError, ValueError) as error:
             missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            why = await asyncio.to_thread(whereabouts, path) if missing else ""
+            why = await asyncio.to_thread(why_missing, path) if missing else ""
             reason = getattr(error, "strerror", None) or str(error)
             why = why or f"The full copy cannot be read: {reason}."
             self.badge(self._receipt, f"{why[:1].lower()}{why[1:].rstrip('.')}")

@@ -20,7 +20,7 @@ from textual.widgets import OptionList, Static
 from tui.batch.state import TaskState
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
-from tui.core.storage.atomic_files import read_small
+from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.task_port import Run
 from tui.ui.screens.task_queue import TaskQueue

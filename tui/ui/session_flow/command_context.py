@@ -10,7 +10,7 @@ from textual.app import App
 
 from tui.app.ports import SessionChoice
 from tui.core.errors import ConfigError
-from tui.settings.user_commands import OwnCommands
+from tui.settings.user_commands import UserCommands
 from tui.ui.session_flow.save_on_exit import Leaving
 from tui.ui.turn_controller import Bridge
 
@@ -24,7 +24,7 @@ class Desk:
     bridge: Bridge
     open_session: Callable[[SessionChoice], Any]
     use_theme: Callable[[str], tuple[ConfigError, ...]]
-    own: OwnCommands = field(default_factory=OwnCommands)
+    own: UserCommands = field(default_factory=UserCommands)
     leaving: Leaving = field(init=False)
 
     def __post_init__(self) -> None:

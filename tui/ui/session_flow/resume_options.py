@@ -34,7 +34,7 @@ from tui.app.resume import (
 )
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
-from tui.core.gc_pause import smooth
+from tui.core.gc_pause import gc_pause
 from tui.ui.turn_controller import Bridge
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.record_items import entry_of
@@ -77,7 +77,7 @@ class Resuming:
         session, path = agent.session, choice.path
         if path is None or choice.read_only:
             return choice
-        with smooth():
+        with gc_pause():
             found = await damage(agent)  # of a long session it takes a while
         if not found:
             return choice

@@ -89,7 +89,7 @@ class EarlyPrompt:
     def __init__(self) -> None:
         self.before = termios.tcgetattr(0)
         self.over = False
-        self.look = theme_cache.remembered()
+        self.look = theme_cache.load()
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []

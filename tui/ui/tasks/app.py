@@ -8,8 +8,8 @@ import sys
 from textual import work
 
 from tui.app.options.arguments import Options
-from tui.batch.command.plan import Plan, plan
-from tui.batch.report import Summary
+from tui.batch.command.plan import RunPlan, plan
+from tui.batch.report import RunSummary
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import ConfigError
 from tui.core.paths import folders, shorten
@@ -30,7 +30,7 @@ class TasksApp(ThemedApp):
 
     def __init__(
         self,
-        planned: Plan,
+        planned: RunPlan,
         *,
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
@@ -81,6 +81,6 @@ def open_run(options: Options) -> int:
     runner = done.live.runner
     if runner and runner.state:
         width = shutil.get_terminal_size().columns
-        print(Summary(runner.state, runner.reason).text(width=width))  # noqa: T201
+        print(RunSummary(runner.state, runner.reason).text(width=width))  # noqa: T201
         print(f"Summary: {', '.join(shorten(path) for path in done.written)}")  # noqa: T201
     return done.code or app.return_code or 0

@@ -10,11 +10,11 @@ from typing import Any
 
 from textual.app import App
 
-from tui.batch.command.composition import Workshop
-from tui.batch.command.plan import Plan
-from tui.batch.command.run_summary import exit_code, write_summary
-from tui.batch.events import BatchEvent, FromAgent, Said, TaskStarted, Waiting
-from tui.batch.report import Summary
+from tui.batch.command.composition import RunComposition
+from tui.batch.command.output import exit_code, write_summary
+from tui.batch.command.plan import RunPlan
+from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, RunNotice, TaskStarted
+from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
 from tui.core.clock import Clock
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 class LiveRun:
     """A run that this program works on, or has worked on: what the screen asks of it."""
 
-    def __init__(self, planned: Plan) -> None:
+    def __init__(self, planned: RunPlan) -> None:
         self._before = begin(planned.task_file, planned.file, now="")
         self.runner: Runner | None = None
         self.live = False
@@ -87,7 +87,7 @@ class RunOnScreen:
     """
 
     def __init__(
-        self, app: App[Any], planned: Plan, *, clock: Clock, retry_failed: bool = False
+        self, app: App[Any], planned: RunPlan, *, clock: Clock, retry_failed: bool = False
     ) -> None:
         self._app, self._plan, self._clock = app, planned, clock
         self._retry_failed = retry_failed
@@ -174,7 +174,7 @@ class RunOnScreen:
         """Work until the run ends."""
         approver = ModalApprover(self._app, self.screen)
         try:
-            shop = Workshop(self._plan, self._publish, approver=approver, clock=self._clock)
+            shop = RunComposition(self._plan, self._publish, approver=approver, clock=self._clock)
         except HoldfastError as error:
             self.failure = error
             return
@@ -207,7 +207,7 @@ class RunOnScreen:
             await running
             raise
         self.code = exit_code(runner, state)
-        self.written = write_summary(Summary(state, runner.reason), self._plan)
+        self.written = write_summary(RunSummary(state, runner.reason), self._plan)
 
     def _publish(self, event: BatchEvent) -> None:
         """Draw an event; a mistake in drawing must not end the run."""
@@ -231,9 +231,9 @@ class RunOnScreen:
                 if self._shown_task is None:
                     self._presenter.show(inner)
                 return
-            case Waiting(task, seconds):
+            case RetryDelayed(task, seconds):
                 screen.wait(seconds, self.live.state.tasks[task].attempts + 1)
-            case Said(text):
+            case RunNotice(text):
                 screen.add(NoticeItem(text.strip()))
             case _:
                 pass

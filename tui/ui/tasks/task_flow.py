@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from tui.app.ports import SessionChoice
-from tui.batch.command.plan import Plan, plan
-from tui.batch.offline_run import StandingRun
-from tui.batch.session_marks import begin_of
+from tui.batch.command.plan import RunPlan, plan
+from tui.batch.group_session import first_record_of
+from tui.batch.run_store import OfflineRun
 from tui.batch.state import TaskState
 from tui.batch.taskfile import parse
 from tui.core.errors import StorageError, UsageError
+from tui.core.files import read_small
 from tui.core.formatting import plural
-from tui.core.storage.atomic_files import read_small
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow
@@ -39,7 +39,7 @@ _KEPT_APART: Final = {
 async def show(desk: Desk) -> None:
     """Show the run that stands in the folder. Raises UsageError for a damaged one."""
     services = desk.bridge.services
-    run = StandingRun(services.workspace, services.clock)
+    run = OfflineRun(services.workspace, services.clock)
     await run.refresh()
 
     async def leave() -> None:
@@ -48,7 +48,9 @@ async def show(desk: Desk) -> None:
     async def open_task(task: TaskState) -> None:
         path = await asyncio.to_thread(catalog.resolve, task.session_id or "", services.folders)
         found = await asyncio.to_thread(read, path)
-        desk.app.call_later(go_to, SessionChoice(path, message=begin_of(found.branch, task.index)))
+        desk.app.call_later(
+            go_to, SessionChoice(path, message=first_record_of(found.branch, task.index))
+        )
 
     async def go_to(choice: SessionChoice) -> None:
         await leave()
@@ -90,7 +92,7 @@ async def _begin(desk: Desk, path: Path | None) -> None:
         app.run_worker(_work(desk, planned), group="run")
 
 
-def _question(planned: Plan) -> Question:
+def _question(planned: RunPlan) -> Question:
     file = planned.file
     done = sum(task.mark == "x" for task in file.tasks)
     asks = (
@@ -105,7 +107,7 @@ def _question(planned: Plan) -> Question:
     )
 
 
-async def _work(desk: Desk, planned: Plan) -> None:
+async def _work(desk: Desk, planned: RunPlan) -> None:
     """The run on a screen of its own, in the place of the one that showed how it stood."""
     await desk.app.pop_screen()
     run = RunOnScreen(desk.app, planned, clock=desk.bridge.services.clock)

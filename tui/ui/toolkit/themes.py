@@ -166,7 +166,7 @@ def remember(name: str, user: Path) -> None:
     """Keep the colours of a theme for the first frame of the next run. One that cannot be read
     is left to the app, which says so."""
     with suppress(ConfigError):
-        theme_cache.remember(look_of(load(name, user).theme))
+        theme_cache.save(look_of(load(name, user).theme))
 
 
 def remembered(look: Mapping[str, str]) -> Theme:

@@ -17,11 +17,11 @@ from textual.app import App
 
 from tui.agent.mentions import highest
 from tui.app.ports import Agent, AppServices
+from tui.core import image_files, images
+from tui.core.clipboard import INSTEAD, Clip
 from tui.core.errors import ImageError
-from tui.core.images import image_files, images
-from tui.core.images.clipboard import INSTEAD, Clip
-from tui.core.images.images import Image
-from tui.core.images.pasted import readings
+from tui.core.image_files import pasted_paths
+from tui.core.images import Image
 from tui.session.records import Record
 from tui.ui.screens.chat import ChatScreen
 
@@ -57,12 +57,12 @@ class Attaching:
 
     def could_hold(self, text: str) -> bool:
         """Whether a pasted text can be paths. Looks at the text alone."""
-        return bool(readings(text))
+        return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
         """What stands in the place of pasted paths; None where they name no image."""
         try:
-            found = await asyncio.to_thread(_load, readings(text), self._root)
+            found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
             return await self._attached(found) if found else None
         except ImageError as error:
             self._say(error)
@@ -118,7 +118,7 @@ class Attaching:
 
     def learn(self, record: Record) -> None:
         """Know the images of a prompt's record."""
-        for word, image in images.recorded(record.data).items():
+        for word, image in images.images_of_record(record.data).items():
             self._known.setdefault(word, image)
 
     async def bring_back(self, files: Mapping[str, str]) -> None:
@@ -170,7 +170,7 @@ class Attaching:
         if agent is None or agent.session.path is None:
             return  # nothing of this session may stay on the disk, or none stands yet
         for word, image in fresh.items():
-            if name := await asyncio.to_thread(image_files.keep, self._folder, image):
+            if name := await asyncio.to_thread(image_files.store, self._folder, image):
                 self._files[word] = name
 
     def _say(self, error: ImageError) -> None:
@@ -201,6 +201,6 @@ def _restored(folder: Path, files: Mapping[str, str]) -> dict[str, Image]:
     found: dict[str, Image] = {}
     for word, name in files.items():
         called = word.partition(": ")[2].rsplit(" ", 3)[0]
-        if image := image_files.kept(folder, name, called):
+        if image := image_files.load_stored(folder, name, called):
             found[word] = image
     return found

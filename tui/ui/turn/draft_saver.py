@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from tui.app.ports import Session
 from tui.app.send_queue import Outbox
-from tui.session.drafts import LeftBehind
+from tui.session.drafts import UnsentWork
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.turn.attachments import Attaching
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem
@@ -44,7 +44,7 @@ class Drafting:
         What was typed and queued stands in the prompt, to be sent again. A command stands there
         alone or is only told of, as another line would be run with it; none is run by itself.
         """
-        left, chat = session.left_behind, self._chat
+        left, chat = session.unsent, self._chat
         await self._attaching.bring_back(left.images)
         if left.answer.strip():
             chat.add(AssistantItem(left.answer))
@@ -76,15 +76,15 @@ class Drafting:
         """Keep how things stand now, before the session is closed. Without `typed` nothing is
         typed there any more: the person takes it along."""
         if self._session is not None and not self._session.read_only:
-            now = self._unsent() if typed else LeftBehind()
+            now = self._unsent() if typed else UnsentWork()
             self._session.draft(now.prompt, now.queue, images=now.images, commands=now.commands)
         self.follow(None)
 
-    def _unsent(self) -> LeftBehind:
+    def _unsent(self) -> UnsentWork:
         """How things stand: what an end now would leave behind."""
         prompt, queue = self._chat.prompt.value, self._outbox.prompts
         images = self._attaching.kept((prompt, *queue))
-        return LeftBehind(prompt, queue, self._answer(), images, self._outbox.commands)
+        return UnsentWork(prompt, queue, self._answer(), images, self._outbox.commands)
 
     def _note(self) -> None:
         self._timer = None

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.app.error_labels import words
-from tui.context import context_files_notice
+from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.formatting import moment, plural, tokens
-from tui.core.images.images import prompt_of
+from tui.core.images import prompt_of
 from tui.core.messages import Block, text_of
 from tui.core.paths import shorten
 from tui.session.records import Record
@@ -271,8 +271,8 @@ def attached_item(text: str) -> NoticeItem:
 
 def files_item(files: Sequence[Mapping[str, Any]]) -> NoticeItem:
     """The files in the prompt; opened where one was cut."""
-    title, detail = context_files_notice.card(files)
-    return NoticeItem(title, detail=detail, folded=not context_files_notice.cuts(files))
+    title, detail = project_files.context_files_card(files)
+    return NoticeItem(title, detail=detail, folded=not project_files.context_file_cuts(files))
 
 
 def parked_item(

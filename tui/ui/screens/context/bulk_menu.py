@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from tui.context import bulk_mask
-from tui.context.bulk_mask import Plan, Result
+from tui.context import masks
+from tui.context.masks import MaskableResult, MaskPlan
 from tui.core.formatting import plural, tokens
 from tui.ui.screens.context.rows import share
 from tui.ui.widgets.dialog import Dialog
@@ -22,7 +22,7 @@ TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)
 CHARS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 
 
-def effect(plan: Plan, window: int) -> str:
+def effect(plan: MaskPlan, window: int) -> str:
     """What a plan would come to."""
     if not plan.targets:
         return "nothing to mask"
@@ -30,7 +30,7 @@ def effect(plan: Plan, window: int) -> str:
     return f"masks {plural(len(plan.targets), 'result')}, {saved}"
 
 
-class BulkMenu(Dialog[Plan | None]):
+class BulkMenu(Dialog[MaskPlan | None]):
     """Dismissed with the plan that was chosen, or None. `stale` is that of the changed files."""
 
     CSS_PATH = "context.tcss"
@@ -41,7 +41,7 @@ class BulkMenu(Dialog[Plan | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#plans"
 
-    def __init__(self, found: Sequence[Result], stale: Plan, window: int) -> None:
+    def __init__(self, found: Sequence[MaskableResult], stale: MaskPlan, window: int) -> None:
         super().__init__()
         self._found = found
         self._stale = stale
@@ -59,11 +59,11 @@ class BulkMenu(Dialog[Plan | None]):
     def on_mount(self) -> None:
         self._draw()
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[MaskPlan]:
         """The choices, in their order."""
         return [
-            bulk_mask.older(self._found, TURNS[self._turns]),
-            bulk_mask.larger(self._found, CHARS[self._chars]),
+            masks.older(self._found, TURNS[self._turns]),
+            masks.larger(self._found, CHARS[self._chars]),
             self._stale,
         ]
 
@@ -75,7 +75,7 @@ class BulkMenu(Dialog[Plan | None]):
             len(plans), lambda index, width: self._row(plans[index], width), cursor=rows.cursor
         )
 
-    def _row(self, plan: Plan, width: int) -> list[Part]:
+    def _row(self, plan: MaskPlan, width: int) -> list[Part]:
         what, comes_to = plan.reason, effect(plan, self._window)
         if not what.startswith("reads"):
             what = f"results {what}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tui.context.masks import one_image, record_of
 from tui.context.overrides import Overlay, overlays_of, pins_of
-from tui.context.prompt_images import one_image, record_of
 from tui.context.token_ledger import Item
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from tui.context.token_ledger import Item
 from tui.core.formatting import plural, size, tokens
-from tui.core.storage.output_store import whereabouts
+from tui.core.output_store import why_missing
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.context.rows import share
 from tui.ui.screens.context.texts import Texts, receipt_line
@@ -99,7 +99,7 @@ class ContextItemScreen(Sized, Screen[str]):
         try:
             whole.show(await asyncio.to_thread(CopyFile, path))
         except (OSError, ValueError) as error:
-            why = await asyncio.to_thread(whereabouts, path)
+            why = await asyncio.to_thread(why_missing, path)
             if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
                 why = f"The full copy cannot be read: {getattr(error, 'strerror', error)}."
             rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")

@@ -17,9 +17,9 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui.agent.events import Event
-from tui.context import bulk_mask, request_assembly
-from tui.context.file_freshness import checker
-from tui.context.prompt_images import record_of
+from tui.context import masks, request_assembly
+from tui.context.file_changes import change_checker
+from tui.context.masks import record_of
 from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
@@ -117,7 +117,7 @@ class ContextScreen(Sized, Screen[None]):
     def _load(self) -> None:
         records = self._agent.session.records
         self._records_seen = len(records)
-        turns = bulk_mask.ages(records)
+        turns = masks.ages(records)
         items = self._agent.ledger.items(images=True)
         self._listing.items = [Row(one, turns.get(record_of(one.id)[0])) for one in items]
         self._draw()
@@ -238,8 +238,8 @@ class ContextScreen(Sized, Screen[None]):
         """Mask many results at once, with the effect shown first."""
         records = list(self._agent.session.records)
         stands, weigh = self._agent.view().stands, self._agent.ledger.would
-        found = bulk_mask.results(records, stands=stands, weigh=weigh)
-        stale = await asyncio.to_thread(bulk_mask.outdated, found, checker(self._root))
+        found = masks.results(records, stands=stands, weigh=weigh)
+        stale = await asyncio.to_thread(masks.outdated, found, change_checker(self._root))
         menu = BulkMenu(found, stale, self._agent.window)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:

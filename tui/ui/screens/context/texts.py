@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from tui.context.masks import record_of
 from tui.context.overrides import Stand, content_of
-from tui.context.prompt_images import record_of
 from tui.context.token_ledger import Item
 from tui.core.formatting import size
-from tui.core.images.images import facts, of_block
+from tui.core.images import facts, of_block
 from tui.core.messages import Block, blocks_of
 from tui.session.records import Record
 from tui.ui.screens.context.port import Inspected

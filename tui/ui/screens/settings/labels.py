@@ -10,8 +10,7 @@ from textual.content import Content
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
 from tui.core.text_cleaning import one_line, visible
-from tui.settings.schema import Setting
-from tui.settings.value_format import told
+from tui.settings.schema import Setting, display
 from tui.ui.screens.settings.port import Said
 
 HINTS: Final = (
@@ -45,7 +44,8 @@ def details(setting: Setting) -> Content:
     """What a setting does, what is allowed, from when a change counts, what stands in its way."""
     lines = [
         Content.assemble(
-            (visible(setting.name), "bold $text-accent"), (f"  {setting.words.help}", "$foreground")
+            (visible(setting.name), "bold $text-accent"),
+            (f"  {setting.description.help}", "$foreground"),
         ),
         Content.styled(facts(setting), "$text-muted"),
     ]
@@ -65,7 +65,7 @@ def facts(setting: Setting) -> str:
     large = setting.key[-1].endswith("bytes") and isinstance(value, int) and value >= 10_000
     found = [
         setting.allowed,
-        f"default {told(setting.default)}",
+        f"default {display(setting.default)}",
         f"now {size(value)}" if large else "",
         setting.when,
     ]

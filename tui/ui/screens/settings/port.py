@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tui.core.config import Config
 from tui.core.paths import Folders
-from tui.settings.layers import Loaded
+from tui.settings.layers import LoadedSettings
 from tui.ui.widgets.notice import Kind
 
 
@@ -29,7 +29,7 @@ class Port:
     """
 
     folders: Folders
-    read: Callable[[], Loaded]
+    read: Callable[[], LoadedSettings]
     take_up: Callable[[Config, Config], Awaitable[None]]
     edit_file: Callable[[], Awaitable[Said]]
     servers: Callable[[], object]

@@ -17,9 +17,8 @@ from textual.widgets import Input, Static
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
 from tui.core.text_cleaning import visible
-from tui.settings.edit import Changes
-from tui.settings.schema import Setting, matching
-from tui.settings.value_format import changes, removal, typed
+from tui.settings.edit import Changes, changes_of_text, changes_to_default
+from tui.settings.schema import Setting, field_text, search
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.listing import SettingRows
@@ -121,7 +120,7 @@ class SettingsScreen(Sized, Screen[None]):
         if not self.query("#rows"):  # a change that was begun may end after the screen
             return
         kept, field = self.chosen, self.query_one("#filter", Input)
-        found = [] if self._standing.problem else matching(self._standing.rows, field.value)
+        found = [] if self._standing.problem else search(self._standing.rows, field.value)
         self._lines = lines_of(found)
         keys = [line.key if isinstance(line, Setting) else None for line in self._lines]
         at = keys.index(kept.key) if kept and kept.key in keys else 0
@@ -231,7 +230,7 @@ class SettingsScreen(Sized, Screen[None]):
             case "switch" | "choice":
                 word = await self._choose(setting)
                 if word is not None:
-                    await self._try(setting, changes(setting, word))
+                    await self._try(setting, changes_of_text(setting, word))
             case "list" | "entries":
                 await self._edit_lines(setting)
             case "fixed":
@@ -240,7 +239,7 @@ class SettingsScreen(Sized, Screen[None]):
                 self._open_field(setting)
 
     async def _choose(self, setting: Setting) -> str | None:
-        options, now = setting.options, typed(setting.edited)
+        options, now = setting.options, field_text(setting.edited)
         at = options.index(now) if now in options else -1
         if len(options) <= FEW:
             return options[(at + 1) % len(options)]
@@ -273,17 +272,17 @@ class SettingsScreen(Sized, Screen[None]):
             return
 
         async def save(text: str) -> None:
-            said = await self._standing.save(setting, changes(setting, text))
+            said = await self._standing.save(setting, changes_of_text(setting, text))
             self._draw()
             self._say(said)
 
-        what = f"{setting.words.help}\n{labels.facts(setting)}"
-        modal = EditText(setting.name, what, typed(setting.edited), save)
+        what = f"{setting.description.help}\n{labels.facts(setting)}"
+        modal = EditText(setting.name, what, field_text(setting.edited), save)
         await self.app.push_screen_wait(modal)  # pyright: ignore[reportUnknownMemberType]
 
     def _open_field(self, setting: Setting) -> None:
         field = self.query_one("#field", Input)
-        self._before = "" if setting.hidden else typed(setting.edited)
+        self._before = "" if setting.hidden else field_text(setting.edited)
         field.placeholder = "not shown; type it anew" if setting.hidden else ""
         field.value = self._before
         field.cursor_position = len(field.value)
@@ -319,7 +318,7 @@ class SettingsScreen(Sized, Screen[None]):
             done = True
         else:
             async with self._changing:
-                done = await self._try(setting, changes(setting, event.value))
+                done = await self._try(setting, changes_of_text(setting, event.value))
         if done:
             self._leave_field()
 
@@ -333,7 +332,7 @@ class SettingsScreen(Sized, Screen[None]):
             if setting.own is None:
                 self._say(Said(f"{setting.name} is not set in your file."))
             else:
-                await self._try(setting, removal(setting))
+                await self._try(setting, changes_to_default(setting))
 
     @work(group="change")
     async def action_undo(self) -> None:

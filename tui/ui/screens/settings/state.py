@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.core.errors import ConfigError
-from tui.settings.edit import Changes, Edit, change_settings, take_back
-from tui.settings.layers import Loaded, Table, merge
+from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
+from tui.settings.layers import LoadedSettings, Table, merge
 from tui.settings.schema import Setting, table
 from tui.ui.screens.settings import labels
 from tui.ui.screens.settings.port import Port, Said
@@ -22,8 +22,8 @@ class Standing:
         self.rows: Sequence[Setting] = ()
         self.problem: ConfigError | None = None
         self._port = port
-        self._loaded: Loaded | None = None
-        self._edits: list[Edit] = []
+        self._loaded: LoadedSettings | None = None
+        self._edits: list[SettingsEdit] = []
 
     async def read(self) -> None:
         """Read all layers. What is wrong with them is `problem` afterwards."""

@@ -10,7 +10,7 @@ from rich.style import Style
 
 from tui.app.error_labels import words
 from tui.core.formatting import plural
-from tui.core.images.images import words_in
+from tui.core.images import words_in
 from tui.core.text_cleaning import clean
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation.items import (

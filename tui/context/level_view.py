@@ -1,11 +1,11 @@
-"""The rungs of the repair ladder that a record holds, obeyed by the view. Pure.
+"""Views at the repair level that the records of a branch ask for. Pure.
 
     strict, drop_thinking    everything that is sent
-    text_only, summary_only  what stands before the `repair` record; what follows, as it is. A later
-                             compaction that covers all of it puts its summary in their place
+    text_only, summary_only  what is before the `repair` record; what follows stays as it is. A
+                             later compaction that covers all of it replaces it by its summary
 
-See `tui.context.repair_levels` for what the rungs do, `tui.agent.request_repair` for how they are
-chosen.
+See `tui.context.repair_levels` for what the levels do, and `tui.agent.request_repair` for how one
+is chosen. In the record, the level is the field `rung`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from tui.context.compaction_view import Summary, in_force
-from tui.context.overrides import SPEAKING, Stand, State
-from tui.context.repair_levels import RUNGS, Rung, climb
+from tui.context.overrides import SPEAKING, RecordState, Stand
+from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.rules.order import Tail
 from tui.context.view import View, Viewer, build
 from tui.core.config import Prune
@@ -24,29 +24,29 @@ from tui.core.messages import Message, text_block, text_of
 from tui.session.records import Finding, Record
 from tui.tools.limits.clamp import Room
 
-WHOLE: Final = frozenset[Rung]({"strict", "drop_thinking"})
-"""The rungs that hold for everything: they leave calls with their results."""
+WHOLE: Final = frozenset[RepairLevel]({"strict", "drop_thinking"})
+"""The levels that apply to the whole request: they keep calls and results."""
 
 
-def rung_in(record: Record) -> Rung | None:
-    """The rung that a record climbs to, if it does."""
+def level_of(record: Record) -> RepairLevel | None:
+    """The repair level that a record sets, if it does."""
     if record.type != "repair":
         return None
-    rung = record.data.get("rung")
-    return rung if rung in RUNGS else None
+    level = record.data.get("rung")
+    return level if level in REPAIR_LEVELS else None
 
 
-def front_of(records: Sequence[Record]) -> int:
-    """The number of the last record of a rung that concerns what stands before it, or -1."""
+def last_front_level(records: Sequence[Record]) -> int:
+    """The number of the last record of a level that applies only to what is before it, or -1."""
     for number in range(len(records) - 1, -1, -1):
-        rung = rung_in(records[number])
-        if rung is not None and rung not in WHOLE:
+        level = level_of(records[number])
+        if level is not None and level not in WHOLE:
             return number
     return -1
 
 
-class RungViewer:
-    """Makes the views of one growing branch, as `Viewer` does, with the rungs in force."""
+class LevelViewer:
+    """Makes the views of one growing branch, as `Viewer` does, with the repair levels in force."""
 
     def __init__(self, room: Room | None = None, prune: Prune | None = None) -> None:
         """`room` and `prune` are as in `Viewer`."""
@@ -66,33 +66,35 @@ class RungViewer:
         if self._whole is None:
             return seen
         tail = _tail(prompt_follows=prompt_follows)
-        messages, findings = climb(seen.messages, self._whole, tail=tail)
+        messages, findings = apply_level(seen.messages, self._whole, tail=tail)
         return _changed(seen, messages, findings)
 
     def _start_anew(self) -> None:
-        """`_whole` is the highest rung that holds for everything, `_front` the number of the last
+        """`_whole` is the highest level for the whole request, `_front` the number of the last
         record of another one, or -1, `_summary` the compaction in force that came behind it."""
-        self._whole: Rung | None = None
+        self._whole: RepairLevel | None = None
         self._front = -1
         self._summary: Summary | None = None
         self._count = 0
         self._last: Record | None = None
 
     def _follow(self, records: Sequence[Record]) -> None:
-        """Find the rungs in force, from what came since."""
+        """Find the levels in force, from the records since the last view."""
         count = self._count
         if count > len(records) or (count and records[count - 1] is not self._last):
             self._start_anew()
         compacted = False
         for number in range(self._count, len(records)):
             compacted |= records[number].type in {"compaction", "uncompaction"}
-            rung = rung_in(records[number])
-            if rung is None:
+            level = level_of(records[number])
+            if level is None:
                 continue
-            if rung not in WHOLE:
+            if level not in WHOLE:
                 self._front, self._summary, compacted = number, None, False
-            elif self._whole is None or RUNGS.index(rung) > RUNGS.index(self._whole):
-                self._whole = rung
+            elif self._whole is None or REPAIR_LEVELS.index(level) > REPAIR_LEVELS.index(
+                self._whole
+            ):
+                self._whole = level
         if compacted and self._front >= 0:
             self._summary = in_force(records)
         self._count = len(records)
@@ -101,13 +103,13 @@ class RungViewer:
     def _go_on(
         self, records: Sequence[Record], front: int, model: str, *, prompt_follows: bool
     ) -> View:
-        """The view where the records up to number `front` stand on a rung of their own."""
-        before, rung = records[:front], rung_in(records[front])
-        assert rung is not None
+        """The view with the records up to number `front` at a level of their own."""
+        before, level = records[:front], level_of(records[front])
+        assert level is not None
         key = records[front].id
         if self._behind is None or self._behind[:2] != (key, model):
             told = build(before, model=model, room=self._room, prompt_follows=True)
-            made, _ = climb(told.messages, rung, tail="open")
+            made, _ = apply_level(told.messages, level, tail="open")
             self._behind = (key, model, made, Viewer(self._room, self._prune, head=made))
         _, _, head, viewer = self._behind
         seen = viewer.build(records[front + 1 :], model=model, prompt_follows=prompt_follows)
@@ -116,7 +118,7 @@ class RungViewer:
         if speaking:
             text = "\n".join(text_of(message["content"]) for message in head)
             gone[speaking[-1]] = Stand("summarised", [text_block(text or "(nothing)")])
-        states: dict[str, State] = dict.fromkeys(speaking, "summarised")
+        states: dict[str, RecordState] = dict.fromkeys(speaking, "summarised")
         return replace(seen, states=states | seen.states, stands=gone | seen.stands)
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.pictures import gif, jpeg, png, webp
+from tui.core import images
 from tui.core.errors import ImageError
-from tui.core.images import images
-from tui.core.images.image_files import KEPT_DAYS, keep, kept, load
-from tui.core.images.images import Image, Picture
+from tui.core.image_files import STORED_DAYS, load, load_stored, store
+from tui.core.images import Image, ImageInfo
 
 
 def image(width: int = 1280, height: int = 800, name: str = "shot.png", more: int = 0) -> Image:
@@ -37,7 +37,7 @@ def image(width: int = 1280, height: int = 800, name: str = "shot.png", more: in
 def test_type_and_size_come_from_the_bytes(data: bytes, kind: str) -> None:
     found = images.of_bytes(data, "picture.txt")
     assert found
-    assert found.picture == Picture(kind, 1280, 800)
+    assert found.info == ImageInfo(kind, 1280, 800)
     source = found.block["source"]
     assert source["media_type"] == kind
     assert base64.b64decode(source["data"]) == data
@@ -59,7 +59,7 @@ def test_the_word_says_name_pixels_and_size() -> None:
 
 @given(st.text(max_size=80), st.integers(1, 999_999))
 def test_any_name_makes_a_word_that_is_found_again(name: str, number: int) -> None:
-    word = Image(name, Picture("image/png", 1, 2), "AAAA").word(number)
+    word = Image(name, ImageInfo("image/png", 1, 2), "AAAA").word(number)
     assert images.words_in(f"a {word} b") == [word]
     assert images.number_of(word) == number
 
@@ -95,13 +95,13 @@ def test_a_record_gives_its_images_back_by_their_words() -> None:
     words = [one.word(1), two.word(2)]
     content = [one.block, two.block, {"type": "text", "text": "x"}]
     data = {"content": content, "text": "x", "images": words}
-    found = images.recorded(data)
+    found = images.images_of_record(data)
     assert list(found) == words
     assert [each.data for each in found.values()] == [one.data, two.data]
     assert found[words[1]].name == "b.png"
     assert images.prompt_of(data) == f"x\n{words[0]} {words[1]}"
-    assert images.recorded({"content": [one.block], "images": "no list"}) == {}
-    assert images.recorded({"content": "text", "images": words}) == {}
+    assert images.images_of_record({"content": [one.block], "images": "no list"}) == {}
+    assert images.images_of_record({"content": "text", "images": words}) == {}
 
 
 def test_a_file_is_read_by_its_bytes(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_file_is_read_by_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "no.png").write_text("no image")
     found = load(tmp_path / "odd.txt")
     assert found
-    assert (found.name, found.picture.width) == ("odd.txt", 3)
+    assert (found.name, found.info.width) == ("odd.txt", 3)
     assert load(tmp_path / "no.png") is None
     assert load(tmp_path / "missing.png") is None
     assert load(tmp_path) is None
@@ -126,20 +126,20 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 def test_what_is_not_sent_is_kept_for_the_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "attached"
-    name = keep(folder, image())
-    assert keep(folder, image()) == name, "the same image once"
+    name = store(folder, image())
+    assert store(folder, image()) == name, "the same image once"
     assert (folder / name).stat().st_mode & 0o777 == 0o600
-    again = kept(folder, name, "shot.png")
+    again = load_stored(folder, name, "shot.png")
     assert again == image()
-    assert kept(folder, "gone.png", "x") is None
-    assert kept(folder, "../attached/" + name, "x") is None
+    assert load_stored(folder, "gone.png", "x") is None
+    assert load_stored(folder, "../attached/" + name, "x") is None
 
 
 def test_what_was_kept_for_long_goes(tmp_path: Path) -> None:
     import os  # noqa: PLC0415 - for this test only
 
-    old = keep(tmp_path, image())
-    long_ago = (tmp_path / old).stat().st_mtime - (KEPT_DAYS + 1) * 86_400
+    old = store(tmp_path, image())
+    long_ago = (tmp_path / old).stat().st_mtime - (STORED_DAYS + 1) * 86_400
     os.utime(tmp_path / old, (long_ago, long_ago))
-    new = keep(tmp_path, image(5, 5))
+    new = store(tmp_path, image(5, 5))
     assert [entry.name for entry in tmp_path.iterdir()] == [new]

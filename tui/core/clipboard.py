@@ -1,7 +1,7 @@
-"""What the system's clipboard holds, asked of the platform's own programs. Blocks, bounded.
+"""Reads the system's clipboard with the platform's own programs. Blocks for a few seconds at most.
 
 A terminal program has no clipboard of its own: over ssh, or on a bare console, there is none to
-reach. Then the answer says so, and that a file's path works as well.
+reach. The answer then says so, and that a file's path works as well.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.context.pictures import png
-from tui.core.images import clipboard
-from tui.core.images.clipboard import Clip
+from tui.core import clipboard
+from tui.core.clipboard import Clip
 
 IMAGE = png(640, 480)
 X11 = {"DISPLAY": ":0"}

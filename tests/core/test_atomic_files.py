@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.core.storage.atomic_files import locked, read_small, replace_file
+from tui.core.files import locked, read_small, replace_file
 
 
 def test_reading_gives_bytes_and_state(tmp_path: Path) -> None:

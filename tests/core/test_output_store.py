@@ -17,9 +17,9 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
 from tui.core.config import Guard
-from tui.core.storage.output_store import DAY_S, Kept, Retention, whereabouts
-from tui.tools.base import OutputLimits
-from tui.tools.limits.spill import Disk
+from tui.core.output_store import DAY_S, OutputStore, Retention, why_missing
+from tui.tools.limits.spill import DiskLimits
+from tui.tools.output_capture import OutputLimits
 from tui.tools.read_file import ReadFile
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -34,8 +34,12 @@ class Store:
         self.sessions.mkdir()
         self.folder.mkdir(parents=True)
 
-    def kept(self, session: Path | None = None, *, days: int = 30, most: int = 1 << 40) -> Kept:
-        return Kept(self.folder, session=session, retention=Retention(self.sessions, days, most))
+    def kept(
+        self, session: Path | None = None, *, days: int = 30, most: int = 1 << 40
+    ) -> OutputStore:
+        return OutputStore(
+            self.folder, session=session, retention=Retention(self.sessions, days, most)
+        )
 
     def output(self, name: str, *, days: float, size: int = 10) -> Path:
         path = self.folder / name
@@ -58,7 +62,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def sweep(kept: Kept) -> int:
+def sweep(kept: OutputStore) -> int:
     removed = kept.sweep(NOW, Event())
     kept.close()
     return removed
@@ -185,7 +189,7 @@ def test_L26_a_torn_or_foreign_index_does_no_harm(store: Store) -> None:
 
 def test_L26_a_workspace_without_outputs_gets_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / ".holdfast" / "tool-results"
-    kept = Kept(folder, session=None, retention=Retention(tmp_path))
+    kept = OutputStore(folder, session=None, retention=Retention(tmp_path))
     assert sweep(kept) == 0
     assert not folder.parent.exists()
 
@@ -195,16 +199,16 @@ async def test_L26_an_expired_copy_says_so_and_read_file_too(tmp_path: Path) -> 
     path = folder.write(".holdfast/tool-results/toolu_9.txt", "x")
     os.utime(path, (0, 0))
     retention = Retention(folder.root / "none", days=30)
-    kept = Kept(path.parent, session=None, retention=retention)
+    kept = OutputStore(path.parent, session=None, retention=retention)
     assert kept.sweep(FakeClock().now(), Event()) == 1
     kept.close()
     said = "The full copy was removed after 30 days, on 2026-11-21."
-    assert whereabouts(path) == said
+    assert why_missing(path) == said
     error = await folder.error(ReadFile(), path=str(path))
     assert error.startswith(said)
     assert "Run what gave the output again." in error
     never = path.with_name("never.txt")
-    assert whereabouts(never) == "The full copy is gone."
+    assert why_missing(never) == "The full copy is gone."
 
 
 async def test_L26_an_agent_sweeps_at_its_start_and_lets_go_at_its_end(tmp_path: Path) -> None:
@@ -228,7 +232,7 @@ def test_L26_L29_O21_the_defaults_of_the_parts_are_those_of_the_configuration() 
     guard = Guard()
     assert guard.spill_max_bytes == 4 * 1024**3
     assert guard.spill_min_free_bytes == 1024**3
-    assert Disk() == Disk(guard.spill_max_bytes, guard.spill_min_free_bytes)
+    assert DiskLimits() == DiskLimits(guard.spill_max_bytes, guard.spill_min_free_bytes)
     assert OutputLimits() == OutputLimits(
         guard.memory_chars, guard.spill_max_bytes, guard.spill_min_free_bytes
     )

@@ -1,6 +1,7 @@
-"""Images that a person attaches: what their bytes say, the API's limits, the word for one.
+"""Images that a person attaches: their type and size, the API's limits, their word in a text.
 
-Pure. Type and size are read from the first bytes, never from a file's name.
+Pure. Type and size are read from the first bytes, never from a file's name. In the text of a
+prompt, an image is represented by a word such as `[image 1: shot.png 1280×800 84 KB]`.
 """
 
 from __future__ import annotations
@@ -16,30 +17,30 @@ from tui.core.formatting import plural, size
 from tui.core.messages import Block
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""Of one image's base64 text: the API takes no more (B31)."""
+"""The longest base64 text of one image that the API takes."""
 
 MAX_FILE: Final = MAX_BYTES // 4 * 3
-"""Of an image's own bytes, which base64 makes a third longer."""
+"""The largest image file: base64 makes it a third longer."""
 
 MAX_PIXELS: Final = 8000
 MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 PROMPT_IMAGES: Final = 20
-"""Of one prompt: with more, the API takes none above 2,000 pixels (B30)."""
+"""Images in one prompt: with more, the API refuses any above 2,000 pixels."""
 
 PROMPT_BYTES: Final = 20 * 1024 * 1024
-"""Of the images of one prompt, as base64: a request of 32 MB is refused as a whole."""
+"""Base64 text of all images in one prompt: a request of 32 MB is refused as a whole."""
 
 WORD: Final = re.compile(r"\[image (\d{1,6}): [^\[\]\n]{1,200}\]")
-"""The word that stands for an image in a text."""
+"""The word that represents an image in a text."""
 
 _NAME_CHARS = 60
 _HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decoded whole
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What an image's own bytes say. Sizes are in pixels."""
+class ImageInfo:
+    """The type and the size in pixels of an image, as its first bytes say them."""
 
     media_type: str
     width: int
@@ -55,7 +56,7 @@ class Image:
     """An image as it is sent. `data` is base64, `name` what the person calls it."""
 
     name: str
-    picture: Picture
+    info: ImageInfo
     data: str
 
     @property
@@ -66,28 +67,28 @@ class Image:
     @property
     def block(self) -> Block:
         """The content block, in the API's own shape."""
-        source = {"type": "base64", "media_type": self.picture.media_type, "data": self.data}
+        source = {"type": "base64", "media_type": self.info.media_type, "data": self.data}
         return {"type": "image", "source": source}
 
     def word(self, number: int) -> str:
-        """What stands for it in a text: `[image 1: shot.png 1280×800 84 KB]`."""
-        return f"[image {number}: {shown(self.name)} {facts(self)}]"
+        """Its word in a text: `[image 1: shot.png 1280×800 84 KB]`."""
+        return f"[image {number}: {display_name(self.name)} {facts(self)}]"
 
 
 def facts(image: Image) -> str:
     """The pixels and the size: `1280×800 84 KB`."""
-    picture = image.picture
-    return f"{picture.width}×{picture.height} {rounded(image.bytes)}"
+    picture = image.info
+    return f"{picture.width}×{picture.height} {rounded_size(image.bytes)}"
 
 
-def rounded(count: int) -> str:
+def rounded_size(count: int) -> str:
     """A size without a fraction from 10 on: 84 KB, 8.4 KB."""
     text = size(count)
     number, _, unit = text.partition(" ")
     return text if len(number) < 4 else f"{float(number):.0f} {unit}"
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A name that fits into a word: no brackets, no control characters, not too long."""
     plain = "".join(c if c.isprintable() and c not in "[]" else "_" for c in name)
     plain = " ".join(plain.split()) or "unnamed"
@@ -95,11 +96,11 @@ def shown(name: str) -> str:
 
 
 def of_bytes(data: bytes, name: str) -> Image | None:
-    """The image that some bytes are; None where they are none that the API takes.
+    """The image in `data`; None if it is not of a type that the API takes.
 
-    Raises ImageError for one that is too large for it, or cannot be read.
+    Raises ImageError for an image that is too large or cannot be read.
     """
-    picture = picture_of(data)
+    picture = image_info(data)
     if picture is None:
         return None
     return check(Image(name, picture, binascii.b2a_base64(data, newline=False).decode("ascii")))
@@ -107,7 +108,7 @@ def of_bytes(data: bytes, name: str) -> Image | None:
 
 def check(image: Image) -> Image:
     """The image, if it is within the API's limits for one. Raises ImageError."""
-    picture, name = image.picture, shown(image.name)
+    picture, name = image.info, display_name(image.name)
     if not (picture.width and picture.height):
         raise ImageError(
             f"{name} was not attached: it cannot be read as an image.",
@@ -127,7 +128,7 @@ def check(image: Image) -> Image:
 def too_large(name: str, count: int) -> ImageError:
     """The error for an image above the limit of bytes."""
     return ImageError(
-        f"{shown(name)} was not attached: {size(count)}, and the API takes at most"
+        f"{display_name(name)} was not attached: {size(count)}, and the API takes at most"
         f" {size(MAX_FILE)} an image.",
         hint="Attach a smaller copy, or save it as JPEG.",
     )
@@ -150,7 +151,7 @@ def check_together(images: Sequence[Image]) -> None:
 
 
 def words_in(text: str) -> list[str]:
-    """What has the form of an image's word, in its order, each once."""
+    """The images' words in a text, in their order, each once."""
     if "[image " not in text:
         return []
     return list(dict.fromkeys(found[0] for found in WORD.finditer(text)))
@@ -163,7 +164,7 @@ def number_of(word: str) -> int:
 
 
 def with_words(text: str, words: Iterable[str]) -> str:
-    """A prompt with the words that it does not hold yet, on a line of their own."""
+    """A prompt with the missing ones of `words` added, on a line of their own."""
     missing = [word for word in words if word not in text]
     return (
         "\n".join(part for part in (text.rstrip(), " ".join(missing)) if part) if missing else text
@@ -171,7 +172,7 @@ def with_words(text: str, words: Iterable[str]) -> str:
 
 
 def without_words(text: str) -> str:
-    """A text less what has the form of an image's word."""
+    """A text with the images' words removed."""
     return WORD.sub("", text).strip() if "[image " in text else text
 
 
@@ -182,7 +183,7 @@ def names_in(data: Mapping[str, Any]) -> list[str]:
     return [item for item in items if isinstance(item, str)]
 
 
-def recorded(data: Mapping[str, Any]) -> dict[str, Image]:
+def images_of_record(data: Mapping[str, Any]) -> dict[str, Image]:
     """The images of a prompt's record by their words; what is damaged is left out."""
     content: object = data.get("content")
     blocks = cast("list[object]", content) if isinstance(content, list) else []
@@ -198,7 +199,7 @@ def of_block(block: Block, word: str) -> Image | None:
     """The image of a content block; `word` is what stands for it."""
     source: object = block.get("source")
     data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    picture = picture_in(data) if isinstance(data, str) else None
+    picture = base64_image_info(data) if isinstance(data, str) else None
     if picture is None:
         return None
     name = word.partition(": ")[2].rsplit(" ", 3)[0]
@@ -211,8 +212,8 @@ def prompt_of(data: Mapping[str, Any]) -> str:
     return with_words(text if isinstance(text, str) else "", names_in(data))
 
 
-def picture_in(data: str) -> Picture | None:
-    """What the bytes of a base64 text say; None where they cannot be read."""
+def base64_image_info(data: str) -> ImageInfo | None:
+    """Type and size of an image in base64; None if they cannot be read."""
     if len(data) % 4 or not data.isascii():
         return None
     for length in (_HEAD, len(data)):
@@ -220,19 +221,19 @@ def picture_in(data: str) -> Picture | None:
             head = binascii.a2b_base64(data[:length], strict_mode=True)
         except ValueError:
             return None
-        if found := picture_of(head):
+        if found := image_info(head):
             return found if found.width and found.height else None
         if not head.startswith(b"\xff\xd8"):
             return None
     return None
 
 
-def picture_of(head: bytes) -> Picture | None:
-    """What the first bytes of a PNG, GIF, WebP or JPEG say; None for everything else."""
+def image_info(head: bytes) -> ImageInfo | None:
+    """Type and size from the first bytes of a PNG, GIF, WebP or JPEG; None for anything else."""
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return Picture("image/png", _big(head[16:20]), _big(head[20:24]))
+        return ImageInfo("image/png", _big(head[16:20]), _big(head[20:24]))
     if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
-        return Picture("image/gif", _little(head[6:8]), _little(head[8:10]))
+        return ImageInfo("image/gif", _little(head[6:8]), _little(head[8:10]))
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP" and len(head) >= 30:
         return _webp(head)
     if head.startswith(b"\xff\xd8"):
@@ -240,7 +241,7 @@ def picture_of(head: bytes) -> Picture | None:
     return None
 
 
-def _webp(head: bytes) -> Picture | None:
+def _webp(head: bytes) -> ImageInfo | None:
     match head[12:16]:
         case b"VP8 ":
             width, height = _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF
@@ -251,16 +252,16 @@ def _webp(head: bytes) -> Picture | None:
             width, height = _little(head[24:27]) + 1, _little(head[27:30]) + 1
         case _:
             return None
-    return Picture("image/webp", width, height)
+    return ImageInfo("image/webp", width, height)
 
 
-def _jpeg(head: bytes) -> Picture | None:
+def _jpeg(head: bytes) -> ImageInfo | None:
     """Walk the segments to the frame header, which holds the size."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            return Picture("image/jpeg", _big(head[at + 7 : at + 9]), _big(head[at + 5 : at + 7]))
+            return ImageInfo("image/jpeg", _big(head[at + 7 : at + 9]), _big(head[at + 5 : at + 7]))
         if marker == 0xFF:  # fill byte
             at += 1
         else:

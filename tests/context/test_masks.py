@@ -8,17 +8,17 @@ from pathlib import Path
 
 from tests.context.sessions import MODEL, answer, extended, output, overlay, pin, prompt, records
 from tests.context.wild import call
-from tui.context import bulk_mask
-from tui.context.bulk_mask import Read
-from tui.context.file_freshness import checker
+from tui.context import masks
+from tui.context.file_changes import change_checker
+from tui.context.masks import FileRead
 from tui.context.overrides import Overlay, Stand, chars, content_of, stand
 from tui.context.view import build
 from tui.session.records import Record
 
 
-def found(said: list[Record]) -> list[bulk_mask.Result]:
+def found(said: list[Record]) -> list[masks.MaskableResult]:
     seen = build(said, model=MODEL)
-    return bulk_mask.results(said, stands=seen.stands, weigh=weigher(said))
+    return masks.results(said, stands=seen.stands, weigh=weigher(said))
 
 
 def weigher(said: list[Record]) -> Callable[[str, Stand | None], int]:
@@ -58,20 +58,20 @@ def test_R34_age_is_counted_in_turns() -> None:
         ("interrupt", {"text": "half"}),
         prompt("three"),
     )
-    ages = bulk_mask.ages(said)
+    ages = masks.ages(said)
     assert [ages[f"r{n}"] for n in range(8)] == [2, 2, 2, 2, 2, 1, 1, 0]
 
 
 def test_results_older_than_so_many_turns() -> None:
     said = turns(5000, 5000, 5000)
-    assert bulk_mask.older(found(said), 0).targets == ("r2", "r6")
-    assert bulk_mask.older(found(said), 1).targets == ("r2",)
-    assert bulk_mask.older(found(said), 2).targets == ()
+    assert masks.older(found(said), 0).targets == ("r2", "r6")
+    assert masks.older(found(said), 1).targets == ("r2",)
+    assert masks.older(found(said), 2).targets == ()
 
 
 def test_results_over_so_many_characters() -> None:
     said = turns(1000, 5000, 5005)
-    assert bulk_mask.larger(found(said), 5000).targets == ("r10",)
+    assert masks.larger(found(said), 5000).targets == ("r10",)
 
 
 def test_what_is_pinned_or_masked_or_too_small_is_left_alone() -> None:
@@ -81,7 +81,7 @@ def test_what_is_pinned_or_masked_or_too_small_is_left_alone() -> None:
 
 def test_a_plan_saves_what_it_says() -> None:
     said = turns(5000, 9000)
-    plan = bulk_mask.older(found(said), 0)
+    plan = masks.older(found(said), 0)
     assert plan.targets == ("r2",)
     weigh, instead = weigher(said), stand(said[2], Overlay("r2", "masked"))
     assert plan.saves == 1250 - weigh("r2", instead)
@@ -91,7 +91,7 @@ def test_a_plan_saves_what_it_says() -> None:
     assert found(masked)[0].id == "r6"
 
 
-def vars_of(each: bulk_mask.Overlay) -> dict[str, str]:
+def vars_of(each: masks.Overlay) -> dict[str, str]:
     return {"target": each.target, "view": each.view, "by": each.by, "reason": each.reason}
 
 
@@ -105,15 +105,15 @@ def test_reads_of_files_changed_since() -> None:
         output("c", "word " * 99, name="read_file", is_error=True),
         answer("ok"),
     )
-    asked: list[Read] = []
+    asked: list[FileRead] = []
 
-    def changed(read: Read) -> bool:
+    def changed(read: FileRead) -> bool:
         asked.append(read)
         return read.path == "b.py"
 
-    assert bulk_mask.outdated(found(said), changed).targets == ("r3",)
+    assert masks.outdated(found(said), changed).targets == ("r3",)
     time = "2026-11-21T09:00:00.000Z"
-    assert asked == [Read("/w/a.py", time, 5, 7, "d"), Read("b.py", time)]
+    assert asked == [FileRead("/w/a.py", time, 5, 7, "d"), FileRead("b.py", time)]
 
 
 def test_a_file_is_changed_when_its_content_is(tmp_path: Path) -> None:
@@ -121,25 +121,25 @@ def test_a_file_is_changed_when_its_content_is(tmp_path: Path) -> None:
     file.write_text("one\n")
     stat = file.stat()
     digest = "2f8d8c1c5bd0ae3f8ff8c1e3dd2b3d1e"
-    same = Read("a.py", "", stat.st_size, stat.st_mtime_ns, digest)
-    assert not checker(tmp_path)(same)
-    touched = Read("a.py", "", stat.st_size, stat.st_mtime_ns - 1, digest)
-    assert checker(tmp_path)(touched)
-    known = bulk_mask.Read("a.py", "", stat.st_size, 1, _sha(file))
-    assert not checker(tmp_path)(known)
+    same = FileRead("a.py", "", stat.st_size, stat.st_mtime_ns, digest)
+    assert not change_checker(tmp_path)(same)
+    touched = FileRead("a.py", "", stat.st_size, stat.st_mtime_ns - 1, digest)
+    assert change_checker(tmp_path)(touched)
+    known = masks.FileRead("a.py", "", stat.st_size, 1, _sha(file))
+    assert not change_checker(tmp_path)(known)
     file.write_text("two\n")
-    assert checker(tmp_path)(known)
+    assert change_checker(tmp_path)(known)
     file.unlink()
-    assert checker(tmp_path)(same)
+    assert change_checker(tmp_path)(same)
 
 
 def test_a_read_whose_record_says_nothing_is_judged_by_its_time(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("one\n")
     os.utime(file, (1_000_000_000, 1_000_000_000))
-    assert not checker(tmp_path)(Read("a.py", "2026-11-21T09:00:00.000Z"))
-    assert checker(tmp_path)(Read("a.py", "1999-11-21T09:00:00.000Z"))
-    assert not checker(tmp_path)(Read(str(file), "nonsense"))
+    assert not change_checker(tmp_path)(FileRead("a.py", "2026-11-21T09:00:00.000Z"))
+    assert change_checker(tmp_path)(FileRead("a.py", "1999-11-21T09:00:00.000Z"))
+    assert not change_checker(tmp_path)(FileRead(str(file), "nonsense"))
 
 
 def _sha(file: Path) -> str:

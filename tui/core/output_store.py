@@ -1,13 +1,16 @@
-"""The kept full outputs of a workspace: which session names which, and which may go (L26).
+"""The full tool outputs of a workspace on disk: which session refers to which, and when to delete.
 
-Beside the files lies `index.jsonl`. One line for each file says whose it is, written before any
-record names the file; one line for each file that was removed says when and why. A file goes
-when it is too old, or the oldest of too much, and no session names it: not the one of its line
-while that file exists, nor any other of the workspace, read for its name. A session in the trash
-is one that does not exist. Programs hold the index shared while they run; the one that removes
-holds it alone, so nothing goes while another program may be about to name it.
+The folder also holds `index.jsonl`. It has one line for each file that names the session it
+belongs to, written before any record refers to the file, and one line for each file that was
+removed, with the date and the reason.
 
-Everything here blocks and belongs into a thread.
+A file is removed when it is too old, or among the oldest while all together are too large, and no
+session refers to it: neither the one of its line, while that session exists, nor any other of the
+workspace (their files are searched for its name). A session in the trash does not count. Programs
+hold a shared lock on the index while they run; removing takes an exclusive lock, so nothing is
+removed while another program may be about to refer to it.
+
+Everything here blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -26,12 +29,12 @@ from threading import Event, Lock
 from typing import Any, cast
 
 from tui.core.errors import HoldfastError
-from tui.core.storage.private_files import private_dir
+from tui.core.files import private_dir
 
 INDEX = "index.jsonl"
 DAY_S = 86_400
 FRESH_S = 3600
-"""A file younger than this never goes: its record may not be written yet."""
+"""A file younger than this is never removed: its record may not be written yet."""
 
 _INDEX_BYTES = 64 << 20
 _REMOVED_LINES = 10_000
@@ -42,7 +45,8 @@ _NAME_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long, and how much. `sessions` is the folder of the workspace's session files."""
+    """How many days files are kept, and how many bytes in all. `sessions` is the folder of the
+    workspace's session files."""
 
     sessions: Path
     days: int = 30
@@ -56,11 +60,12 @@ class _File:
     changed: float
 
 
-class Kept:
-    """The kept outputs of one workspace, as one agent uses them. Safe to use from threads."""
+class OutputStore:
+    """The full outputs of one workspace, as one agent uses them. Safe to use from threads."""
 
     def __init__(self, folder: Path, *, session: Path | None, retention: Retention) -> None:
-        """`folder` is the workspace's `tool_results`; `session` the file that will name them."""
+        """`folder` is the workspace's `tool_results`; `session` the file of the session that
+        will refer to them, None if nothing is recorded."""
         self._folder = folder
         self._session = session
         self._retention = retention
@@ -68,7 +73,10 @@ class Kept:
         self._index: int | None = None
 
     def note(self, path: Path) -> None:
-        """Say that this session names a file. Never raises: an unsaid file is searched for."""
+        """Note in the index that this session refers to a file.
+
+        Never raises: for a file without a line, `sweep` searches the sessions.
+        """
         if self._session is None or path.parent != self._folder:
             return
         line = b"\n" + _line(name=path.name, session=str(self._session))  # after a torn one
@@ -76,9 +84,9 @@ class Kept:
             os.write(self._hold(), line)
 
     def sweep(self, now: datetime, stop: Event) -> int:
-        """Remove what may go; how many files that were. Ends early once `stop` is set.
+        """Remove the files that are due. Returns how many. Ends early once `stop` is set.
 
-        Does nothing while another program has the index, nor where there is no folder.
+        Does nothing while another program has the index open, or if there is no folder.
         """
         if not self._folder.is_dir():
             return 0
@@ -96,14 +104,15 @@ class Kept:
         return 0
 
     def close(self) -> None:
-        """Let go of the index; what is removed is then for others to decide."""
+        """Close the index, so that other programs may remove files."""
         with self._lock:
             if self._index is not None:
                 os.close(self._index)
                 self._index = None
 
     def _hold(self, *, alone: bool = False) -> int:
-        """The index, held shared from the first use on (or about to be held `alone`)."""
+        """The open index. Locked as shared from its first use on, unless the caller is about to
+        lock it `alone`."""
         if self._index is None:
             folder = private_dir(self._folder)
             try:
@@ -146,7 +155,7 @@ class Kept:
             os.close(folder)
 
     def _due(self, found: list[_File], now: float) -> Iterator[tuple[str, str]]:
-        """What is too old, or the oldest of too much, if nobody names it; and why."""
+        """The files that are to be removed if no session refers to them, each with the reason."""
         keep = self._retention
         too_much = sum(file.bytes for file in found) - keep.bytes
         for file in found:
@@ -160,8 +169,8 @@ class Kept:
             too_much -= file.bytes
 
 
-def whereabouts(path: Path) -> str:
-    """Why a kept output is not there: a sentence for the person and for the model."""
+def why_missing(path: Path) -> str:
+    """Why a full output is not there: a sentence for the person and for the model."""
     removed: dict[str, Any] = {}
     with suppress(OSError, HoldfastError):
         folder = private_dir(path.parent, create=False)
@@ -185,7 +194,7 @@ def _line(**entry: str) -> bytes:
 
 
 def _entries(index: int) -> Iterator[dict[str, Any]]:
-    """The lines of an index that make sense; a torn one is passed over."""
+    """The valid lines of an index; a torn one is skipped."""
     data = os.pread(index, _INDEX_BYTES, 0)
     for line in data.split(b"\n"):
         with suppress(ValueError):
@@ -212,7 +221,7 @@ def _rewrite(index: int, lines: list[dict[str, Any]]) -> None:
 
 
 def _files(folder: int) -> Iterator[_File]:
-    """The outputs: regular files, told without following links."""
+    """The outputs in a folder: regular files only, links are not followed."""
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -229,7 +238,7 @@ def _session_files(folder: Path, outside: Iterable[Path]) -> Iterator[Path]:
 
 
 def _named_in(paths: Iterable[Path], names: dict[str, str], stop: Event) -> set[str]:
-    """Which names stand in the files. An unreadable file may name any."""
+    """Which of the names occur in the files. An unreadable file may refer to any."""
     found: set[str] = set()
     for path in paths:
         if len(found) == len(names):

@@ -1,14 +1,16 @@
-"""Whether the work gets anywhere between two compactions. Pure.
+"""When to compact, and when another compaction would be useless. Pure.
 
-Progress is something new: a prompt of the person, a file read or written for the first time, an
-edit, a command or a task list that was not there before and did not fail. Doing again what was
-forgotten is none; two compactions without progress in between are a loop, not work.
+A context is compacted above a share of the window. If there was no progress between two
+compactions, the work is a loop and is stopped. Progress is something new: a prompt of the person,
+a file read or written for the first time, an edit, a command or a task list that was not there
+before and did not fail. Doing again what was forgotten is no progress.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Final, cast
 
 from tui.context.overrides import content_of
@@ -16,7 +18,7 @@ from tui.core.messages import Block, text_of, tool_calls
 from tui.session.records import Record
 
 TRIES: Final = 2
-"""So many stretches without progress stop the work."""
+"""So many compactions in a row without progress stop the work."""
 
 _LISTED: Final = 12
 _LINE: Final = 300
@@ -145,3 +147,22 @@ def _dict(value: object) -> dict[str, Any]:
 def _line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+
+
+SOON: Final = 3
+"""So many turns before a compaction the person is warned."""
+
+
+def over(tokens: int, window: int, threshold: float) -> bool:
+    """Whether a context is strictly over the threshold: 80.0 % of it is not over 80 %."""
+    return tokens > Fraction(str(threshold)) * window
+
+
+def percent(tokens: int, window: int) -> str:
+    """How full, with one digit: `80.1`."""
+    return f"{100 * tokens / max(1, window):.1f}"
+
+
+def soon(forecast: int | None) -> bool:
+    """Whether a compaction is near, by the forecast of the ledger in turns."""
+    return forecast is not None and 0 < forecast <= SOON

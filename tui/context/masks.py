@@ -1,6 +1,6 @@
-"""Masking many results at once: what would be masked and what it would save, before it is done.
+"""Plans for masking: many results at once, with what that would save, and single images.
 
-Pure: whether a file changed is asked of a function that is passed in.
+Pure: a function that is passed in says whether a file has changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from tui.context.ledger_items import AT
 from tui.context.overrides import (
+    MEDIA,
     SPEAKING,
     Overlay,
     Stand,
@@ -24,7 +26,7 @@ from tui.session.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FileRead:
     """A file as read_file found it. `time` is when the result was recorded, as in the record.
 
     `path` is as the tool resolved it, or as the model named it where the record does not say;
@@ -39,7 +41,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MaskableResult:
     """A tool result that could be masked: not pinned, not masked, and worth it.
 
     `age` is in turns; `saves` the tokens that masking it saves; `read` what it read, where that
@@ -50,11 +52,11 @@ class Result:
     age: int
     chars: int
     saves: int
-    read: Read | None = None
+    read: FileRead | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MaskPlan:
     """Results to be masked, and the estimated tokens that this saves."""
 
     reason: str
@@ -68,8 +70,8 @@ class Plan:
 def ages(records: Iterable[Record]) -> dict[str, int]:
     """How many turns ago each record that speaks was made; 0 in the last turn.
 
-    A turn begins with a user message that holds no result (R34): what was typed into a round of
-    tools begins none.
+    A turn begins with a prompt behind an answer without calls: what was typed while tools were
+    running begins none.
     """
     turn, free = 0, True
     begun: dict[str, int] = {}
@@ -92,7 +94,7 @@ def results(
     *,
     stands: Mapping[str, Stand],
     weigh: Callable[[str, Stand | None], int],
-) -> list[Result]:
+) -> list[MaskableResult]:
     """The results that could be masked, oldest first.
 
     `stands` is how they stand now, `weigh` what one weighs in tokens if it stood so, None being
@@ -100,7 +102,7 @@ def results(
     """
     pinned, masked, turns = pins_of(records), overlays_of(records), ages(records)
     called: dict[str, Mapping[str, Any]] = {}
-    found: list[Result] = []
+    found: list[MaskableResult] = []
     for record in records:
         if record.type == "assistant":
             calls = tool_calls(content_of(record))
@@ -119,33 +121,35 @@ def results(
         if saves > 0:
             size = chars(now.blocks if now else content_of(record))
             call = called.get(str(record.data.get("call_id")), {})
-            found.append(Result(record.id, turns[record.id], size, saves, _read(record, call)))
+            found.append(
+                MaskableResult(record.id, turns[record.id], size, saves, _read(record, call))
+            )
     return found
 
 
-def older(found: Iterable[Result], turns: int) -> Plan:
+def older(found: Iterable[MaskableResult], turns: int) -> MaskPlan:
     """Results more than `turns` turns old."""
     return _plan(f"older than {_count(turns, 'turn')}", (r for r in found if r.age > turns))
 
 
-def larger(found: Iterable[Result], most: int) -> Plan:
+def larger(found: Iterable[MaskableResult], most: int) -> MaskPlan:
     """Results of more than `most` characters, as they stand now."""
     return _plan(f"over {_count(most, 'character')}", (r for r in found if r.chars > most))
 
 
-def outdated(found: Iterable[Result], changed: Callable[[Read], bool]) -> Plan:
+def outdated(found: Iterable[MaskableResult], changed: Callable[[FileRead], bool]) -> MaskPlan:
     """Reads of files that are not any more what was read. `changed` may block, and is asked once
     for each read."""
     stale = (r for r in found if r.read is not None and changed(r.read))
     return _plan("reads of files changed since", stale)
 
 
-def _plan(reason: str, chosen: Iterable[Result]) -> Plan:
+def _plan(reason: str, chosen: Iterable[MaskableResult]) -> MaskPlan:
     kept = list(chosen)
-    return Plan(reason, tuple(r.id for r in kept), sum(r.saves for r in kept))
+    return MaskPlan(reason, tuple(r.id for r in kept), sum(r.saves for r in kept))
 
 
-def _read(record: Record, call: Mapping[str, Any]) -> Read | None:
+def _read(record: Record, call: Mapping[str, Any]) -> FileRead | None:
     """What a result of read_file read: as its details say, else as it was asked for."""
     if record.data.get("name") != "read_file" or record.data.get("is_error"):
         return None
@@ -154,7 +158,7 @@ def _read(record: Record, call: Mapping[str, Any]) -> Read | None:
     if not isinstance(path, str) or not path:
         return None
     sha = details.get("sha256")
-    return Read(
+    return FileRead(
         path,
         record.time,
         _number(details.get("size")),
@@ -173,3 +177,30 @@ def _number(value: object) -> int | None:
 
 def _count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def record_of(id_: str) -> tuple[str, int | None]:
+    """The record that an item of the context is of, and the place of its block for an image."""
+    record, _, place = id_.partition(AT)
+    return (record, int(place)) if place.isdecimal() else (id_, None)
+
+
+def one_image(records: Sequence[Record], target: str, place: int, *, hide: bool) -> Overlay:
+    """The overlay that hides one image of a record, or shows it again; the others stay as they
+    stand. A record that is masked as a whole is shown as a whole."""
+    record = next((record for record in records if record.id == target), None)
+    images = {
+        n
+        for n, block in enumerate(content_of(record) if record else ())
+        if block.get("type") in MEDIA
+    }
+    now = overlays_of(records).get(target)
+    hidden: set[int] = set()
+    if now is not None and now.view == "masked" and not hide:
+        return Overlay(target, "full")
+    if now is not None and now.view == "imageless":
+        hidden = set(now.blocks) or images
+    hidden = (hidden | {place} if hide else hidden - {place}) & images
+    if not hidden:
+        return Overlay(target, "full")
+    return Overlay(target, "imageless", blocks=tuple(sorted(hidden)))

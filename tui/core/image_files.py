@@ -1,0 +1,173 @@
+"""Images that arrive as files: paths in a pasted text, loading, and a store until they are sent.
+
+Whatever touches the disk blocks: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tui.core.errors import ImageError
+from tui.core.files import read_small, replace_file
+from tui.core.images import MAX_FILE, Image, display_name, image_info, of_bytes, too_large
+
+STORED_DAYS = 30
+"""An image that was attached and never sent is removed after so many days."""
+
+_HEAD = 64
+_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+
+
+def load(path: Path, name: str = "") -> Image | None:
+    """The image in a file; None where the file is none, or there is none to read.
+
+    Raises ImageError for an image that is too large, or that cannot be read to its end.
+    """
+    try:
+        head, state = read_small(path, limit=_HEAD, whole=False)
+        if not _starts_like_image(head):
+            return None
+        if state.st_size > MAX_FILE:
+            raise too_large(name or path.name, state.st_size)
+        data, _ = read_small(path, limit=MAX_FILE)
+    except (OSError, ValueError):
+        return None
+    image = of_bytes(data, name or path.name)
+    if image is None:  # it begins as one, and has no size
+        raise ImageError(
+            f"{display_name(name or path.name)} was not attached: it cannot be read as an image.",
+            hint="Open it in an image program and save it again, as PNG or JPEG.",
+        )
+    return image
+
+
+def _starts_like_image(head: bytes) -> bool:
+    """Whether a file that begins so is an image, as far as its first bytes say."""
+    return head.startswith(b"\xff\xd8\xff") or image_info(head) is not None
+
+
+def store(folder: Path, image: Image) -> str:
+    """Store an image that is not sent yet. Returns the file's name, "" if it cannot be written.
+
+    The same image is stored once. Files older than `STORED_DAYS` are removed.
+    """
+    from hashlib import sha256  # noqa: PLC0415 - only where something is kept
+
+    data = binascii.a2b_base64(image.data)
+    name = f"{sha256(data).hexdigest()[:32]}.{_ENDINGS[image.info.media_type]}"
+    try:
+        file = folder / name
+        if file.is_file():
+            os.utime(file)
+        else:
+            replace_file(file, data)
+        _sweep(folder)
+    except OSError:
+        return ""
+    return name
+
+
+def load_stored(folder: Path, name: str, called: str) -> Image | None:
+    """An image that was stored; None if it is not there any more."""
+    if Path(name).name != name:
+        return None
+    try:
+        return load(folder / name, called)
+    except ImageError:
+        return None
+
+
+def _sweep(folder: Path) -> None:
+    oldest = time.time() - STORED_DAYS * 86_400
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    os.unlink(entry.path)  # noqa: PTH108 - a name, as scandir gave it
+
+
+PASTE_MAX_CHARS = 20_000
+"""A longer text is not taken for a list of paths."""
+
+PASTE_MAX_PATHS = 40
+"""Paths in one text."""
+
+_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_START = re.compile(r"/|~/|\.\.?/|[A-Za-z]:[\\/]")
+_ADDRESS = re.compile(r"file:(?://[^/]*)?(/.+)", re.IGNORECASE | re.DOTALL)
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def pasted_paths(text: str) -> list[tuple[str, ...]]:
+    """The possible readings of a pasted text as a list of paths, the likeliest first.
+
+    Terminals differ in what they send when files are dropped on them: some escape blanks with
+    backslashes, some quote, some send the path as it is. File managers copy `file://` addresses,
+    one a line. A path is absolute, begins with `~/`, `./` or `../`, or ends like an image's name.
+    Returns [] for any other text.
+    """
+    text = text.strip()
+    if not text or len(text) > PASTE_MAX_CHARS or _CONTROL.search(text):
+        return []
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > PASTE_MAX_PATHS:
+        return []
+    found: list[tuple[str, ...]] = []
+    for reading in _path_readings(text, lines):
+        if (
+            0 < len(reading) <= PASTE_MAX_PATHS
+            and reading not in found
+            and all(map(_is_path, reading))
+        ):
+            found.append(reading)
+    return found
+
+
+def _path_readings(text: str, lines: list[str]) -> Iterator[tuple[str, ...]]:
+    if "\n" not in text:
+        yield (_unescaped_path(text),)
+    yield tuple(map(_unescaped_path, lines))
+    yield tuple(path for line in lines for path in _shell_words(line))
+    yield tuple(_shell_words(text))  # quotes may hold a line break
+    yield tuple(path for line in lines for path in _blank_separated(line))
+
+
+def _unescaped_path(path: str) -> str:
+    """A path that is not escaped: as it is, less quotes around it; an address decoded."""
+    if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'" and path[0] not in path[1:-1]:
+        path = path[1:-1]
+    return _decoded(path)
+
+
+def _shell_words(text: str) -> list[str]:
+    """The words as a shell would read them; none where quotes are left open."""
+    try:
+        return [_decoded(word) for word in shlex.split(text)]
+    except ValueError:
+        return []
+
+
+def _blank_separated(line: str) -> list[str]:
+    """Paths behind one another, neither quoted nor escaped: each begins as a path does."""
+    return re.split(r"\s+(?=/|~/|file:/)", line)
+
+
+def _decoded(path: str) -> str:
+    """The path of a `file://` address; other paths as they are."""
+    found = _ADDRESS.fullmatch(path)
+    if found is None:
+        return path
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - only for an address
+
+    return unquote_to_bytes(found[1]).decode("utf-8", "surrogateescape")
+
+
+def _is_path(path: str) -> bool:
+    return "\0" not in path and bool(_START.match(path) or _IMAGE_NAME.search(path))

@@ -1,1 +1,0 @@
-"""Images that a person attaches: by path, by a paste, from the clipboard."""
