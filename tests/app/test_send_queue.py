@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tests.support.fake_agent import FakeAgent
-from tui.app.send_queue import Outbox, Waiting
+from tui.app.send_queue import QueuedPrompt, SendQueue
 from tui.permissions.types import Answer, Call, Decision
 
 
@@ -16,32 +16,35 @@ class Nobody:
         raise AssertionError(call, decision)
 
 
-def at_work(*queue: str) -> tuple[FakeAgent, Outbox]:
+def at_work(*queue: str) -> tuple[FakeAgent, SendQueue]:
     agent = FakeAgent(Nobody(), deque(), queue=queue)
-    return agent, Outbox(lambda: agent)
+    return agent, SendQueue(lambda: agent)
 
 
 def test_commands_come_first_then_what_joins_the_turn_then_what_waits_for_one() -> None:
     _, outbox = at_work("joins")
-    outbox.add(Waiting("first"))
+    outbox.add(QueuedPrompt("first"))
     outbox.add_command("make")
-    outbox.add(Waiting("/review", "the text of it"))
+    outbox.add(QueuedPrompt("/review", "the text of it"))
     outbox.add_command("!echo unseen")
     assert outbox.texts == ("!make", "!!echo unseen", "joins", "first", "/review")
     assert outbox.take_command() == "make"
-    assert outbox.take_prompts() == [Waiting("first"), Waiting("/review", "the text of it")]
+    assert outbox.take_prompts() == [
+        QueuedPrompt("first"),
+        QueuedPrompt("/review", "the text of it"),
+    ]
     assert outbox.texts == ("!!echo unseen", "joins")
 
 
 def test_nothing_waits_where_there_is_no_agent() -> None:
-    outbox = Outbox(lambda: None)
+    outbox = SendQueue(lambda: None)
     assert (outbox.texts, outbox.take_back(), outbox.take_command()) == ((), "", None)
     assert outbox.after_turn(done=True) == ()
 
 
 def test_a_turn_that_ended_well_leaves_turns_of_their_own_before_what_came_later() -> None:
     agent, outbox = at_work("typed into it", "and this")
-    outbox.add(Waiting("after it"))
+    outbox.add(QueuedPrompt("after it"))
     assert outbox.after_turn(done=True) == ()
     assert agent.queue == ()
     assert [prompt.text for prompt in outbox.take_prompts()] == [
@@ -53,7 +56,7 @@ def test_a_turn_that_ended_well_leaves_turns_of_their_own_before_what_came_later
 
 def test_a_turn_that_was_stopped_gives_back_only_what_was_typed_into_it() -> None:
     _, outbox = at_work("typed into it")
-    outbox.add(Waiting("after the stop"))
+    outbox.add(QueuedPrompt("after the stop"))
     outbox.add_command("make")
     assert outbox.after_turn(done=False) == ("typed into it",)
     assert outbox.texts == ("!make", "after the stop")
@@ -61,8 +64,8 @@ def test_a_turn_that_was_stopped_gives_back_only_what_was_typed_into_it() -> Non
 
 def test_prompts_come_back_together_and_what_would_not_be_the_same_with_others_alone() -> None:
     _, outbox = at_work("one")
-    outbox.add(Waiting("two"))
-    outbox.add(Waiting("/review", "the text of it"))
+    outbox.add(QueuedPrompt("two"))
+    outbox.add(QueuedPrompt("/review", "the text of it"))
     outbox.add_command("make")
     outbox.add_command("make test")
     taken = [outbox.take_back() for _ in range(5)]
@@ -71,10 +74,10 @@ def test_prompts_come_back_together_and_what_would_not_be_the_same_with_others_a
 
 def test_the_same_text_twice_keeps_what_goes_along_with_the_one() -> None:
     _, outbox = at_work()
-    outbox.add(Waiting("/review", "the text of it"))
-    outbox.add(Waiting("/review"))
+    outbox.add(QueuedPrompt("/review", "the text of it"))
+    outbox.add(QueuedPrompt("/review"))
     assert outbox.take_back() == "/review"
-    assert outbox.take_prompts() == [Waiting("/review", "the text of it")]
+    assert outbox.take_prompts() == [QueuedPrompt("/review", "the text of it")]
 
 
 def test_what_was_heard_goes_along_once() -> None:

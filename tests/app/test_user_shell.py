@@ -121,12 +121,14 @@ async def test_the_thread_waits_until_a_slice_is_taken() -> None:
 
 
 async def _told(
-    command: str, cwd: Path, *, keep: bool = True, told: bool = True
+    command: str, cwd: Path, *, keep: bool = True, shared: bool = True
 ) -> tuple[str, events.ToolFinished]:
     """What the model gets, and the last event."""
     seen: list[Event] = []
     keeping = Keeping(_kept(cwd), GuardLimits) if keep else None
-    heard = await user_shell.run(command, cwd, FakeClock(), seen.append, told=told, keeping=keeping)
+    heard = await user_shell.run(
+        command, cwd, FakeClock(), seen.append, shared=shared, keeping=keeping
+    )
     return heard, _finished(seen)
 
 
@@ -163,7 +165,7 @@ async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: in
 
 
 async def test_K20_what_the_model_is_not_told_is_kept_nowhere(tmp_path: Path) -> None:
-    _, last = await _told("seq 1 300000", tmp_path, told=False)
+    _, last = await _told("seq 1 300000", tmp_path, shared=False)
     assert last.receipt is None
     assert not _kept(tmp_path).exists()
 
@@ -188,7 +190,7 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
 
     keeping = Keeping(_kept(tmp_path), GuardLimits)
     running = asyncio.create_task(
-        user_shell.run("yes", tmp_path, FakeClock(), show, told=True, keeping=keeping)
+        user_shell.run("yes", tmp_path, FakeClock(), show, shared=True, keeping=keeping)
     )
     await asyncio.wait_for(grown.wait(), PATIENCE_S)
     (copy,) = _kept(tmp_path).glob("*.txt")
@@ -205,7 +207,7 @@ async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, kept=kept)
     seen: list[Event] = []
     await user_shell.run(
-        "seq 1 20000", tmp_path, FakeClock(), seen.append, told=True, keeping=agent.keeping
+        "seq 1 20000", tmp_path, FakeClock(), seen.append, shared=True, keeping=agent.keeping
     )
     receipt = _finished(seen).receipt
     assert receipt is not None

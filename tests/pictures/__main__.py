@@ -23,12 +23,12 @@ os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 from textual.pilot import Pilot
 
 from tests.pictures import scenes
-from tui.app.composition import Wiring
 from tui.app.options.arguments import parse
+from tui.app.program import CompositionRoot
 from tui.batch.command.plan import plan
 from tui.core.paths import folders
 from tui.demo.tour import scene as touring
-from tui.demo.tour.screen import TourApp, TourWiring
+from tui.demo.tour.screen import TourApp, TourProgram
 from tui.ui.app import HoldfastApp
 from tui.ui.tasks.app import TasksApp
 
@@ -88,7 +88,7 @@ def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksAp
     match scene.app:
         case "tour":
             with touring.place() as root:
-                yield TourApp(TourWiring(root, scene.theme), theme=scene.theme)
+                yield TourApp(TourProgram(root, scene.theme), theme=scene.theme)
         case "run":
             words = ["run", str(stage.project / "TASKS.md"), "--allow", "edit_file"]
             yield TasksApp(plan(parse([*words, *stage.practise(scene.script)])), theme=scene.theme)
@@ -98,7 +98,7 @@ def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksAp
             if scene.damaged:
                 stage.damage()
             words = [*stage.practise(scene.script), "--theme", scene.theme]
-            yield HoldfastApp(Wiring(parse(words), None).opening, theme=scene.theme)
+            yield HoldfastApp(CompositionRoot(parse(words), None).opening, theme=scene.theme)
 
 
 async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:
@@ -114,7 +114,7 @@ async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:
 async def take(app: HoldfastApp | TasksApp, scene: scenes.Scene) -> None:
     async with app.run_test(size=scene.size) as pilot:
         if isinstance(app, HoldfastApp):
-            await settled(pilot, lambda: app.ready and app.bridge.agent is not None)
+            await settled(pilot, lambda: app.ready and app.conversation.agent is not None)
         await scene.drive(app, pilot, settled)
         picture = app.export_screenshot(title="holdfast")
         (FOLDER / f"{scene.name}.svg").write_text(picture, encoding="utf-8")

@@ -184,11 +184,11 @@ class Scene:
 
 
 def _idle(app: HoldfastApp) -> bool:
-    return app.bridge.presenter.last_answer != "" and not app.bridge.busy
+    return app.frontend.renderer.last_answer != "" and not app.conversation.busy
 
 
 async def _approval(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
-    app.bridge.submit("the tests fail: find out why and fix it")
+    app.conversation.submit("the tests fail: find out why and fix it")
     await settled(pilot, lambda: isinstance(app.screen, ApprovalModal))
 
 
@@ -205,7 +205,7 @@ async def _screen(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> Non
 
 
 async def _output(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
-    app.bridge.submit("are there slow requests in the log?")
+    app.conversation.submit("are there slow requests in the log?")
     await settled(pilot, lambda: _idle(app))
 
 
@@ -219,7 +219,7 @@ async def _context(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> No
 
 
 async def _retry(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
-    app.bridge.submit("run the tests")
+    app.conversation.submit("run the tests")
     await settled(pilot, lambda: app.chat.retry.display)
 
 
@@ -240,7 +240,7 @@ async def _sessions(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> N
 async def _tour(app: TourApp, pilot: Pilot[None], settled: Settled) -> None:
     await settled(pilot, lambda: bool(app.chat.prompt.text))
     await pilot.press("enter")
-    await settled(pilot, lambda: app.tour.step.name == "approval" and not app.bridge.busy)
+    await settled(pilot, lambda: app.tour.step.name == "approval" and not app.conversation.busy)
     await settled(pilot, lambda: "append" in app.chat.prompt.text)
 
 

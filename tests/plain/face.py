@@ -1,4 +1,4 @@
-"""A face without a terminal: what is typed stands in a script, what is said in a list."""
+"""A terminal port without a terminal: what is typed stands in a script, what is said in a list."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import World
+from tui.app.conversation import Conversation
+from tui.app.open_session import open_first
 from tui.app.ports import SessionChoice
-from tui.plain import open_session
-from tui.plain.conversation import Talk
-from tui.plain.input_loop import listen
+from tui.plain.frontend import PlainFrontend
+from tui.plain.input_loop import converse, leave
 
 
 @dataclass
@@ -80,19 +81,20 @@ async def talking(
     *,
     answers: Iterable[str | None] = (),
     choice: SessionChoice | None = SessionChoice(),  # noqa: B008 - frozen
-) -> AsyncGenerator[tuple[Talk, FakeFace]]:
+) -> AsyncGenerator[tuple[Conversation, FakeFace]]:
     """A conversation that has been opened and runs; it ends with the block."""
     face = FakeFace(answers=deque(answers))
-    talk = Talk(world.services(), face)
-    await open_session.first(talk, choice)
+    frontend = PlainFrontend(world.services(), face)
+    await open_first(frontend.conversation, choice, fallback=False)
+    frontend.ready = True
     face.said = [line for line in face.said if not line.startswith("Session 0199")]
-    running = asyncio.create_task(listen(talk))
+    running = asyncio.create_task(converse(frontend))
     try:
-        yield talk, face
+        yield frontend.conversation, face
         if running.done():
             running.result()
     finally:
         face.leave()
         running.cancel()
         await asyncio.wait({running})
-        await talk.close()
+        await leave(frontend)

@@ -56,7 +56,7 @@ async def test_a_turn_is_said_by_its_lines_and_what_was_typed_is_not_repeated(wo
             "Two lines.",
             "Tool read_file a.py: finished in 0.1 s, 3 lines.",
         ]
-        assert talk.teller.answer == ""
+        assert talk.drafts.answer == ""
         face.prompts.append("/output")
         await until(lambda: face.said[-1] == "End of output.")
         assert face.said[-5:] == ["Output of read_file a.py:", "x", "y", "z", "End of output."]
@@ -271,7 +271,7 @@ async def test_a_mistake_inside_a_turn_gives_the_prompt_back(world: World) -> No
     async with talking(world) as (_, face):
         face.prompts.append("precious words")
         await until(lambda: len(face.began_with) == 2)
-        assert "Error: something went wrong (ValueError)." in face.text
+        assert "Error: Something went wrong (ValueError)." in face.text
         assert face.began_with[-1] == "precious words"
 
 
@@ -362,7 +362,7 @@ async def test_damage_is_told_before_a_session_is_gone_on_with(world: World) -> 
 async def test_a_draft_is_kept_on_the_way_out(world: World) -> None:
     async with talking(world) as (talk, face):
         face.unsent = "half a thought"
-        await talk.let_go()
+        await talk.close()
         session = world.agent.session
         assert session.drafts[-1] == ("half a thought", (), "")
         assert world.agent.closed
@@ -429,17 +429,16 @@ async def test_ctrl_c_before_a_turn_begins_gives_the_text_back(world: World) -> 
     async with talking(world) as (talk, face):
         await until(lambda: face.began_with)
         talk.submit("never mind")
-        talk.prompts(on=False)
-        assert talk.interrupt()
+        assert face.interrupt()
         await until(lambda: len(face.began_with) == 2)
         assert face.began_with[1] == "never mind"
         assert world.agent.sent == []
 
 
 async def test_ctrl_c_at_the_prompt_is_no_turns(world: World) -> None:
-    async with talking(world) as (talk, face):
+    async with talking(world) as (_, face):
         await until(lambda: face.began_with)
-        assert not talk.interrupt()
+        assert not face.interrupt()
         face.prompts.append("go")
         await until(lambda: world.agent.sent == ["go"])
 
@@ -453,12 +452,11 @@ async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(wor
             await release.wait()
             yield events.Notice("Done.")
 
-        beside = asyncio.create_task(talk.beside(compaction()))
+        assert talk.start_side_work("compacting", compaction())
         await held.wait()
         face.typed("and then this")
         await until(lambda: "Queued: it is sent when what runs is over." in face.said)
         release.set()
-        await beside
         await until(lambda: world.agent.sent == ["and then this"])
         assert world.agent.steered == []
 
@@ -479,7 +477,9 @@ async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: Wor
     world.old[path].unsent = UnsentWork("typed", commands=("!make",))
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         await until(lambda: face.began_with == ["typed"])
-        assert "Not run, as the program ended before: !make" in face.said
+        told = [line for line in face.said if "!make" in line]
+        assert told == ["!make"]
+        assert "The program ended before this could run:" in face.said
 
 
 async def test_read_only_takes_no_prompt(world: World) -> None:
@@ -490,3 +490,21 @@ async def test_read_only_takes_no_prompt(world: World) -> None:
         await until(lambda: len(face.began_with) == 2)
         assert face.began_with[-1] == "do it"
         assert world.agent.sent == []
+
+
+async def test_K47_elevation_is_decided_before_interrupted_calls_are_made_again(
+    world: World,
+) -> None:
+    path = Path("/data/sessions/proj/x.jsonl")
+    call = {"type": "tool_use", "id": "t1", "name": "run_command", "input": {"command": "make"}}
+    records = [
+        record("user", 0, text="go", content=[{"type": "text", "text": "go"}]),
+        record("assistant", 1, content=[call], model="m"),
+        record("intent", 2, call_id="t1", tool="run_command", effect="run"),
+    ]
+    world.old[path] = FakeSession(path=path, records=records)
+    world.was_elevated = True
+    async with talking(world, answers=["2", "2"], choice=SessionChoice(path)) as (_, face):
+        await until(lambda: world.agent.again == ["t1"])
+        elevated = face.said.index("Elevate again?")
+        assert elevated < face.said.index("The last run of this session was interrupted.")

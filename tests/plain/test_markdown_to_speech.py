@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.plain.markdown_to_speech import LONG, Reader, read
-from tui.plain.multiline import Entry
+from tui.plain.prompt_reader import MultilineEntry
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nothing_gets_through_that_is_no_text(text: str) -> None:
     ],
 )
 def test_lines_that_belong_together(typed: list[str], whole: str) -> None:
-    entry = Entry()
+    entry = MultilineEntry()
     *more, last = [entry.add(line) for line in typed]
     assert more == [None] * len(more)
     assert last == whole

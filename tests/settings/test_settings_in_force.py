@@ -9,8 +9,8 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.app.composition import Wiring
 from tui.app.options.arguments import Options
+from tui.app.program import CompositionRoot
 from tui.core import theme_cache
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError, UsageError
@@ -19,8 +19,8 @@ from tui.ui.toolkit import themes
 
 
 @pytest.fixture
-def wiring(tmp_path: Path) -> Wiring:
-    return Wiring(
+def program(tmp_path: Path) -> CompositionRoot:
+    return CompositionRoot(
         Options(cwd=tmp_path),
         None,
         remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
@@ -32,52 +32,54 @@ def write(text: str) -> None:
     folders().config_file.write_text(text)
 
 
-async def test_new_sessions_begin_with_the_settings_as_they_are_now(wiring: Wiring) -> None:
+async def test_new_sessions_begin_with_the_settings_as_they_are_now(
+    program: CompositionRoot,
+) -> None:
     write('model = "other"\n[permissions]\nceiling = "/"\n')
-    services = wiring.services()
+    services = program.services()
     assert services.read_settings().config.model == "other"
     assert services.permissions().ceiling == "~"
     assert services.use_settings is not None
     await services.use_settings()
-    assert wiring.launch.model == "other"
-    assert wiring.launch.workspace.ceiling == Path("/")
+    assert program.launch.model == "other"
+    assert program.launch.workspace.ceiling == Path("/")
     assert services.permissions().ceiling == "/"
     assert services.models()[0].name == "other"
 
 
 async def test_the_command_line_stays_above_the_file(tmp_path: Path) -> None:
-    wiring = Wiring(Options(cwd=tmp_path, model="named"), None)
+    program = CompositionRoot(Options(cwd=tmp_path, model="named"), None)
     write('model = "other"')
-    await wiring.use_settings()
-    assert wiring.launch.model == "named"
-    assert wiring.read_settings().sources["model"].endswith("command line")
+    await program.use_settings()
+    assert program.launch.model == "named"
+    assert program.read_settings().sources["model"].endswith("command line")
 
 
-async def test_a_key_does_not_go_to_another_server(wiring: Wiring) -> None:
-    wiring.launch = wiring.launch.with_key("secret")
+async def test_a_key_does_not_go_to_another_server(program: CompositionRoot) -> None:
+    program.launch = program.launch.with_key("secret")
     write('model = "other"')
-    await wiring.use_settings()
-    assert wiring.launch.key == "secret"
+    await program.use_settings()
+    assert program.launch.key == "secret"
     write('base_url = "http://127.0.0.1:1"')
-    await wiring.use_settings()
-    assert wiring.launch.key is None
+    await program.use_settings()
+    assert program.launch.key is None
 
 
-async def test_a_theme_is_remembered_for_the_next_first_frame(wiring: Wiring) -> None:
+async def test_a_theme_is_remembered_for_the_next_first_frame(program: CompositionRoot) -> None:
     write('theme = "linen"')
-    await wiring.use_settings()
+    await program.use_settings()
     assert theme_cache.load().get("theme") == "linen"
 
 
-async def test_a_broken_file_leaves_what_was_in_force(wiring: Wiring) -> None:
+async def test_a_broken_file_leaves_what_was_in_force(program: CompositionRoot) -> None:
     write('model = "other"')
-    await wiring.use_settings()
+    await program.use_settings()
     write("model = 3")
     with pytest.raises(ConfigError):
-        await wiring.use_settings()
+        await program.use_settings()
     with pytest.raises(ConfigError):
-        wiring.read_settings()
-    assert wiring.launch.model == "other"
+        program.read_settings()
+    assert program.launch.model == "other"
 
 
 # In a session that runs

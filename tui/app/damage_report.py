@@ -148,12 +148,12 @@ class Damage:
     # The conversation
 
     @cached_property
-    def _told(self) -> list[Message]:
+    def _recorded(self) -> list[Message]:
         return history(self.records).messages
 
     @cached_property
     def _repaired(self) -> list[Message]:
-        return repair(self._told, tail="open")[0]
+        return repair(self._recorded, tail="open")[0]
 
     @cached_property
     def _same(self) -> list[tuple[int, int]]:
@@ -161,7 +161,7 @@ class Damage:
         places = {_key(message): n for n, message in enumerate(self._repaired)}
         same: list[tuple[int, int]] = []
         last = -1
-        for n, message in enumerate(self._told):
+        for n, message in enumerate(self._recorded):
             at = places.get(_key(message), -1)
             if at > last:
                 same.append((n, at))
@@ -170,9 +170,9 @@ class Damage:
 
     def _messages(self, number: int) -> tuple[str, str]:
         before = max((pair for pair in self._same if pair[0] < number), default=(-1, -1))
-        end = (len(self._told), len(self._repaired))
+        end = (len(self._recorded), len(self._repaired))
         behind = min((pair for pair in self._same if pair[0] > number), default=end)
-        told = self._told[before[0] + 1 : behind[0]]
+        told = self._recorded[before[0] + 1 : behind[0]]
         sent = self._repaired[before[1] + 1 : behind[1]]
         return _pretty(told), _pretty(sent) if sent else "(left out)"
 

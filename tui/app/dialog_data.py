@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.app.commands.rewind import Point
+    from tui.app.damage_report import Damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class PracticeSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RecoveryOption:
     """One way on. `help` says what becomes of the conversation."""
 
     name: str
@@ -92,7 +98,7 @@ class Trouble:
 
     title: str
     error: str
-    ways: tuple[Way, ...]
+    ways: tuple[RecoveryOption, ...]
     meaning: str = ""
     status: int | None = None
     request_id: str | None = None
@@ -101,3 +107,64 @@ class Trouble:
 
 
 Setup: TypeAlias = KeySetup | ServerSetup | PracticeSetup
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOption:
+    """One answer: the letter that gives it, what it does, and its name."""
+
+    key: str
+    label: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceQuestion:
+    """A question with a few answers. `details` are shown one a line; `warning`: an answer may cost
+    something."""
+
+    title: str
+    text: str
+    options: tuple[AnswerOption, ...]
+    details: Sequence[str] = ()
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DamageQuestion:
+    """What is wrong with a session, and how to go on: continue, read_only, copy, or back. `copy`
+    is where a repaired copy would be written, None where there is nothing but to continue."""
+
+    damage: Damage
+    copy: Path | None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuestion:
+    """Which model answers; the answer is its name."""
+
+    rows: Sequence[ModelRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PointQuestion:
+    """Back to before which prompt, the oldest first; the answer is its number from 0."""
+
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoQuestion:
+    """`details` are shown one a line; `yes` and `no` say what each answer does. `unasked`: it
+    comes by itself, so what is being typed must not answer it."""
+
+    title: str
+    text: str
+    yes: str
+    no: str
+    details: Sequence[str] = ()
+    unasked: bool = False
+
+
+Question: TypeAlias = ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | Trouble

@@ -1,4 +1,8 @@
-"""What a person may do about a request that would only fail again: told apart from any dialog."""
+"""What a person may do about a failed request: send it again, repair it, change key or model.
+
+A wait is shortened by /retry. Where the same request would fail again, a question shows what is
+wrong and the ways on; it comes by itself after the turn, and by /retry.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.agent.events import ErrorRaised
-from tui.app.dialog_data import Trouble, Way
-from tui.app.ports import Agent
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import RecoveryOption, Trouble
+from tui.app.models import choose_model
+from tui.app.open_session import set_up, switch_session
+from tui.app.ports import Agent, SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -21,14 +28,14 @@ _LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
     ("text_only", "Only what was said", "what is valid, calls and results left out"),
     ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
 )
-RUNGS: Final[Mapping[str, tuple[RepairLevel, Way]]] = {
-    rung: (rung, Way(rung, label, text)) for rung, label, text in _LADDER
+RUNGS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
+    rung: (rung, RecoveryOption(rung, label, text)) for rung, label, text in _LADDER
 }
-_NEW = Way("new", "New session", "this one stays; your prompt is laid ready")
-_RETRY = Way("retry", "Try again", "sends the same request")
-_MODEL = Way("model", "Another model", "choose one that takes it")
-_KEY = Way("key", "Another key", "paste one, or name another server")
-_CONTEXT = Way("context", "Look at the context", "mask what is large, then /retry")
+_NEW = RecoveryOption("new", "New session", "this one stays; your prompt is laid ready")
+_RETRY = RecoveryOption("retry", "Try again", "sends the same request")
+_MODEL = RecoveryOption("model", "Another model", "choose one that takes it")
+_KEY = RecoveryOption("key", "Another key", "paste one, or name another server")
+_CONTEXT = RecoveryOption("context", "Look at the context", "mask what is large, then /retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class _Card:
 
     title: str
     meaning: str
-    ways: tuple[Way, ...]
+    ways: tuple[RecoveryOption, ...]
 
 
 _CARDS: Final[Mapping[str, _Card]] = {
@@ -61,6 +68,59 @@ _CARDS: Final[Mapping[str, _Card]] = {
     "billing": _Card("The account cannot pay for the request", "", (_RETRY, _KEY)),
     "not_found": _Card("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
 }
+
+
+async def retry(conversation: Conversation, argument: str) -> None:
+    """/retry: do not wait any longer, or go on with the turn that stopped."""
+    agent, say = conversation.open_agent(), conversation.frontend.say
+    other = argument.strip().lower() == "other"
+    if agent is None:
+        return
+    if argument.strip() and not other:
+        say("/retry sends it again now, /retry other with another model.", "warning")
+    elif agent.other_model() if other else agent.retry_now():
+        return
+    elif conversation.busy:
+        what = "switched from" if other else "waited for"
+        stop = f"{conversation.frontend.stop_key} stops it."
+        say(f"There is nothing to be {what} now: the agent is at work.", hint=stop)
+    elif other:
+        say("Nothing is waited for now.", hint="/model switches to another model.")
+    elif failed := _refused(agent):
+        await offer_recovery(conversation, failed)
+    elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
+        say("There is nothing to send again: the last turn is complete.")
+
+
+async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
+    """Ask how to go on from an error that would only come again, and do that."""
+    agent, frontend = conversation.agent, conversation.frontend
+    if agent is None or (trouble := trouble_of(agent, error)) is None:
+        return
+    name = await frontend.choose(trouble)
+    if name is None or conversation.agent is not agent:
+        frontend.say("Everything is kept as it is.", hint="/retry shows the ways on again.")
+    elif name in RUNGS:
+        for event in await agent.repair(RUNGS[name][0]):
+            frontend.show(event)
+        conversation.resume_turn()
+    elif name == "retry":
+        conversation.resume_turn()
+    elif name == "model":
+        if await choose_model(conversation):
+            conversation.resume_turn()
+    elif name == "key":
+        path = agent.session.path
+        if await set_up(conversation, "The server refused the key."):
+            await switch_session(conversation, SessionChoice(path))
+            conversation.resume_turn()
+    elif name == "context":
+        await frontend.show_context()
+    else:
+        last = _asked_last(agent)
+        await switch_session(conversation, SessionChoice())
+        if last and not frontend.prompt_text:
+            frontend.put_prompt(last)
 
 
 def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
@@ -90,7 +150,7 @@ def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
     )
 
 
-def refused(agent: Agent) -> ErrorRaised | None:
+def _refused(agent: Agent) -> ErrorRaised | None:
     """The error that the session stands at, where sending the same again is of no use."""
     last = _last_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
@@ -100,7 +160,7 @@ def refused(agent: Agent) -> ErrorRaised | None:
     return ErrorRaised("invalid_request", message, True, hint)
 
 
-def unanswered(records: Sequence[Record]) -> bool:
+def _unanswered(records: Sequence[Record]) -> bool:
     """Whether something was asked that has no whole answer yet."""
     last = _last_turn(records)
     return last is not None and (last.type != "assistant" or _calls(last))
@@ -131,7 +191,7 @@ def _findings(request: Request) -> tuple[str, ...]:
     return tuple(f"{one.code}  {one.text}" for one in check_request(body))
 
 
-def asked_last(agent: Agent) -> str:
+def _asked_last(agent: Agent) -> str:
     """The newest prompt of a session, "" where there is none."""
     records = reversed(agent.session.records)
     asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))

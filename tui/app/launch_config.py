@@ -22,7 +22,7 @@ from tui.settings import layers as settings
 from tui.settings.layers import IgnoredSetting
 
 MAX_WAIT_S = 600.0
-"""How long `-p` waits for a server's limits, when --max-wait does not say (R15)."""
+"""How long `-p` waits for a server's limits, when --max-wait does not say."""
 
 
 def prepare(options: Options, scratch: Path | None = None) -> Launch:
@@ -133,7 +133,7 @@ def workspace_of(options: Options) -> Path:
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """What the person is told of a project's settings that do not count (decision 30)."""
+    """What the person is told of a project's settings that do not count."""
     if not settings:
         return ()
     keys = ", ".join(ignored.key for ignored in settings)

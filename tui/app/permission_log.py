@@ -32,7 +32,7 @@ class Decided:
     reason: str
 
     @property
-    def look(self) -> str:
+    def level(self) -> str:
         if self.answer in _REFUSED:
             return "error"
         return "warning" if self.by == "elevated" else "success"

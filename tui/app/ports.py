@@ -1,6 +1,6 @@
 """What the full screen asks of the rest of the program; who starts it wires them.
 
-That is the command line (`tui.app.composition`), or a test.
+That is the command line (`tui.app.program`), or a test.
 """
 
 from __future__ import annotations

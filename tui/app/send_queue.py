@@ -1,4 +1,4 @@
-"""The outbox: what the person has sent and nothing has taken over yet."""
+"""The send queue: what the person has sent and nothing has taken over yet."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tui.app.ports import Agent
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A prompt. `attached` goes along behind it and switches nothing (K33)."""
+class QueuedPrompt:
+    """A prompt. `attached` goes along behind it and switches nothing."""
 
     text: str
     attached: str = ""
 
 
-class Outbox:
+class SendQueue:
     """Prompts and the person's own commands that wait, and what is to go along with a prompt.
 
     A prompt waits in one of two places. What is typed into a running turn is in the queue of the
@@ -38,7 +38,7 @@ class Outbox:
 
     def __init__(self, agent: Callable[[], Agent | None]) -> None:
         self._agent = agent
-        self._prompts: list[Waiting] = []
+        self._prompts: list[QueuedPrompt] = []
         self._commands: list[str] = []
         self._heard: list[str] = []
 
@@ -59,7 +59,7 @@ class Outbox:
         """All that waits, as it was typed, in its order."""
         return (*self.commands, *self.prompts)
 
-    def add(self, prompt: Waiting) -> None:
+    def add(self, prompt: QueuedPrompt) -> None:
         """Let a prompt wait for a turn of its own."""
         self._prompts.append(prompt)
 
@@ -67,7 +67,7 @@ class Outbox:
         """Let a command wait; without the `!` before it."""
         self._commands.append(command)
 
-    def take_prompts(self) -> list[Waiting]:
+    def take_prompts(self) -> list[QueuedPrompt]:
         """Hand over the prompts that wait here."""
         taken, self._prompts = self._prompts, []
         return taken
@@ -99,7 +99,7 @@ class Outbox:
         left = agent.unqueue() if agent and agent.queue else ()
         if not done:
             return left
-        self._prompts[:0] = map(Waiting, left)
+        self._prompts[:0] = map(QueuedPrompt, left)
         return ()
 
     def hear(self, said: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.app.dialog_data import SessionRow
+from tui.app.ports import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
@@ -47,7 +48,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SessionRepository:
     """What the browser looks at, and what it does to sessions. Raises HoldfastError.
 
     `home` is the person's home folder, below which other agents keep their sessions.
@@ -57,6 +58,11 @@ class Shelf:
     workspace: Path
     clock: Clock
     home: Path
+
+    @classmethod
+    def of(cls, services: AppServices) -> SessionRepository:
+        """The sessions there are."""
+        return cls(services.folders, services.workspace, services.clock, Path.home())
 
     def ours(self, *, everywhere: bool, progress: Progress | None = None) -> list[SessionRow]:
         """The sessions of this folder, or all; the one used last first."""

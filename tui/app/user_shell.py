@@ -40,12 +40,12 @@ async def run(
     clock: Clock,
     show: Callable[[Event], None],
     *,
-    told: bool = False,
+    shared: bool = False,
     keeping: Keeping | None = None,
 ) -> str:
     """Run a command in a folder and show what it prints. Cancelling stops it; nothing raises.
 
-    Returns its output and how it ended. `told` is whether the model will see that: it is then cut
+    Returns its output and how it ended. `shared` is whether the model will see that: it is then cut
     like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. A
     command that prints faster than can be shown waits.
     """
@@ -53,7 +53,7 @@ async def run(
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
-    capture = keeping.capture(id_) if keeping and told else None
+    capture = keeping.capture(id_) if keeping and shared else None
     show(events.ToolStarted(id_, "shell", {"command": command}, command))
     printed, slices = _Printed(id_, show), Slices()
     code, words, heard, receipt = 1, "not started", "", None
@@ -71,10 +71,10 @@ async def run(
     finally:
         printed.add(slices.rest(), final=True)
         seconds = clock.monotonic() - started
-        seen = "goes with your next prompt" if told else "not shown to the model"
+        seen = "goes with your next prompt" if shared else "not shown to the model"
         summary = words if words == STOPPED else f"{words} · {seen}"
         show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
-    return heard or f"{printed.left_out}{printed.end.rstrip()}\n({words})"
+    return heard or f"{printed.omitted}{printed.end.rstrip()}\n({words})"
 
 
 async def _run(
@@ -119,7 +119,7 @@ class _Printed:
             self._length += len(text)
 
     @property
-    def left_out(self) -> str:
+    def omitted(self) -> str:
         left = self._length - len(self.end)
         if left <= 0:
             return ""
@@ -127,7 +127,7 @@ class _Printed:
 
 
 def attachment(command: str, heard: str) -> str:
-    """What the model is told of a command that the person ran: marked as data (R25)."""
+    """What the model is told of a command that the person ran: marked as data."""
     return f"I ran `{command}` myself. Its output:\n{wrap(heard, f'shell: {command}')}"
 
 

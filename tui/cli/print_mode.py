@@ -141,7 +141,7 @@ async def run(
             try:
                 await agent.close()
             except StorageError as error:
-                _told(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
+                _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
     if format_ == "text" and outcome.result and outcome.outcome == "done":
         _line(out, outcome.result)
     elif format_ == "json":
@@ -170,7 +170,7 @@ class Countdown:
 
     async def _count(self, until: datetime) -> None:
         while (left := (until - self._clock.now()).total_seconds()) > 0:
-            _told(self._err, f"Waiting for the server: {duration(left)} left. Ctrl+C stops.")
+            _to_stderr(self._err, f"Waiting for the server: {duration(left)} left. Ctrl+C stops.")
             await self._clock.sleep(min(left, _every(left)))
 
 
@@ -182,9 +182,9 @@ def _every(left: float) -> float:
 def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
     if format_ == "stream-json" and not isinstance(event, events.Alive):
         _line(out, _dump(to_json(event)))
-    _told(err, *told(event))
+    _to_stderr(err, *told(event))
     if isinstance(event, events.Debug) and format_ == "text":
-        _told(err, event.text)
+        _to_stderr(err, event.text)
 
 
 def _dump(value: dict[str, Any]) -> str:
@@ -206,7 +206,7 @@ def _line(out: TextIO, text: str) -> None:
         ) from error
 
 
-def _told(err: TextIO, *lines: str) -> None:
+def _to_stderr(err: TextIO, *lines: str) -> None:
     """Write for the person. That nobody can read it must not end the turn."""
     with suppress(OSError):
         err.write("".join(f"{line}\n" for line in lines if line))

@@ -1,16 +1,17 @@
-"""Answers to questions, read in the main thread once nobody is typing any more."""
+"""Lines that are no prompt, read in the main thread: answers to questions, once nobody is typing
+any more, and what is typed while nothing is asked. The terminal echoes them itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tui.core.text_cleaning import clean
-from tui.plain.thread_bridge import Crossing, Request
-from tui.plain.tty import Tty
-from tui.plain.typed_ahead import TypedAhead
+from tui.plain.prompt_reader import MultilineEntry
+from tui.plain.thread_bridge import LineRequest, ThreadBridge
+from tui.plain.tty import Tty, meant
 
 GRACE_S: Final = 0.5
 """A question takes an answer after so long without a key: what was meant for the prompt must
@@ -18,18 +19,65 @@ never approve anything."""
 
 
 @dataclass(slots=True)
-class Answering:
+class TypedAhead:
+    """`typed` takes each prompt that is whole, `kept` what is none: it belongs to the next one."""
+
+    tty: Tty
+    typed: Callable[[str], object]
+    kept: Callable[[str], object]
+    _entry: MultilineEntry = field(default_factory=MultilineEntry)
+
+    def take(self) -> bool:
+        """Take what can be read. False for Ctrl+D, and where the terminal has gone."""
+        data = self.tty.read()
+        if data is None:
+            return False
+        while data.endswith("\n") and self.tty.line_follows() and (more := self.tty.read()):
+            data += more
+        if data.endswith("\n"):
+            self.hear(data.rstrip("\r\n"))
+        else:
+            self.kept(data)
+        return True
+
+    def hear(self, line: str) -> None:
+        """Take a line."""
+        text = self._entry.add(line)
+        if text is not None and text.strip():
+            self.typed(text)
+
+    def keys(self, data: str) -> str:
+        """Take what was read key by key. Returns what is no whole line, and is kept."""
+        *lines, rest = meant(data).split("\n")
+        if rest:
+            self.kept(rest)
+        for line in lines:
+            self.hear(line)
+        return rest
+
+    def end(self) -> None:
+        """Keep what was begun: nobody will type its end."""
+        data = ""
+        with self.tty.keys():
+            while self.tty.ready() and (more := self.tty.read()):
+                data += more
+        self.kept("\n".join(filter(None, (self._entry.text, meant(data)))))
+        self._entry.drop()
+
+
+@dataclass(slots=True)
+class AnswerReader:
     """Puts one question after the other. `ending` says whether the program ends."""
 
     tty: Tty
-    crossing: Crossing
+    bridge: ThreadBridge
     ahead: TypedAhead
     ending: Callable[[], bool]
-    asked: Request | None = None
+    asked: LineRequest | None = None
     """The question, from before it stands there."""
-    stands: bool = False
+    shown: bool = False
 
-    def ask(self, request: Request) -> str | None:
+    def ask(self, request: LineRequest) -> str | None:
         """A line that was typed after the question stood there; None where it was refused."""
         self.asked = request
         try:
@@ -37,7 +85,7 @@ class Answering:
             if self._over():
                 return None
             self.tty.write(request.text)
-            self.stands = True
+            self.shown = True
             hidden = request.kind == "hidden"
             with self.tty.hidden() if hidden else nullcontext():
                 answer = self._answer()
@@ -45,18 +93,18 @@ class Answering:
                 self.tty.write("\n")
             return answer
         finally:
-            self.asked, self.stands = None, False
+            self.asked, self.shown = None, False
 
     def again(self) -> str:
         """The question as it stands there, "" for none: something was said meanwhile."""
-        return self.asked.text if self.asked and self.stands else ""
+        return self.asked.text if self.asked and self.shown else ""
 
     def refuse(self) -> bool:
         """Ctrl+C. False where nothing is asked."""
         if self.asked is None:
             return False
         self.asked.cancelled = True
-        self.crossing.poke()
+        self.bridge.poke()
         return True
 
     def _over(self) -> bool:
@@ -64,7 +112,7 @@ class Answering:
 
     def _answer(self) -> str | None:
         while not self._over():
-            if self.crossing.wait(keys=True):
+            if self.bridge.wait(keys=True):
                 line = self.tty.read()
                 return None if line is None else line.rstrip("\r\n")
         return None
@@ -74,7 +122,7 @@ class Answering:
         data = ""
         with self.tty.keys():
             while not self._over():
-                ready = self.crossing.wait(keys=True, seconds=GRACE_S)
+                ready = self.bridge.wait(keys=True, seconds=GRACE_S)
                 typed = self.tty.read() if ready else ""
                 if ready is None or typed is None:
                     break

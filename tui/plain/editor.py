@@ -33,7 +33,7 @@ class Editor:
 
     def __init__(self, history: PromptHistory, complete: Complete | None = None) -> None:
         self._history = history
-        self._complete: Complete = complete or _nothing
+        self.complete: Complete = complete or _nothing
         self._found: Sequence[str] = ()
         self._readline = None if os.environ.get("INSIDE_EMACS") else _readline()
         if self._readline is not None:
@@ -88,7 +88,7 @@ class Editor:
         if lib is None:
             return None
         if number == 0:
-            self._found = self._complete(lib.get_line_buffer()[: lib.get_endidx()])
+            self._found = self.complete(lib.get_line_buffer()[: lib.get_endidx()])
         return self._found[number] if number < len(self._found) else None
 
 

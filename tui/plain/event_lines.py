@@ -19,7 +19,7 @@ from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import duration, moment, plural
 from tui.plain.markdown_to_speech import read
-from tui.plain.speech_text import counted, cut, percent, said, sentence, shown, took
+from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _ERROR_LINES = 5
@@ -37,7 +37,7 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
         case events.DirectivesChanged(think, verbose, elevated):
             on = {"think": think, "verbose": verbose, "elevated": elevated}
             return [
-                said(f"{acknowledgement({name: True})}.") for name, value in on.items() if value
+                spoken(f"{acknowledgement({name: True})}.") for name, value in on.items() if value
             ]
         case events.AssistantMessage(text=text):
             return labelled("Holdfast", read(text))
@@ -55,6 +55,8 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return [sentence(text)]
         case events.Debug(text):
             return labelled("Debug", [line for line in shown(text.strip("\n")) if line.strip()])
+        case events.ErrorRaised("unknown", message, _, hint):
+            return [sentence(f"Error: {message}", hint)]
         case events.ErrorRaised(error_class, message, _, hint):
             return [sentence(f"Error, {words(error_class)}: {message}", hint)]
         case events.TurnFinished(outcome):
@@ -63,16 +65,18 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _of_the_context(event) or of_a_request(event)
 
 
-def labelled(who: str, spoken: list[str]) -> list[str]:
+def labelled(who: str, speech: list[str]) -> list[str]:
     """Lines of which the first says who speaks."""
-    while spoken and not spoken[0].strip():
-        spoken = spoken[1:]
-    return [f"{who}: {spoken[0]}", *spoken[1:]] if spoken else []
+    while speech and not speech[0].strip():
+        speech = speech[1:]
+    return [f"{who}: {speech[0]}", *speech[1:]] if speech else []
 
 
 def tool(name: str, label: str = "") -> str:
     """What a tool call is called, or the person's own command."""
-    return f"Your command {said(label)}" if name == "shell" else f"Tool {said(f'{name} {label}')}"
+    return (
+        f"Your command {spoken(label)}" if name == "shell" else f"Tool {spoken(f'{name} {label}')}"
+    )
 
 
 def image(word: str) -> str:
@@ -90,7 +94,7 @@ def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
     return [
         head,
         *(
-            f"  {states.get(str(todo.get('status')), 'open')}: {said(str(todo.get('text', '')))}"
+            f"  {states.get(str(todo.get('status')), 'open')}: {spoken(str(todo.get('text', '')))}"
             for todo in todos
         ),
     ]
@@ -159,8 +163,8 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
         case events.HandOff(asked, done, left):
             return [
                 sentence(f"The work turned in circles and was stopped. Asked: {asked}"),
-                *(said(f"  done: {each}") for each in done),
-                *(said(f"  left: {each}") for each in left),
+                *(spoken(f"  done: {each}") for each in done),
+                *(spoken(f"  left: {each}") for each in left),
             ]
         case events.ContextFiles(files):
             return [sentence(text) for text in project_files.context_file_cuts(files)]
@@ -169,7 +173,7 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
         case events.RepairApplied(findings):
             return _repaired(findings)
         case events.ContextChanged(changes):
-            return [_stands(change) for change in changes]
+            return [_context_change(change) for change in changes]
         case _:
             return []
 
@@ -203,7 +207,7 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
     told = [line if line.endswith(".") else f"{line}."]
     if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
-        told += [f"  {text}" for text in end if said(text) != said(event.summary)]
+        told += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
     return told
 
 
@@ -211,7 +215,7 @@ def _summary(summary: str) -> str:
     """A tool's own words; those of a change without its signs."""
     if found := _CHANGED.fullmatch(summary):
         return f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
-    return said(summary)
+    return spoken(summary)
 
 
 def _images(images: tuple[dict[str, Any], ...]) -> str:
@@ -248,11 +252,11 @@ def _repaired(findings: tuple[dict[str, str], ...]) -> list[str]:
     where = (f"  {one.get('where', '')}: {one.get('action', '')}" for one in damage)
     return [
         f"This session was repaired in {places}; its file is as it was.",
-        *(f"  {said(text)}" for text in where),
+        *(f"  {spoken(text)}" for text in where),
     ]
 
 
-def _stands(change: dict[str, Any]) -> str:
+def _context_change(change: dict[str, Any]) -> str:
     if "pinned" in change:
         return "Pinned." if change["pinned"] else "Not pinned any more."
     view = change.get("view")

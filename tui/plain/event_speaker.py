@@ -44,7 +44,7 @@ class Output:
 
 
 @dataclass(slots=True)
-class Teller:
+class EventSpeaker:
     """Says the events of a session. `say` prints lines. `typed` are texts that stand on the
     terminal already, since a person has just typed them."""
 
@@ -56,7 +56,8 @@ class Teller:
     elevated: bool = False
     verbose: bool = False
     outputs: deque[Output] = field(default_factory=lambda: deque(maxlen=KEPT_OUTPUTS))
-    _answer: list[str] = field(default_factory=list[str])
+    _streamed: bool = False
+    """Something of the answer that streams was taken up."""
     _reader: Reader = field(default_factory=Reader)
     _speaking: bool = False
     _thinking: bool = False
@@ -70,18 +71,13 @@ class Teller:
     _over: bool = False
     _wait: asyncio.Task[None] | None = None
 
-    @property
-    def answer(self) -> str:
-        """What has been streamed of an answer that is not recorded yet."""
-        return "".join(self._answer)
-
-    def tell(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per event
+    def speak(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per event
         """Say one event."""
         self._follow(event)
         match event:
             case events.TextDelta(text):
                 self._thinking = False
-                self._answer.append(text)
+                self._streamed = True
                 self._speak(self._reader.feed(text))
             case events.ThinkingDelta():
                 if not self._thinking:
@@ -89,9 +85,9 @@ class Teller:
                     self._thinking = True
                     self.say("Thinking.")
             case events.AssistantMessage(text=text):
-                streamed = bool(self._answer)
+                streamed = self._streamed
                 self._end_speech()
-                self._answer.clear()
+                self._streamed = False
                 if text and not streamed:
                     self.say(*lines(event))
             case events.RequestSent():
@@ -129,7 +125,7 @@ class Teller:
     def stop(self) -> None:
         """Nothing goes on any more."""
         self._end_speech()
-        self._answer.clear()
+        self._streamed = False
         if self._wait is not None:
             self._wait.cancel()
             self._wait = None
@@ -181,10 +177,10 @@ class Teller:
         self._shell = id_ if name == "shell" else self._shell
         self._begin(self._at_work(tool(name, label)))
 
-    def _speak(self, spoken: list[str]) -> None:
-        if not self._speaking and (spoken := labelled("Holdfast", spoken)):
+    def _speak(self, speech: list[str]) -> None:
+        if not self._speaking and (speech := labelled("Holdfast", speech)):
             self._speaking = True
-        self.say(*spoken)
+        self.say(*speech)
 
     def _end_speech(self) -> None:
         self._speak(self._reader.end())
@@ -194,7 +190,7 @@ class Teller:
         """Another attempt begins: what was not spoken yet never was."""
         self._reader.drop()
         self._speaking = self._thinking = False
-        self._answer.clear()
+        self._streamed = False
 
     def _hear(self, id_: str, text: str) -> None:
         """Keep what a tool prints; what the person's own command prints is said."""

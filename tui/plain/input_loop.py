@@ -1,4 +1,4 @@
-"""Takes what the person types, and leads it where it belongs: a prompt, a command, the shell.
+"""Takes what the person types, and hands it to the conversation.
 
 What is typed while a turn runs joins it; a command is carried out at once. All in the order in
 which it was typed.
@@ -8,93 +8,138 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
-from tui.app.commands.registry import ELSEWHERE, find, split, unknown
+from tui.app.commands.registry import COMMANDS
+from tui.app.commands.route import route
+from tui.app.conversation import Conversation
+from tui.app.error_options import offer_recovery
+from tui.app.open_session import RECHECK_S, SessionWatch
+from tui.app.work import explained
 from tui.core.errors import HoldfastError
-from tui.plain import error_options
-from tui.plain.commands import command as carry_out
-from tui.plain.conversation import Talk
+from tui.plain.frontend import PlainFrontend
+from tui.plain.speech_text import sentence
 
 log = logging.getLogger(__name__)
 
+DRAFT_S: Final = 0.5
+"""How often it is looked at what is typed: nobody tells that a key was pressed."""
 
-async def listen(talk: Talk) -> None:
+_MATCHES: Final = 100
+
+
+async def converse(frontend: PlainFrontend) -> None:
     """Until the person leaves. A session is open, or could not be opened."""
-    ahead = asyncio.create_task(_ahead(talk), name="typed ahead")
+    conversation = frontend.conversation
+    ahead = asyncio.create_task(_take_typed_ahead(frontend), name="typed ahead")
     try:
-        while not talk.leaving:
-            if failed := talk.failed:
-                talk.failed = None
-                await _guarded(talk, error_options.after(talk, failed))
-            elif not await talk.do_next() and (typed := await _next(talk)) is not None:
-                await _guarded(talk, _route(talk, typed))
+        while not frontend.leaving:
+            if conversation.busy:
+                await conversation.at_rest()
+            elif failed := frontend.failed:
+                frontend.failed = None
+                await _guarded(frontend, offer_recovery(conversation, failed))
+            elif work := frontend.interrupted:
+                frontend.interrupted = None
+                await _guarded(frontend, frontend.ask_about_interrupted_work(work))
+            elif (typed := await frontend.next_prompt()) is not None:
+                await _guarded(frontend, _submit(frontend, typed))
     finally:
         ahead.cancel()
 
 
-async def _ahead(talk: Talk) -> None:
+async def leave(frontend: PlainFrontend) -> None:
+    """Everything ends: notes are saved unless the terminal has gone, then the session is closed."""
+    with suppress(HoldfastError):
+        if not (frontend.terminal.gone or frontend.terminal.ended):
+            await frontend.conversation.at_rest()
+            await frontend.conversation.save_memory_first()
+        await frontend.conversation.close()
+    frontend.speaker.stop()
+
+
+async def watch_session(frontend: PlainFrontend) -> None:
+    """Say what becomes of the saving, and that a session was taken away. Runs on."""
+    watch = SessionWatch()
+    while True:
+        await frontend.services.clock.sleep(RECHECK_S)
+        if await watch.check(frontend.conversation) and (agent := frontend.conversation.agent):
+            frontend.terminal.say(
+                sentence(
+                    f"This session was taken over. {agent.session.lost}",
+                    "Nothing more is written here",
+                    "/fork goes on with all that you have",
+                )
+            )
+
+
+async def keep_drafts(frontend: PlainFrontend) -> None:
+    """Keep what is typed. Runs on."""
+    while True:
+        await asyncio.sleep(DRAFT_S)
+        frontend.conversation.drafts.touch()
+
+
+async def _take_typed_ahead(frontend: PlainFrontend) -> None:
     """What is typed while nothing is asked."""
     while True:
-        await _guarded(talk, _route(talk, await talk.heard.get()))
+        await _guarded(frontend, _submit(frontend, await frontend.heard.get()))
 
 
-async def _next(talk: Talk) -> str | None:
-    """What is typed next. None where something else comes first, or the person leaves."""
-    begin_with, talk.begin_with = talk.begin_with, ""
-    talk.prompts(on=True)
-    prompt = asyncio.create_task(talk.face.prompt(begin_with), name="prompt")
-    come = asyncio.create_task(talk.come(), name="something waits")
-    try:
-        await asyncio.wait({prompt, come}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        talk.prompts(on=False)
-        come.cancel()
-        if not prompt.done():
-            prompt.cancel()
-            talk.begin_with = begin_with
-    if not prompt.done():
-        return None
-    typed = prompt.result()
-    if typed is None:
-        talk.leaving = True
-    return typed
-
-
-async def _guarded(talk: Talk, doing: Awaitable[None]) -> None:
+async def _guarded(frontend: PlainFrontend, work: Awaitable[None]) -> None:
     """The boundary: whatever fails inside, the conversation goes on and says so."""
     try:
-        await doing
-    except HoldfastError as error:
-        talk.explain(error)
+        await work
     except Exception as error:
-        log.exception("a command failed")
-        talk.explain(error)
+        log.exception("what was typed failed")
+        frontend.show(explained(error))
 
 
-async def _route(talk: Talk, text: str) -> None:
-    if text.startswith("!") and text.lstrip("!").strip():
-        talk.run_shell(text[1:].strip())
-        return
-    named = split(text)
-    command = find(named[0]) if named else None
-    if named is None or (command is not None and not command.place):
-        talk.prompt(text)
-    elif command is not None:
-        await carry_out(talk, command.name, named[1])
-    else:
-        await _own(talk, text, *named)
+async def _submit(frontend: PlainFrontend, text: str) -> None:
+    shell = text.startswith("!")
+    match await route(frontend.conversation, text):
+        case "sent":  # it stands on the terminal: it is not said once more
+            frontend.speaker.typed.append(text.lstrip("!").strip() if shell else text)
+        case "joined":
+            frontend.say("Queued: it is sent when the agent can take it.")
+        case "queued" if shell:
+            frontend.say("Queued: it is run when what runs is over.")
+        case "queued":
+            frontend.say("Queued: it is sent when what runs is over.")
+        case "refused":
+            frontend.put_prompt(text)
+        case None:
+            pass
 
 
-async def _own(talk: Talk, text: str, name: str, argument: str) -> None:
-    """A command that the person wrote: its text goes along with what was typed (K33). Else one
-    that has another name here."""
-    await asyncio.to_thread(talk.own.load)
-    command = talk.own.commands.get(name)
-    if command is not None:
-        talk.prompt(text.strip(), command.prompt(argument))
-    elif name in ELSEWHERE:
-        await _route(talk, f"/{ELSEWHERE[name]} {argument}".rstrip())
-    else:
-        what, hint = unknown(name, tuple(talk.own.commands))
-        talk.face.say(f"{what} {hint}")
+def complete(conversation: Conversation, line: str) -> Sequence[str]:
+    """What Tab makes of the last word of a line: a command's name, or a file behind @. Called by
+    the line editor, in the main thread."""
+    words = line.split(" ")
+    last = words[-1]
+    if len(words) == 1 and last.startswith("/") and "/" not in last[1:]:
+        names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
+        names += conversation.user_commands.commands
+        return sorted(f"/{name} " for name in names if name.startswith(last[1:].lower()))
+    if last.startswith("@"):
+        return [f"@{path}" for path in _files(conversation.services.workspace, last[1:])]
+    return ()
+
+
+def _files(root: Path, begun: str) -> list[str]:
+    """The files and folders that a path may go on with."""
+    folder, _, start = begun.rpartition("/")
+    here = root / folder
+    try:
+        found = sorted(here.iterdir())
+    except OSError:
+        return []
+    prefix = f"{folder}/" if folder else ""
+    return [
+        f"{prefix}{path.name}{'/' if path.is_dir() else ' '}"
+        for path in found
+        if path.name.startswith(start) and (start or not path.name.startswith("."))
+    ][:_MATCHES]

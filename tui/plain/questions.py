@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
+from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.permissions.types import Answer, Call, Decision
-from tui.plain.speech_text import changed, decided_about, diff, numbered, said, sentence
-from tui.plain.terminal_port import Face
-
-Ways: TypeAlias = Sequence[tuple[str, str]]
-"""Names of answers, each with what it says."""
+from tui.plain.question_lines import Labels
+from tui.plain.speech_text import changed, decided_about, diff, numbered, sentence, spoken
+from tui.plain.terminal import TerminalPort
+from tui.settings.local_servers import LocalServer
 
 _WORD_MAX: Final = 12
 _ANSWERS: Final[dict[str, Literal["once", "session", "always", "no"]]] = {
@@ -45,7 +45,9 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
     if call.preview_kind == "command":
         lines += _named(f"{call.tool}, the command", decided_about(text))
     elif call.preview_kind == "diff":
-        lines.append(said(f"{call.tool}, {' '.join(decided_about(call.subject))}: {changed(text)}"))
+        lines.append(
+            spoken(f"{call.tool}, {' '.join(decided_about(call.subject))}: {changed(text)}")
+        )
         lines += diff(text)
     else:
         lines += _named(call.tool, decided_about(text))
@@ -66,9 +68,9 @@ def _named(name: str, text: list[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Asker:
-    """Asks by a `face`. Implements `Approver`. `stray` takes what was meant for the prompt."""
+    """Asks by a `terminal`. Implements `Approver`. `stray` takes what was meant for the prompt."""
 
-    face: Face
+    terminal: TerminalPort
     stray: Callable[[str], object]
     calls: Callable[[], object] = lambda: None
     """Called before every question: the person may be elsewhere."""
@@ -83,32 +85,34 @@ class Asker:
         """Put an approval. Cancelling the wait takes the question back; that is a no."""
         async with self._asking:
             self.calls()
-            self.face.say(*approval_lines(call, decision))
+            self.terminal.say(*approval_lines(call, decision))
             while True:
-                typed = await self.face.answer(_APPROVAL)
+                typed = await self.terminal.answer(_APPROVAL)
                 if typed is None:
-                    self.face.say("Answered: no.")
+                    self.terminal.say("Answered: no.")
                     return Answer("no")
                 answer, reason = _parsed(typed)
                 if answer is None:
                     self._again(typed, "Answer 1, 2, 3 or 4.")
                     continue
                 if answer == "no" and not reason:
-                    reason = await self.face.answer("Why not? The model is told. Or only Enter: ")
+                    reason = await self.terminal.answer(
+                        "Why not? The model is told. Or only Enter: "
+                    )
                 told = {"once": "once", "session": "for this session"}.get(answer, answer)
-                self.face.say(f"Answered: {told}.")
+                self.terminal.say(f"Answered: {told}.")
                 return Answer(answer, (reason or "").strip())
 
-    async def choose(self, lines: Sequence[str], ways: Ways) -> str | None:
-        """Say `lines` and the ways; the name of the one that is chosen, None for none of them."""
-        numbers = {str(number): name for number, (name, _) in enumerate(ways, 1)}
-        count = len(ways)
+    async def choose(self, lines: Sequence[str], labels: Labels) -> str | None:
+        """Say `lines` and the answers; the name of the chosen one, None for none of them."""
+        numbers = {str(number): name for number, (name, _) in enumerate(labels, 1)}
+        count = len(labels)
         which = "1" if count == 1 else f"1 to {count}"
         async with self._asking:
             self.calls()
-            self.face.say(*lines, *numbered(label for _, label in ways))
+            self.terminal.say(*lines, *numbered(label for _, label in labels))
             while True:
-                typed = await self.face.answer(f"{which}, or only Enter for none: ")
+                typed = await self.terminal.answer(f"{which}, or only Enter for none: ")
                 if typed is None or not typed.strip():
                     return None
                 word = typed.strip().lower()
@@ -116,20 +120,59 @@ class Asker:
                     return numbers[word]
                 self._again(typed, f"Answer {which}.")
 
-    async def confirm(self, lines: Sequence[str], yes: str, no: str) -> bool:
-        """Whether a question is answered by its yes."""
-        return await self.choose(lines, [("yes", yes), ("no", no)]) == "yes"
+    async def setup(self, why: str, found: Sequence[LocalServer]) -> Setup | None:
+        """How a model is reached; None where the person wants none. `found` are servers on this
+        machine."""
+        servers = {server.base_url: server for server in found}
+        labels = [
+            ("key", "paste an API key of Anthropic"),
+            *(
+                (
+                    url,
+                    f"{server.name} on this machine: {', '.join(server.models[:2]) or 'no models'}",
+                )
+                for url, server in servers.items()
+            ),
+            ("server", "another server: address and model"),
+            ("practice", "the practice model: offline, without a key"),
+        ]
+        head = [sentence(why), "How shall it reach a model?"]
+        while (way := await self.choose(head, labels)) is not None:
+            known = servers.get(way)
+            models = known.models if known else ()
+            if setup := await self._setup_by(way, models[0] if models else ""):
+                return setup
+        return None
+
+    async def _setup_by(self, way: str, usual: str) -> Setup | None:
+        """What a way needs to know; None where it was not given."""
+        if way == "practice":
+            return PracticeSetup()
+        if way == "key":
+            key = await self.text("API key, not shown: ", hidden=True)
+            return KeySetup(key) if key else None
+        url = way if "://" in way else await self.text("Address, with http:// or https://: ")
+        if not url.startswith(("http://", "https://")):
+            self.terminal.say("The address must begin with http:// or https://.")
+            return None
+        hint = f", or only Enter for {usual}" if usual else ""
+        model = await self.text(f"The model's name there{hint}: ") or usual
+        if not model:
+            self.terminal.say("Name the model that the server shall use.")
+            return None
+        key = await self.text("Key, if it needs one, not shown: ", hidden=True)
+        return ServerSetup(url.rstrip("/"), model, key)
 
     async def text(self, question: str, *, hidden: bool = False) -> str:
         """A line of text, "" for none."""
         async with self._asking:
-            return ((await self.face.answer(question, hidden=hidden)) or "").strip()
+            return ((await self.terminal.answer(question, hidden=hidden)) or "").strip()
 
     def _again(self, typed: str, hint: str) -> None:
         """What is no answer: a slip of a key is dropped, a text goes to the prompt."""
         if len(typed.strip()) > _WORD_MAX or " " in typed.strip():
             self.stray(typed)
-        self.face.say(hint)
+        self.terminal.say(hint)
 
 
 def _parsed(

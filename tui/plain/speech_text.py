@@ -29,7 +29,7 @@ _SIGNS: Final = str.maketrans(
 )
 
 
-def said(text: str) -> str:
+def spoken(text: str) -> str:
     """A sentence of the program's own, on one line."""
     text = re.sub(r"(?<=\d) ?× ?(?=\d)", " by ", text)
     return one_line(text.translate(_SIGNS)).replace(" ,", ",")
@@ -48,7 +48,7 @@ def decided_about(text: str) -> list[str]:
 def sentence(*parts: str) -> str:
     """The parts that say something, each with its full stop."""
     ended = (part if part.endswith((".", "?", "!", ":")) else f"{part}." for part in parts if part)
-    return said(" ".join(ended))
+    return spoken(" ".join(ended))
 
 
 def counted(tokens: int) -> str:
@@ -110,4 +110,4 @@ def changed(text: str) -> str:
 
 
 def numbered(labels: Iterable[str]) -> list[str]:
-    return [f"{number}: {said(label)}" for number, label in enumerate(labels, 1)]
+    return [f"{number}: {spoken(label)}" for number, label in enumerate(labels, 1)]

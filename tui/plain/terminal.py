@@ -14,21 +14,64 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tui.core.plain_detection import DUMB
 from tui.core.text_cleaning import clean
-from tui.plain.answers import Answering
+from tui.plain.answers import AnswerReader, TypedAhead
 from tui.plain.editor import Editor
-from tui.plain.prompts import Prompting
+from tui.plain.prompt_reader import PromptReader
 from tui.plain.signals import answered
-from tui.plain.thread_bridge import Crossing, Request
+from tui.plain.thread_bridge import LineRequest, ThreadBridge
 from tui.plain.tty import Tty
-from tui.plain.typed_ahead import TypedAhead
 
 _STEPS: Final = 8
 """So many steps of the loop lie between a line that was typed ahead and the turn it begins."""
 _STEP_S: Final = 0.03
+
+
+class TerminalPort(Protocol):
+    """Where lines are said and read. Everything is called in the event loop's thread."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the terminal went away."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program was told to end."""
+        ...
+
+    def say(self, *lines: str) -> None:
+        """Print lines. Control characters in them are not printed."""
+
+    async def prompt(self, text: str = "") -> str | None:
+        """The next prompt that is typed; None where the person leaves. `text` stands in it to
+        begin with."""
+        ...
+
+    async def answer(self, question: str, *, hidden: bool = False) -> str | None:
+        """A line that was typed after `question` stood there; None where it was refused by
+        Ctrl+C or Ctrl+D. What was typed before goes to the prompt. `hidden`: nobody sees it."""
+        ...
+
+    def listen(
+        self,
+        typed: Callable[[str], object],
+        interrupt: Callable[[], object],
+        leave: Callable[[], object],
+    ) -> None:
+        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end.
+        `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
+        was for."""
+
+    def begun(self) -> str:
+        """What stands in the prompt and was not sent."""
+        ...
+
+    def bell(self) -> None:
+        """Call whoever listens elsewhere."""
 
 
 def _nobody(*_: object) -> None:
@@ -36,7 +79,8 @@ def _nobody(*_: object) -> None:
 
 
 class Terminal:
-    """Implements `Face`. `run` is called in the main thread, what `Face` has in the loop's."""
+    """Implements `TerminalPort`. `run` is called in the main thread, what the port has in the
+    loop's."""
 
     def __init__(self, editor: Editor) -> None:
         self.ended = False
@@ -46,12 +90,12 @@ class Terminal:
         self._interrupt: Callable[[], object] = _nobody
         self._leave: Callable[[], object] = _nobody
         self._editor = editor
-        self._crossing = Crossing()
+        self._bridge = ThreadBridge()
         self._tty = Tty(self._leave_soon)
-        self._prompting = Prompting(editor, self._tty, self._ending)
+        self._prompts = PromptReader(editor, self._tty, self._ending)
         self._ahead = TypedAhead(self._tty, self._hear, self._keep)
-        self._answering = Answering(self._tty, self._crossing, self._ahead, self._ending)
-        self._prompted: Request | None = None
+        self._answers = AnswerReader(self._tty, self._bridge, self._ahead, self._ending)
+        self._prompted: LineRequest | None = None
         self._main = threading.get_ident()
         self._over = self._left = False
 
@@ -66,7 +110,7 @@ class Terminal:
         ended: list[int | BaseException] = []
         self._main = threading.get_ident()
         thread = threading.Thread(target=self._work, args=(work, ended), name="conversation")
-        with self._tty.kept():
+        with self._tty.preserved():
             try:
                 with self._signals():
                     thread.start()
@@ -76,7 +120,7 @@ class Terminal:
                 self.ended = True
                 self._leave_soon()
                 thread.join()
-                self._crossing.close()
+                self._bridge.close()
         (result,) = ended
         if isinstance(result, BaseException):
             raise result
@@ -91,49 +135,49 @@ class Terminal:
             ended.append(error)
         finally:
             self._over = True
-            self._crossing.part()
-            if self._prompting.editing:
+            self._bridge.part()
+            if self._prompts.editing:
                 signal.pthread_kill(self._main, signal.SIGTERM)
 
     def _serve(self) -> None:
         """Serve a request of the conversation, or wait for one, or for a line that is typed."""
-        request = self._crossing.next()
+        request = self._bridge.next()
         if request is None:
-            if self._crossing.wait(keys=not self.gone) and not self._ahead.take():
+            if self._bridge.wait(keys=not self.gone) and not self._ahead.take():
                 self._left = True
                 self._leave_soon()
         elif request.kind == "prompt":
             self._prompt(request)
         else:
-            line = None if self._left or self._ending() else self._answering.ask(request)
-            self._crossing.give(request, line)
+            line = None if self._left or self._ending() else self._answers.ask(request)
+            self._bridge.give(request, line)
 
-    def _prompt(self, request: Request) -> None:
+    def _prompt(self, request: LineRequest) -> None:
         self._prompted = request
         self._catch_up()
         if request.cancelled:
             self._prompted = None
-            if self._prompting.interrupted():
-                self._crossing.call(self._interrupted)
+            if self._prompts.interrupted():
+                self._bridge.call(self._interrupted)
             return
         text = self._read(request)
         if request.cancelled and text is not None:
-            self._crossing.call(self._typed, text)  # something else came first
-        self._crossing.give(request, text)
+            self._bridge.call(self._typed, text)  # something else came first
+        self._bridge.give(request, text)
 
-    def _read(self, request: Request) -> str | None:
+    def _read(self, request: LineRequest) -> str | None:
         text: str | None = request.text
         while not (self._left or self._ending()):
             self._prompted = request
-            text = self._prompting.read(text or "")
+            text = self._prompts.read(text or "")
             self._prompted = None
             if text is None:
                 return None
-            if not self._prompting.interrupted():
+            if not self._prompts.interrupted():
                 self._editor.remember(text)
                 return text
             self._tty.write("\n")  # it stands at the prompt again
-        self._prompting.kept = "\n".join(filter(None, (text, self._prompting.kept)))
+        self._prompts.kept = "\n".join(filter(None, (text, self._prompts.kept)))
         return None
 
     def _catch_up(self) -> None:
@@ -143,22 +187,22 @@ class Terminal:
             self._left = not self._ahead.take()
         for _ in range(_STEPS):
             reached = threading.Event()
-            self._crossing.call(reached.set)
+            self._bridge.call(reached.set)
             reached.wait(_STEP_S)
 
     def _hear(self, text: str) -> None:
         self._editor.remember(text)
-        self._crossing.call(self._typed, text)
+        self._bridge.call(self._typed, text)
 
     def _keep(self, text: str) -> None:
-        self._prompting.kept += text
+        self._prompts.kept += text
 
     def _ending(self) -> bool:
         return self._over or self.ended or self.gone
 
     def _leave_soon(self) -> None:
-        self._crossing.call(self._leave)
-        self._crossing.poke()
+        self._bridge.call(self._leave)
+        self._bridge.poke()
 
     # Signals, in the main thread
 
@@ -169,23 +213,23 @@ class Terminal:
             signal.SIGHUP: partial(self._end, signal.SIGHUP),
             signal.SIGTSTP: self._stop,
         }
-        return answered(handlers, lambda: self._prompting.swallowed)
+        return answered(handlers, lambda: self._prompts.swallowed)
 
     def _ctrl_c(self) -> None:
         if self._prompted is not None and not self._prompted.cancelled:
-            self._prompting.interrupt()
+            self._prompts.interrupt()
         else:
-            self._answering.refuse()
-            self._crossing.call(self._interrupted)
+            self._answers.refuse()
+            self._bridge.call(self._interrupted)
 
     def _end(self, number: int) -> None:
         self.ended = True  # first, see `signals`
         self.ended_by = self.ended_by or number
-        self._prompting.hold()
-        if self._answering.asked is None and not (self._prompting.editing and self._editor.edits):
+        self._prompts.hold()
+        if self._answers.asked is None and not (self._prompts.editing and self._editor.edits):
             self._ahead.end()
         self._leave_soon()
-        self._prompting.end()
+        self._prompts.end()
 
     def _stop(self) -> None:
         """Ctrl+Z: the shell gets its terminal as it was, and we ours when we are back."""
@@ -197,9 +241,9 @@ class Terminal:
 
     def _standing(self) -> str:
         """What the person is typing at."""
-        if self._prompting.editing:
-            return self._prompting.so_far()
-        return self._answering.again()
+        if self._prompts.editing:
+            return self._prompts.so_far()
+        return self._answers.again()
 
     # In the loop's thread
 
@@ -208,7 +252,7 @@ class Terminal:
         about to begin."""
         if self._interrupt() is not False:
             return
-        if self._prompted or self._crossing.asked:
+        if self._prompted or self._bridge.asked:
             signal.pthread_kill(self._main, signal.SIGINT)
         elif steps:
             asyncio.get_running_loop().call_soon(self._interrupted, steps - 1)
@@ -219,7 +263,7 @@ class Terminal:
         interrupt: Callable[[], object],
         leave: Callable[[], object],
     ) -> None:
-        self._crossing.meet()
+        self._bridge.meet()
         self._typed, self._interrupt, self._leave = typed, interrupt, leave
 
     def say(self, *lines: str) -> None:
@@ -231,13 +275,13 @@ class Terminal:
         self._tty.write(f"\n{text}{standing}" if standing else text)
 
     async def prompt(self, text: str = "") -> str | None:
-        return await self._crossing.want(text, "prompt")
+        return await self._bridge.want(text, "prompt")
 
     async def answer(self, question: str, *, hidden: bool = False) -> str | None:
-        return await self._crossing.want(question, "hidden" if hidden else "answer")
+        return await self._bridge.want(question, "hidden" if hidden else "answer")
 
     def begun(self) -> str:
-        return self._prompting.begun()
+        return self._prompts.begun()
 
     def bell(self) -> None:
         if os.environ.get("TERM", "") not in DUMB:

@@ -21,7 +21,7 @@ _READ = 65_536
 
 
 @dataclass(slots=True)
-class Request:
+class LineRequest:
     """A line that the conversation waits for. `cancelled`: it waits no longer."""
 
     text: str
@@ -31,11 +31,11 @@ class Request:
 
 
 @dataclass(slots=True)
-class Crossing:
+class ThreadBridge:
     """Open from its making until `close`."""
 
     _loop: asyncio.AbstractEventLoop | None = None
-    _requests: deque[Request] = field(default_factory=deque[Request])
+    _requests: deque[LineRequest] = field(default_factory=deque[LineRequest])
     _wake: tuple[int, int] = field(default_factory=os.pipe)
 
     # In the loop's thread
@@ -47,7 +47,7 @@ class Crossing:
     async def want(self, text: str, kind: Kind) -> str | None:
         """Wait for a line. Cancelling the wait takes the request back."""
         self.meet()
-        request = Request(text, kind, asyncio.get_running_loop().create_future())
+        request = LineRequest(text, kind, asyncio.get_running_loop().create_future())
         self._requests.append(request)
         self.poke()
         try:
@@ -63,14 +63,14 @@ class Crossing:
 
     # In the main thread
 
-    def next(self) -> Request | None:
+    def next(self) -> LineRequest | None:
         """The request that is to be served now."""
         while self._requests:
             if not (request := self._requests.popleft()).cancelled:
                 return request
         return None
 
-    def give(self, request: Request, line: str | None) -> None:
+    def give(self, request: LineRequest, line: str | None) -> None:
         """Serve a request."""
 
         def give() -> None:

@@ -48,7 +48,7 @@ class Tty:
             data = b""
             self._lose()
         if not data:
-            self.look()
+            self.check_gone()
             return None
         return self._decoder.decode(data)
 
@@ -65,7 +65,7 @@ class Tty:
         with self.keys():
             return self.ready(_PASTE_S)
 
-    def look(self) -> None:
+    def check_gone(self) -> None:
         """Notice that the terminal has gone."""
         if _modes() is None:
             self._lose()
@@ -79,7 +79,7 @@ class Tty:
         return self._without(termios.ECHO, termios.TCSAFLUSH)
 
     @contextmanager
-    def kept(self) -> Generator[None]:
+    def preserved(self) -> Generator[None]:
         """Put the modes back at the end."""
         self._usual = _modes()
         try:

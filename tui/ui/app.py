@@ -14,7 +14,7 @@ from textual.screen import Screen
 
 import tui
 from tui.core.clock import Clock, SystemClock
-from tui.core.errors import HoldfastError
+from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
@@ -27,14 +27,13 @@ from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from tui.app.ports import Opening, SessionChoice
+    from tui.app.conversation import Conversation
+    from tui.app.open_session import SessionWatch
+    from tui.app.ports import Opening
+    from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.screens.output_side import OutputSide
-    from tui.ui.session_flow.command_context import Desk
-    from tui.ui.session_flow.open_session import Way
-    from tui.ui.session_flow.resume_options import Resuming
-    from tui.ui.start.terminal_takeover import HandOver
-    from tui.ui.turn_controller import Bridge, TurnEnded
-    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.start.terminal_takeover import TerminalTakeover
+    from tui.ui.widgets.conversation import view
     from tui.ui.widgets.retry_banner import RetryBanner
 
 log = logging.getLogger(__name__)
@@ -50,17 +49,16 @@ class HoldfastApp(ThemedApp):
     works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
     is `failure` afterwards. `theme` is a guess until then; `first` is what it follows.
 
-    `bridge` and `desk` exist from then on, when `ready` is true.
+    `conversation` and `frontend` exist from then on, when `ready` is true.
     """
 
     TITLE = "holdfast"
     CSS_PATH = ["app.tcss", "screens/chat.tcss"]  # noqa: RUF012 - the default screen loads none
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
 
-    bridge: Bridge
-    desk: Desk
-    _way: Way
-    _resuming: Resuming
+    conversation: Conversation
+    frontend: ScreenFrontend
+    _watch: SessionWatch
 
     def __init__(
         self,
@@ -69,7 +67,7 @@ class HoldfastApp(ThemedApp):
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
         version: str = tui.__version__,
-        first: HandOver | None = None,
+        first: TerminalTakeover | None = None,
     ) -> None:
         super().__init__(driver_class=first.driver if first else None)
         self.failure: Exception | None = None
@@ -90,10 +88,10 @@ class HoldfastApp(ThemedApp):
         return self.chat
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
-        from tui.app.commands.registry import COMMANDS  # noqa: PLC0415 - as all of tui.ui.commands: see `ready`
+        from tui.app.commands.registry import COMMANDS  # noqa: PLC0415 - on demand
 
         if self.ready:
-            for own in self.desk.own.commands.values():
+            for own in self.conversation.user_commands.commands.values():
                 run = partial(self.action_command, own.name)
                 yield SystemCommand(f"/{own.name}", own.description, run)
 
@@ -114,7 +112,7 @@ class HoldfastApp(ThemedApp):
 
     async def on_unmount(self) -> None:
         if self.ready:
-            await self.bridge.close()
+            await self.conversation.close()
 
     @work(group="session")
     async def begin(self) -> None:
@@ -131,15 +129,9 @@ class HoldfastApp(ThemedApp):
             self.failure = error
             self.exit()
             return
-        await self._furnish(opening)
-        await self._way.first(opening)
-        if opening.verbose:
+        await self._complete(opening)
+        if await self._open_first(opening) and opening.verbose:
             await self.action_debug_view()
-
-    @work(group="session")
-    async def open_session(self, choice: SessionChoice) -> None:
-        """Leave the session that is shown for another one."""
-        await self._way.other(choice)
 
     async def action_command(self, name: str) -> None:
         """Run a command by its name, from a key, a click or the palette."""
@@ -157,22 +149,22 @@ class HoldfastApp(ThemedApp):
     async def action_mark(self, what: Literal["mask", "pin"]) -> None:
         """Mask or pin the tool call under the cursor, or undo that."""
         if self.ready:
-            from tui.ui.session_flow.mask_pin import mark  # noqa: PLC0415 - not for the first frame
+            from tui.ui.commands.views import mark  # noqa: PLC0415 - on demand
 
-            await mark(self.bridge, what)
+            await mark(self.frontend, what)
 
     async def on_output_side_marked(self, event: OutputSide.Marked) -> None:
-        from tui.ui.session_flow.mask_pin import mark  # noqa: PLC0415 - not for the first frame
+        from tui.ui.commands.views import mark  # noqa: PLC0415 - on demand
 
-        await mark(self.bridge, event.what, shown=True)
+        await mark(self.frontend, event.what, shown=True)
 
     @work(group="editor", exclusive=True)
     async def action_edit_prompt(self) -> None:
         """Ctrl+G: what is typed, in the person's own editor."""
         if self.ready:
-            from tui.ui.commands.editing import edit_prompt  # noqa: PLC0415 - on demand
+            from tui.ui.commands.programs import edit_prompt  # noqa: PLC0415 - on demand
 
-            await edit_prompt(self.desk)
+            await edit_prompt(self.frontend)
 
     async def action_debug_view(self) -> None:
         """F12: every event, on top of whatever is shown; again takes it away."""
@@ -183,17 +175,17 @@ class HoldfastApp(ThemedApp):
         if isinstance(self.screen, VerboseScreen):
             self.screen.dismiss()
         elif not any(isinstance(screen, VerboseScreen) for screen in self.screen_stack):
-            await self.push_screen(VerboseScreen(self.bridge.log))
+            await self.push_screen(VerboseScreen(self.frontend.log))
 
     def action_next_mode(self) -> None:
-        agent, order = self.bridge.agent if self.ready else None, tuple(MODES)
+        agent, order = self.conversation.agent if self.ready else None, tuple(MODES)
         if agent is not None:
             agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
             self.chat.show_mode(agent.mode)
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop, else clear, and again quit."""
-        if self.ready and self.bridge.cancel():
+        if self.ready and self.conversation.cancel():
             return
         if self.chat.prompt.text:
             self.chat.prompt.accept()
@@ -204,14 +196,17 @@ class HoldfastApp(ThemedApp):
 
     async def action_quit(self) -> None:
         """Save what is worth keeping, close the session, then leave."""
-        if not (self.ready and self.desk.leaving.save_first(self._go)):
+        self.run_worker(self._save_and_go(), group="leave")
+
+    async def _save_and_go(self) -> None:
+        if not self.ready or await self.conversation.save_memory_first():
             await self._go()
 
     async def _go(self, code: int = 0) -> None:
         """Close the session, then leave with this exit code."""
         try:
             if self.ready:
-                await self.bridge.close()
+                await self.conversation.close()
             else:
                 # Whatever begins would build on a screen that goes.
                 self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
@@ -236,7 +231,7 @@ class HoldfastApp(ThemedApp):
         self._quit.forget()
         self._rewind.forget()
         if self.ready:
-            self.bridge.drafting.touch()
+            self.conversation.drafts.touch()
 
     @on(Prompt.QuitAsked)
     async def _quit_asked(self) -> None:
@@ -245,10 +240,10 @@ class HoldfastApp(ThemedApp):
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:
         """Esc: stop; where nothing runs, a second one rewinds."""
-        if not self.ready or self.bridge.cancel():
+        if not self.ready or self.conversation.cancel():
             self._rewind.forget()
             return
-        agent = self.bridge.agent
+        agent = self.conversation.agent
         if agent is None or not agent.session.records:
             return
         if self._rewind.asked():
@@ -265,20 +260,24 @@ class HoldfastApp(ThemedApp):
         self.set_timer(seconds, lambda: notice.clear() if notice.content is said else None)
 
     def on_turn_ended(self, event: TurnEnded) -> None:
-        from tui.ui.session_flow import error_dialog  # noqa: PLC0415 - not for the first frame
+        """Show the ways on where it failed by what would only come again."""
+        if event.outcome == "failed" and event.error and self.screen is self.chat:
+            from tui.app.error_options import offer_recovery  # noqa: PLC0415 - on demand
 
-        error_dialog.turn_ended(self.desk, event)
+            work = offer_recovery(self.conversation, event.error)
+            self.run_worker(work, group="recovery", exclusive=True)
 
     async def on_retry_banner_asked(self, event: RetryBanner.Asked) -> None:
         await self._do("/retry" if event.wish == "now" else "/retry other")
 
-    def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
-        self.bridge.presenter.open_output(event.item)
+    def on_conversation_item_selected(self, event: view.Conversation.ItemSelected) -> None:
+        self.frontend.renderer.open_output(event.item)
 
     @work(group="recheck")
     async def action_recheck(self) -> None:
         """Whether everything is saved and the session still ours."""
-        await self._resuming.recheck()
+        if await self._watch.check(self.conversation):
+            await self.frontend.session_lost()
 
     def _prepare(self) -> Opening:
         """In a thread: import what the rest needs, and load it."""
@@ -287,41 +286,54 @@ class HoldfastApp(ThemedApp):
 
             return prepare(self._load)
 
-    async def _furnish(self, opening: Opening) -> None:
+    async def _complete(self, opening: Opening) -> None:
         """Complete the screen, then do what was asked for meanwhile."""
-        from tui.app.resume import RECHECK_S  # noqa: PLC0415 - not for the first frame
-        from tui.ui.start.deferred_mount import furnish  # noqa: PLC0415 - as before
+        from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
+        from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
-        made = await furnish(
-            self,
-            self.chat,
-            opening.services,
-            open_session=self.open_session,
-            use_theme=self.use_theme,
-        )
-        self.bridge, self.desk = made.bridge, made.desk
-        self._way, self._resuming = made.way, made.resuming
+        self.frontend = await mount_rest(self, self.chat, opening.services)
+        self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
         waiting, self._waiting = self._waiting, []
         self.chat.queued.texts = ()
         if opening.prompt:
-            self.bridge.submit(opening.prompt)
+            self.conversation.submit(opening.prompt)
         for text in waiting:
             self.chat.prompt.past.add(text)
             if not await self._do(text):
                 self.chat.prompt.put_back(text)
+
+    async def _open_first(self, opening: Opening) -> bool:
+        """False where the person leaves instead."""
+        from tui.app.open_session import open_first  # noqa: PLC0415 - not for the first frame
+        from tui.ui.rendering.session_items import warm  # noqa: PLC0415 - as before
+
+        try:
+            await open_first(self.conversation, opening.choice)
+        except CredentialsError:
+            await self._go()
+            return False
+        except HoldfastError as error:
+            self.chat.notice.say(error.message, "error", hint=error.hint)
+        with gc_pause():
+            await asyncio.to_thread(warm)
+        return True
 
     async def _do(self, text: str) -> bool:
         """A command, a shell line or a prompt. False when it should stay in the prompt."""
         if not self.ready:
             self._wait(text)
             return True
-        from tui.ui.commands import route  # noqa: PLC0415
+        from tui.app.commands.route import route  # noqa: PLC0415 - not for the first frame
 
-        return await route(self.desk, text)
+        self.chat.notice.clear()
+        submitted = await route(self.conversation, text)
+        if submitted is not None:
+            self.chat.follow()
+        return submitted != "refused"
 
     def _wait(self, text: str) -> None:
         """Keep a text until `ready`, and show that it waits."""

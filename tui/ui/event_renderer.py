@@ -1,4 +1,4 @@
-"""From events to widgets: one `match`, no decisions. A session has one presenter."""
+"""From events to widgets: one `match`, no decisions. A session has one renderer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from tui.agent import events
 from tui.agent.events import Event
 from tui.core.messages import Usage
+from tui.ui.rendering import request_status
+from tui.ui.rendering.session_items import Past
+from tui.ui.rendering.tool_calls import ToolCalls
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.turn import request_status
-from tui.ui.turn.session_items import Past
-from tui.ui.turn.streaming_answer import Answer
-from tui.ui.turn.tool_calls import Calls
 from tui.ui.widgets.context_meter import MeterState
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
@@ -33,7 +32,7 @@ from tui.ui.widgets.record_items import (
 )
 
 
-class Presenter:
+class EventRenderer:
     """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
     `log` holds all events for the debug view."""
 
@@ -42,15 +41,10 @@ class Presenter:
         self.log = log or EventLog(chat.clock)
         self.usage = Usage()
         self.last_answer = ""
-        self._answer = Answer(chat)
-        self._calls = Calls(chat)
+        self._answer = StreamingAnswer(chat)
+        self._calls = ToolCalls(chat)
         self._spent: float | None = 0.0
         self._prompted = False
-
-    @property
-    def answer(self) -> str:
-        """What has been streamed of an answer that is not recorded yet."""
-        return self._answer.text
 
     @property
     def shown(self) -> ToolItem | None:
@@ -172,8 +166,11 @@ class Presenter:
             case _:
                 pass
 
-    def retitle(self, title: str, branch: str) -> None:
-        self._header(title=title, branch=branch)
+    def retitle(self, title: str) -> None:
+        self._header(title=title)
+
+    def show_branch(self, branch: str) -> None:
+        self._header(branch=branch)
 
     def name_model(self, model: str) -> None:
         self._header(model=model)
@@ -214,3 +211,57 @@ class Presenter:
 def meter_state(event: events.ContextMeasured) -> MeterState:
     """What the meter shows of a measurement."""
     return MeterState(**{name: getattr(event, name) for name in MeterState.__slots__})
+
+
+class StreamingAnswer:
+    """The items of an answer that is not recorded yet: thinking, texts, and calls being written."""
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self._items: list[Item] = []
+        self._streaming: AssistantItem | ThinkingItem | None = None
+
+    @property
+    def text(self) -> str:
+        """What has been said in it."""
+        texts = (item.text for item in self._items if isinstance(item, AssistantItem))
+        return "\n\n".join(filter(None, texts))
+
+    def stream(self, kind: type[AssistantItem] | type[ThinkingItem], text: str) -> None:
+        """Some more text of one kind."""
+        if not isinstance(self._streaming, kind):
+            self.pause()
+            item = kind(streaming=True)
+            if isinstance(item, ThinkingItem):
+                item.folded = False
+            self._streaming = item
+            self.add(item)
+        assert self._streaming
+        self._chat.conversation.stream(self._streaming, text)
+
+    def add(self, item: Item) -> None:
+        """Another part of it, behind what was streamed."""
+        self._items.append(item)
+        self._chat.add(item)
+
+    def pause(self) -> None:
+        """No more of the text comes: draw it to its end."""
+        if self._streaming:
+            if isinstance(self._streaming, ThinkingItem):
+                self._streaming.folded = True
+            self._chat.conversation.finish(self._streaming)
+            self._streaming = None
+
+    def keep(self) -> None:
+        """It is recorded, or all that will come of it."""
+        self.pause()
+        self._items.clear()
+
+    def take_back(self) -> tuple[str, list[Item]]:
+        """It never was: the request is made again. Returns its text and what is drawn no more."""
+        self.pause()  # what was not drawn yet stands in the text then
+        text, items = self.text, self._items
+        self._items = []
+        for item in items:
+            self._chat.conversation.remove(item)
+        return text, items

@@ -30,7 +30,7 @@ def app_of(world: World, **options: Any) -> HoldfastApp:
 
 
 def session_open(app: HoldfastApp) -> bool:
-    return app.ready and app.bridge.agent is not None
+    return app.ready and app.conversation.agent is not None
 
 
 @asynccontextmanager

@@ -116,6 +116,6 @@ async def test_K43_what_is_asked_is_said_as_it_holds() -> None:
         assert label() == "plan: read only"  # which no elevation lifts
         await pilot.press("shift+tab")
         assert label() == "asks nothing"
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         await say(pilot, "/elevated off")
         await until(pilot, lambda: label() == "asks before changes")

@@ -16,6 +16,7 @@ from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.confirmation import Confirmation, Question
 from tui.ui.widgets.conversation.items import (
     ToolItem,
 )
@@ -66,7 +67,7 @@ async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) ->
     async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press(key)
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [expected]
 
 
@@ -103,17 +104,31 @@ async def test_a_question_under_the_help_goes_with_its_turn() -> None:
     async with asked(Ask(WRITE, ASKED), *answer("done")) as (_, app, pilot):
         await pilot.press("f1")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        assert app.bridge.cancel()
-        await until(pilot, lambda: not app.bridge.busy)
+        assert app.conversation.cancel()
+        await until(pilot, lambda: not app.conversation.busy)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_cancelling_a_question_leaves_what_lies_above_it_alone() -> None:
+    async with asked(Ask(WRITE, ASKED), *answer("done")) as (_, app, pilot):
+        answers: list[bool | None] = []
+        above = Confirmation(Question("Sure?", "It matters.", "Yes", "No"))
+        app.push_screen(above, answers.append)
+        await until(pilot, lambda: app.screen is above)
+        assert app.conversation.cancel()
+        await until(pilot, lambda: not app.conversation.busy)
+        assert app.screen is above
+        await pilot.press("y")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert answers == [True]
 
 
 async def test_a_no_with_its_reason() -> None:
     async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press("4", "n", "o", "t", "space", "1", "enter")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("no", "not 1")]
 
 
@@ -121,7 +136,7 @@ async def test_escape_leaves_the_reason_before_it_refuses() -> None:
     async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         world.clock.elapsed += 0.6
         await pilot.press("4", "x", "escape", "1")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("once")]
 
 
@@ -134,7 +149,7 @@ async def test_a_key_meant_for_the_prompt_never_approves() -> None:
         assert app.chat.prompt.text == "12"
         world.clock.elapsed += 0.5
         await pilot.press("2")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("session")]
 
 
@@ -144,7 +159,7 @@ async def test_an_approval_is_answered_by_the_mouse() -> None:
         assert world.agent.answers == []
         world.clock.elapsed += 0.6
         await pilot.click("#always")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("always")]
 
 
@@ -176,7 +191,7 @@ async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any)
                 await until(pilot, lambda p=preview: p.scroll_y == p.max_scroll_y)
             world.clock.elapsed += 0.6
             await pilot.press("1")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
 
 
 async def test_an_escape_sequence_in_a_question_is_spelt_out() -> None:
@@ -194,6 +209,6 @@ async def test_an_escape_sequence_in_a_question_is_spelt_out() -> None:
 async def test_stopping_the_turn_takes_the_question_away() -> None:
     async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.screen is app.chat
         assert world.agent.answers == []

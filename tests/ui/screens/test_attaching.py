@@ -17,6 +17,7 @@ from tests.support.provider import ScriptedProvider
 from tests.support.provider import say as said
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.ui.screens.test_rewind import RealWorld, choose
+from tui.app import drafts
 from tui.app.ports import SessionChoice
 from tui.core.clipboard import Clip
 from tui.core.images import MAX_FILE, of_bytes
@@ -25,7 +26,6 @@ from tui.session.drafts import UnsentWork
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.context import ContextScreen
-from tui.ui.turn import draft_saver
 from tui.ui.widgets.conversation.items import UserItem
 
 WORD = "[image 1: shot.png 1280×800 37 B]"
@@ -56,7 +56,7 @@ async def settle(app: HoldfastApp, pilot: Pilot[None]) -> None:
 def holding(app: HoldfastApp, *clips: Clip) -> None:
     """A clipboard that holds one thing after the other."""
     left = list(clips)
-    app.bridge.attaching.clipboard = lambda: left.pop(0) if len(left) > 1 else left[0]
+    app.conversation.images.clipboard = lambda: left.pop(0) if len(left) > 1 else left[0]
 
 
 def spellings(path: Path) -> Iterable[str]:
@@ -124,7 +124,7 @@ async def test_what_is_no_image_stays_text(root: Path, text: str) -> None:
     async with running(World(root)) as (app, pilot):
         await paste(app, pilot, text)
         assert app.chat.prompt.text == text
-        assert app.bridge.attaching.of(text) == {}
+        assert app.conversation.images.of(text) == {}
 
 
 async def test_a_path_for_a_shell_command_stays_a_path(root: Path) -> None:
@@ -240,7 +240,7 @@ async def test_ctrl_v_says_what_is_in_the_way(clip: Clip, words: str) -> None:
 
 async def test_the_default_clipboard_of_a_test_is_empty() -> None:
     async with running(World()) as (app, _):
-        assert app.bridge.attaching.clipboard() == Clip()
+        assert app.conversation.images.clipboard() == Clip()
 
 
 async def test_an_image_that_is_too_large_stays_a_path_and_it_is_said_what_to_do(
@@ -260,10 +260,10 @@ async def test_no_more_images_are_taken_than_a_prompt_may_bring(root: Path) -> N
         (root / f"{number}.png").write_bytes(png(10, number + 1))
     async with running(world) as (app, pilot):
         await paste(app, pilot, " ".join(f"{root}/{number}.png" for number in range(20)))
-        assert len(app.bridge.attaching.of(app.chat.prompt.text)) == 20
+        assert len(app.conversation.images.of(app.chat.prompt.text)) == 20
         await paste(app, pilot, f" {root}/20.png")
         assert "too many for one prompt" in app.chat.notice.text
-        assert len(app.bridge.attaching.of(app.chat.prompt.text)) == 20
+        assert len(app.conversation.images.of(app.chat.prompt.text)) == 20
 
 
 async def test_what_is_too_much_together_is_not_sent_and_not_lost(root: Path) -> None:
@@ -289,7 +289,7 @@ async def test_an_image_is_queued_while_the_agent_works(root: Path) -> None:
     world.scripts.append(turn(hold))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await paste(app, pilot, str(root / "shot.png"))
         await pilot.press("enter")
         await until(pilot, lambda: world.agent.steered == [WORD])
@@ -307,7 +307,7 @@ async def test_up_brings_the_text_and_its_image(root: Path) -> None:
     async with running(world) as (app, pilot):
         await paste(app, pilot, str(root / "shot.png"))
         await pilot.press("enter")
-        await until(pilot, lambda: bool(world.agent.sent) and not app.bridge.busy)
+        await until(pilot, lambda: bool(world.agent.sent) and not app.conversation.busy)
         await pilot.press("up", "enter")
         await until(pilot, lambda: len(world.agent.sent) == 2)
         assert list(world.agent.images[1]) == [WORD]
@@ -322,7 +322,7 @@ async def test_up_finds_the_image_in_the_record(root: Path) -> None:
         app.chat.prompt.past.add(WORD)
         await pilot.press("up")
         assert app.chat.prompt.text == WORD
-        assert app.bridge.attaching.of(WORD)[WORD].data == image.data
+        assert app.conversation.images.of(WORD)[WORD].data == image.data
 
 
 async def test_up_says_where_an_image_is_gone(root: Path) -> None:
@@ -336,14 +336,14 @@ async def test_up_says_where_an_image_is_gone(root: Path) -> None:
 async def test_the_draft_names_the_file_and_brings_the_image_back(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draft_saver, "TYPED_FOR_S", 0.001)
+    monkeypatch.setattr(drafts, "TYPED_FOR_S", 0.001)
     world = World(root)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await paste(app, pilot, str(root / "shot.png"))
         await until(pilot, lambda: WORD in world.agent.session.drafted_images)
         files = world.agent.session.drafted_images
-        app.bridge.drafting.follow(None)  # as a crash
+        app.conversation.drafts.follow(None)  # as a crash
     (root / "shot.png").unlink()
     again = World(root)
     left = UnsentWork("and", (f"see {WORD}",), images=files)
@@ -385,7 +385,7 @@ async def talked(
 ) -> list[dict[str, Any]]:
     """Send what stands in the prompt and a text; what the model was asked at last."""
     await pilot.press(*(" " if c == " " else c for c in text), "enter")
-    await until(pilot, lambda: not app.bridge.busy and app.chat.prompt.text == "")
+    await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
     return [dict(message) for message in provider.requests[-1].messages]
 
 
@@ -401,7 +401,7 @@ async def test_33_rewind_brings_the_prompt_back_with_its_image(root: Path) -> No
         await pilot.press("escape", "escape")
         await choose(app, pilot)
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == f"{WORD}?")
-        assert app.bridge.attaching.knows(WORD)
+        assert app.conversation.images.knows(WORD)
         assert await talked(app, pilot, provider, "") == first
 
 

@@ -67,7 +67,7 @@ def out_of_reach(stage: Stage) -> Shot:
             problem="The clipboard is out of reach over ssh.",
             hint="Paste or drop the file's path, or write @path.",
         )
-        app.bridge.attaching.clipboard = lambda: clip
+        app.conversation.images.clipboard = lambda: clip
         await pilot.press("ctrl+v")
         await until(pilot, lambda: "out of reach" in app.chat.notice.text)
 

@@ -68,7 +68,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         await say(pilot, "/compact")
         await until(pilot, lambda: isinstance(app.screen, WaysModal))
         await pilot.press("c")
-        await until(pilot, lambda: world.agent.compacted == [""] and not app.bridge.busy)
+        await until(pilot, lambda: world.agent.compacted == [""] and not app.conversation.busy)
         assert not app.chat.busy
 
 

@@ -9,9 +9,9 @@ import pytest
 from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
 from tui.agent import events
+from tui.app import drafts
 from tui.app.ports import SessionChoice
 from tui.session.drafts import UnsentWork
-from tui.ui.turn import draft_saver
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
 
 OLD = Path("/data/sessions/proj/old.jsonl")
@@ -19,7 +19,7 @@ OLD = Path("/data/sessions/proj/old.jsonl")
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft_saver, "TYPED_FOR_S", 0.001)
+    monkeypatch.setattr(drafts, "TYPED_FOR_S", 0.001)
 
 
 async def test_what_is_typed_is_kept() -> None:
@@ -78,7 +78,7 @@ async def test_commands_that_wait_are_kept() -> None:
         waiting = ("!echo one", "!!echo two")
         await until(pilot, lambda: session.drafted_commands == waiting)
         assert session.drafts[-1] == ("", (), "Half of")  # not among the prompts
-        await app.bridge.close()
+        await app.conversation.close()
         assert session.drafted_commands == waiting
         assert not items(app, ToolItem)  # leaving runs none of them
 
@@ -107,14 +107,14 @@ async def test_what_the_agent_takes_of_its_queue_hides_no_command_that_waits() -
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "go")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "and this")
         await say(pilot, "!echo one")
         assert app.chat.queued.texts == ("!echo one", "and this")
         taken.release()
         await until(pilot, lambda: app.chat.queued.texts == ("!echo one",))
         hold.release()
-        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.conversation.busy)
         assert app.chat.queued.texts == ()
 
 
@@ -125,7 +125,7 @@ async def test_a_session_that_is_only_read_gets_no_drafts() -> None:
         await until(pilot, lambda: session_open(app))
         await pilot.press("h", "i")
         await until(pilot, lambda: app.chat.prompt.text == "hi")
-        app.bridge.drafting.leave()
+        app.conversation.drafts.leave()
         assert world.agent.session.drafts == []
 
 
@@ -135,7 +135,7 @@ async def test_what_is_typed_goes_along_to_another_session() -> None:
         await until(pilot, lambda: session_open(app))
         await pilot.press("h", "i")
         first = world.agent.session
-        app.open_session(SessionChoice())
+        app.frontend.switch_session(SessionChoice())
         await until(pilot, lambda: len(world.agents) == 2 and session_open(app))
         assert first.drafts[-1] == ("", (), "")
         assert app.chat.prompt.text == "hi"

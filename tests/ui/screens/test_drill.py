@@ -18,7 +18,7 @@ from tests.ui.screens.driving import items, running, say, until
 from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
 from tui.demo.drill import place
-from tui.demo.drill.screen import MARK, DrillApp, DrillWiring
+from tui.demo.drill.screen import MARK, DrillApp, DrillProgram
 from tui.demo.drill.tour import OVER, STEPS, Tour
 from tui.ui.screens import subprocess_handoff
 from tui.ui.screens.recovery import RecoveryScreen
@@ -27,7 +27,7 @@ from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, Notice
 WELL = [name for name in FAULTS if name not in {"auth", "400"}]
 
 
-class FakeWiring(DrillWiring):
+class FakeProgram(DrillProgram):
     """Waits for nothing."""
 
     def __init__(self, root: Path, tour: Tour) -> None:
@@ -39,9 +39,9 @@ class FakeWiring(DrillWiring):
 @asynccontextmanager
 async def drilled(*faults: str) -> AsyncGenerator[tuple[DrillApp, Pilot[None], Path]]:
     with place() as root:
-        app = DrillApp(FakeWiring(root, Tour(faults)), theme="midnight")
+        app = DrillApp(FakeProgram(root, Tour(faults)), theme="midnight")
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+            await until(pilot, lambda: app.ready and app.conversation.agent is not None)
             yield app, pilot, root
 
 
@@ -49,7 +49,7 @@ async def play(app: DrillApp, pilot: Pilot[None]) -> None:
     """Send the prompt that is laid ready, and wait for the end of the turn."""
     turns = app.chat.status.state.turns
     await pilot.press("enter")
-    await until(pilot, lambda: app.chat.status.state.turns > turns and not app.bridge.busy)
+    await until(pilot, lambda: app.chat.status.state.turns > turns and not app.conversation.busy)
 
 
 def test_there_is_a_step_for_every_fault_of_the_command_line() -> None:
@@ -113,7 +113,7 @@ async def test_a_turn_without_a_request_plays_nothing() -> None:
         app.chat.prompt.put("/verbose on")
         await pilot.press("enter")
         await until(pilot, lambda: app.chat.header.state.verbose)
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.tour.step is STEPS["429"]
 
 
@@ -121,11 +121,11 @@ async def test_nothing_of_the_person_is_touched(own_folders: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in own_folders.rglob("*")}
     async with drilled("429") as (app, pilot, root):
         await play(app, pilot)
-        agent = app.bridge.agent
+        agent = app.conversation.agent
         assert agent is not None
         assert agent.session.path is not None
         assert root in agent.session.path.parents
-        assert app.bridge.services.workspace == root / "project"
+        assert app.conversation.services.workspace == root / "project"
         assert os.environ["HOLDFAST_HOME"] == str(root / "home")
     assert os.environ["HOLDFAST_HOME"] == str(own_folders)
     assert {path: path.stat().st_mtime_ns for path in own_folders.rglob("*")} == before

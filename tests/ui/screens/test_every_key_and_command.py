@@ -46,7 +46,7 @@ def sends(text: str) -> Seen:
 
 
 def begins_anew(app: HoldfastApp, world: World) -> bool:
-    return len(world.agents) == 2 and app.bridge.agent is world.agents[1]
+    return len(world.agents) == 2 and app.conversation.agent is world.agents[1]
 
 
 def leaves(app: HoldfastApp, _: World) -> bool:
@@ -113,7 +113,7 @@ def world(tmp_path: Path) -> World:
 async def begun(app: HoldfastApp, pilot: Pilot[None], world: World) -> None:
     """One turn lies behind, on the screen and in the record."""
     await say(pilot, "go")
-    await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.bridge.busy)
+    await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.conversation.busy)
     world.agent.session.records = records(prompt("go"), answered("hello"))
 
 
@@ -182,9 +182,9 @@ async def test_a_running_turn_is_stopped(world: World, key: str) -> None:
     world.scripts.append(turn(events.TextDelta("I be"), Hold()))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await pilot.press(key)
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.return_code is None
 
 
@@ -327,6 +327,6 @@ async def test_what_is_begun_with_a_sign_is_suggested(
 async def test_an_exclamation_mark_runs_a_command_of_the_shell(world: World) -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "!echo from-the-shell")
-        await until(pilot, lambda: not app.bridge.busy and bool(items(app, ToolItem)))
+        await until(pilot, lambda: not app.conversation.busy and bool(items(app, ToolItem)))
         assert "from-the-shell" in str(items(app, ToolItem)[-1])
         assert world.agent.sent == []

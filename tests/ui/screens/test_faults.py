@@ -97,11 +97,11 @@ async def test_R18_every_fault_ends_well_or_with_its_class_on_the_screen(
     played = Played(cell, root)
     app = played.app
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+        await until(pilot, lambda: app.ready and app.conversation.agent is not None)
         before = len(app.chat.conversation.items)
         app.chat.prompt.put(PROMPT)
         await pilot.press("enter")
-        await until(pilot, lambda: app.chat.status.state.turns == 7 and not app.bridge.busy)
+        await until(pilot, lambda: app.chat.status.state.turns == 7 and not app.conversation.busy)
 
         records = played.session.records[12:]
         answers = [blocks_of(r.data["content"]) for r in records if r.type == "assistant"]
@@ -138,13 +138,13 @@ async def test_a_turn_that_failed_goes_on_from_where_it_stopped(tmp_path: Path) 
     played = Played(cell, root)
     app = played.app
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+        await until(pilot, lambda: app.ready and app.conversation.agent is not None)
         await say(pilot, "x")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
         played.world.clock.elapsed += 1
         await pilot.press("2")  # try again
-        await until(pilot, lambda: not app.bridge.busy and len(played.seen) > 0)
-        await until(pilot, lambda: app.screen is app.chat and not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy and len(played.seen) > 0)
+        await until(pilot, lambda: app.screen is app.chat and not app.conversation.busy)
         texts = [item.text for item in items(app, AssistantItem)]
         assert texts[-1] == "The note is written."
         assert (root / "ran.txt").read_text().splitlines() == ["ran"]

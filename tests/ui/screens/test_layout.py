@@ -23,7 +23,7 @@ async def test_storage_trouble_is_shown_until_it_is_over() -> None:
         await pilot.press("x")
         assert app.chat.notice.text.startswith("✗ Not saved: no space left.")
         hold.release()
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.chat.status.state.trouble == ""
         assert app.chat.notice.text == "✓ Everything is saved again."
 
@@ -37,7 +37,7 @@ async def test_todos_live_while_something_is_open() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.todos.display)
         hold.release()
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert not app.chat.todos.display
 
 

@@ -13,8 +13,8 @@ from tests.support.fake_agent import FakeAgent, World
 from tests.ui.screens.driving import app_of, items, running, say, until
 from tui.agent import events
 from tui.agent.events import Event
+from tui.app import conversation
 from tui.ui.app import HoldfastApp
-from tui.ui.session_flow import save_on_exit
 from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
 
 
@@ -59,7 +59,9 @@ async def test_with_nothing_new_it_leaves_at_once() -> None:
 async def test_a_key_skips_the_saving(key: str) -> None:
     world = World()
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        await until(
+            pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
+        )
         slow = Slow(world.agent)
         await pilot.press("ctrl+d")
         await until(pilot, slow.began.is_set)
@@ -73,7 +75,9 @@ async def test_a_key_skips_the_saving(key: str) -> None:
 async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
     world = World()
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        await until(
+            pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
+        )
         slow = Slow(world.agent)
         began, wait = slow.flush, asyncio.Event()
 
@@ -95,10 +99,12 @@ async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
 
 
 async def test_a_model_that_does_not_answer_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(save_on_exit, "LIMIT_S", 0.01)
+    monkeypatch.setattr(conversation, "SAVE_LIMIT_S", 0.01)
     world = World()
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        await until(
+            pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
+        )
         slow = Slow(world.agent)
         await pilot.press("ctrl+d")
         await until(pilot, lambda: gone(app))
@@ -108,7 +114,9 @@ async def test_a_model_that_does_not_answer_holds_nobody(monkeypatch: pytest.Mon
 async def test_a_signal_waits_for_nothing() -> None:
     world = World()
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is not None and not app.bridge.opening)
+        await until(
+            pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
+        )
         world.agent.memory_pending = True
         app._leave()  # pyright: ignore[reportPrivateUsage] - as SIGTERM does
         await until(pilot, lambda: gone(app))
@@ -133,7 +141,9 @@ async def test_a_new_session_begins_once_the_old_one_is_saved() -> None:
         await until(pilot, slow.began.is_set)
         assert len(world.agents) == 1
         await pilot.press("escape")
-        await until(pilot, lambda: len(world.agents) == 2 and app.bridge.agent is world.agents[1])
+        await until(
+            pilot, lambda: len(world.agents) == 2 and app.conversation.agent is world.agents[1]
+        )
         assert first.closed
         await _one_more(world, pilot)
 

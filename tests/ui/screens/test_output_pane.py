@@ -40,7 +40,7 @@ async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) 
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert app.chat.output.text == "the cut"
         assert badge(app) == "✂ 471 KB → 3.0 KB · full copy kept"
-        app.bridge.presenter.open_output(items(app, ToolItem)[0])
+        app.frontend.renderer.open_output(items(app, ToolItem)[0])
         await until(pilot, lambda: "this is the full copy" in badge(app))
         side = app.chat.side
         await until(pilot, lambda: bool(side.copy.view.file.size))
@@ -55,7 +55,7 @@ async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> 
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
-        app.bridge.presenter.open_output(items(app, ToolItem)[0])
+        app.frontend.renderer.open_output(items(app, ToolItem)[0])
         await until(pilot, lambda: "the full copy is gone" in badge(app))
         assert app.chat.output.text == "the cut"
 

@@ -38,7 +38,7 @@ async def test_up_and_down_recall_what_was_sent() -> None:
     async with running(world) as (app, pilot):
         for text in ("one", "two"):
             await say(pilot, text)
-            await until(pilot, lambda: not app.bridge.busy)
+            await until(pilot, lambda: not app.conversation.busy)
         await pilot.press("d")
         shown: list[str] = []
         for key in ("up", "up", "up", "down", "down"):
@@ -50,7 +50,7 @@ async def test_up_and_down_recall_what_was_sent() -> None:
 async def test_history_is_kept_for_the_next_run_of_the_folder() -> None:
     async with running(World()) as (app, pilot):
         await say(pilot, "remember me")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
     async with running(World()) as (app, pilot):
         await pilot.press("up")
         assert app.chat.prompt.text == "remember me"
@@ -81,9 +81,9 @@ async def test_ctrl_c_stops_then_clears_then_quits() -> None:
     world.scripts.append(turn(Hold()))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         await pilot.press("x", "ctrl+c")
         assert app.chat.prompt.text == ""
         await pilot.press("ctrl+c")

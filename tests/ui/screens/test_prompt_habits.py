@@ -140,7 +140,7 @@ async def test_up_takes_back_what_is_queued() -> None:
     world.scripts.append(turn(hold, *answer("done")))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "one")
         await say(pilot, "two")
         await pilot.press("d", "up")
@@ -158,7 +158,7 @@ async def test_up_with_nothing_queued_is_the_history_while_the_agent_works() -> 
     world.scripts.append(turn(hold, *answer("done")))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await pilot.press("up")
         assert app.chat.prompt.text == "work"
         hold.release()
@@ -169,7 +169,7 @@ async def test_a_shell_command_waits_for_the_agent(tmp_path: Path) -> None:
     world.scripts.append(turn(hold, *answer("done")))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "!echo one")
         await say(pilot, "!echo two")
         assert app.chat.queued.texts == ("!echo one", "!echo two")
@@ -178,7 +178,7 @@ async def test_a_shell_command_waits_for_the_agent(tmp_path: Path) -> None:
         assert app.chat.queued.texts == ("!echo one",)
         hold.release()
         await until(pilot, lambda: [item.preview for item in items(app, ToolItem)] == ["one"])
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.chat.queued.texts == ()
         assert world.agent.sent == ["work"]
 
@@ -187,7 +187,7 @@ async def test_two_escapes_with_typing_between_do_not_rewind() -> None:
     world = World()
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: not app.bridge.busy and bool(app.chat.conversation.items))
+        await until(pilot, lambda: not app.conversation.busy and bool(app.chat.conversation.items))
         world.agent.session.append("title", title="t")
         await pilot.press("escape")
         assert "Esc again" in app.chat.notice.text

@@ -12,10 +12,10 @@ from tui.agent.events import Event
 from tui.app.dialog_data import KeySetup, ModelRow
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
+from tui.ui.frontend import TurnEnded
 from tui.ui.screens.models import ModelsScreen
 from tui.ui.screens.recovery import GRACE_S, TYPING_S, RecoveryScreen
 from tui.ui.screens.welcome import WelcomeScreen
-from tui.ui.turn_controller import TurnEnded
 from tui.ui.widgets.confirmation import Confirmation
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
 
@@ -45,7 +45,7 @@ async def begin(app: HoldfastApp, pilot: Pilot[None]) -> None:
     """Send a prompt, and wait until something is waited for."""
     await say(pilot, "go")
     await until(pilot, lambda: app.chat.retry.display)
-    app.bridge.agent.waits = True  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+    app.conversation.agent.waits = True  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
 
 
 async def to_banner(app: HoldfastApp, pilot: Pilot[None]) -> None:
@@ -104,7 +104,7 @@ async def test_esc_stops_what_is_waited_for(focused: bool) -> None:
         if focused:
             await to_banner(app, pilot)
         await pilot.press("escape")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert not app.chat.retry.display
         assert app.focused is app.chat.prompt
 
@@ -188,12 +188,12 @@ def told(app: HoldfastApp) -> list[tuple[str, str]]:
 async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
     done = "Compacted 50.0k → 8.0k tokens: a summary stands for 12 messages."
     async with running(World()) as (app, pilot):
-        show, agent = app.bridge.presenter.show, app.bridge.agent
+        show, agent = app.frontend.renderer.show, app.conversation.agent
         assert agent is not None
         show(events.Notice("📝 Saving context..."))
         show(events.MemorySaved("/home/me/proj/.holdfast/MEMORY.md", 2))
-        app.bridge.beside("compacting", agent.compact())
-        await until(pilot, lambda: not app.bridge.busy)
+        app.conversation.start_side_work("compacting", agent.compact())
+        await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
             ("info", "2 lines saved to memory, in /home/me/proj/.holdfast/MEMORY.md."),
             ("success", f"{done} /uncompact brings everything back."),
@@ -209,7 +209,7 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
 @pytest.mark.parametrize("problem", ["it was interrupted", "It is not smaller."])
 async def test_R11_a_compaction_that_failed_says_why(problem: str) -> None:
     async with running(World()) as (app, _):
-        app.bridge.presenter.show(
+        app.frontend.renderer.show(
             events.CompactionFinished(50_000, 50_000, 0, "", "automatic", problem)
         )
         assert told(app) == [("warning", f"Not compacted: {problem.rstrip('.')}.")]

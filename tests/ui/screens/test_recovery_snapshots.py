@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import MODEL, Hold, World
 from tests.ui.screens.driving import WIDE, session_open, turn, until
 from tests.ui.screens.pictures import Compare, Drive, prompt
-from tests.ui.screens.test_drill import FakeWiring
+from tests.ui.screens.test_drill import FakeProgram
 from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, work
 from tui.agent import events
@@ -91,11 +91,11 @@ def test_the_countdown_in_other_colours(snap_compare: Compare) -> None:
 @SIZES
 def test_a_drill(snap_compare: Compare, size: tuple[int, int]) -> None:
     with place() as root:
-        wiring = FakeWiring(root, Tour(FAULTS))
-        wiring.launch = replace(
-            wiring.launch, workspace=replace(wiring.launch.workspace, root=Path("/tmp/drill"))
+        program = FakeProgram(root, Tour(FAULTS))
+        program.launch = replace(
+            program.launch, workspace=replace(program.launch.workspace, root=Path("/tmp/drill"))
         )
-        app = DrillApp(wiring, theme="midnight")
+        app = DrillApp(program, theme="midnight")
 
         async def drive(pilot: Pilot[None]) -> None:
             await until(pilot, lambda: session_open(app))

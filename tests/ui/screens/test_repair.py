@@ -63,7 +63,7 @@ async def test_continue_opens_it(world: World) -> None:
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
         await pilot.press("c")
-        await until(pilot, lambda: app.bridge.agent is world.agent)
+        await until(pilot, lambda: app.conversation.agent is world.agent)
         assert world.agent.session.path == path
 
 
@@ -82,7 +82,7 @@ async def test_read_only_asks_for_it_without_the_lease(world: World) -> None:
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
         await pilot.press("r")
-        await until(pilot, lambda: len(world.agents) == 2 and app.bridge.agent is world.agent)
+        await until(pilot, lambda: len(world.agents) == 2 and app.conversation.agent is world.agent)
         assert world.chosen[-1] == SessionChoice(path, read_only=True)
 
 
@@ -110,7 +110,7 @@ async def test_an_interrupted_session_is_not_called_damaged(tmp_path: Path) -> N
     open_call = records(prompt("go"), answer("I look.", call("t1")))
     world.old[path] = FakeSession(path=path, records=open_call)
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is world.agent)
+        await until(pilot, lambda: app.conversation.agent is world.agent)
         assert asked(app) is None
 
 
@@ -122,7 +122,7 @@ async def test_what_was_told_once_is_not_asked_again(tmp_path: Path) -> None:
     told = records(prompt("go"), answer("Done."), ("repair", {"findings": [finding.to_json()]}))
     world.old[path] = FakeSession(path=path, records=told, findings=(finding,))
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is world.agent)
+        await until(pilot, lambda: app.conversation.agent is world.agent)
         assert asked(app) is None
         lines = [each.text for each in items(app, NoticeItem)]
         assert lines == ["This session was repaired in one place."]

@@ -17,6 +17,7 @@ from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
+from tui.app.commands.rewind import restore_files
 from tui.app.ports import AppServices, SessionChoice
 from tui.context.file_changes import FileChange
 from tui.core.paths import folders
@@ -24,7 +25,6 @@ from tui.permissions.types import Approver
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
-from tui.ui.commands.rewind import restored
 from tui.ui.screens.picker import PickScreen
 from tui.ui.widgets.choice_dialog import WaysModal
 from tui.ui.widgets.conversation.items import NoticeItem, UserItem
@@ -73,7 +73,7 @@ async def two_turns(tmp_path: Path) -> AsyncGenerator[tuple[HoldfastApp, Pilot[N
     async with running(world, choice=SessionChoice()) as (app, pilot):
         for text in ("write a", "change it"):
             await say(pilot, text)
-            await until(pilot, lambda: not app.bridge.busy and app.chat.prompt.text == "")
+            await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
         yield app, pilot, world
 
 
@@ -103,7 +103,7 @@ async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None
         assert len(loaded.records) > before, "nothing was taken out of the file"
         assert world.real[-1].session.path == path
         await pilot.press("enter")
-        await until(pilot, lambda: not app.bridge.busy and app.chat.prompt.text == "")
+        await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
         texts = [r.data.get("text") for r in read(path).branch if r.type == "user"]
         assert texts == ["write a", "change it"]
         asked = world.provider.requests[-1].messages
@@ -165,6 +165,6 @@ async def test_files_outside_the_workspace_are_never_touched(tmp_path: Path) -> 
     outside.write_text("new")
     (tmp_path / "work").mkdir()
     digest = hashlib.sha256(b"new").hexdigest()
-    (done,) = restored([FileChange(outside, None, None, digest)], tmp_path / "work")
+    (done,) = restore_files([FileChange(outside, None, None, digest)], tmp_path / "work")
     assert done.outcome == "failed"
     assert outside.read_text() == "new"

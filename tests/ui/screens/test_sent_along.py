@@ -29,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 def ended(app: HoldfastApp) -> bool:
     found = items(app, ToolItem)
-    return bool(found) and found[-1].state != "running" and not app.bridge.busy
+    return bool(found) and found[-1].state != "running" and not app.conversation.busy
 
 
 async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(world: World) -> None:
@@ -38,10 +38,10 @@ async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(wor
         await until(pilot, lambda: ended(app))
         assert "goes with your next prompt" in items(app, ToolItem)[-1].summary
         await say(pilot, "/verbose on")
-        await until(pilot, lambda: len(world.agent.sent) == 1 and not app.bridge.busy)
+        await until(pilot, lambda: len(world.agent.sent) == 1 and not app.conversation.busy)
         assert world.agent.attached == [""], "what only switches something takes nothing along"
         await say(pilot, "why")
-        await until(pilot, lambda: len(world.agent.sent) == 2 and not app.bridge.busy)
+        await until(pilot, lambda: len(world.agent.sent) == 2 and not app.conversation.busy)
         told = world.agent.attached[1]
         assert "one two\n(exit code 3)" in told
         assert "<untrusted_content" in told
@@ -100,7 +100,7 @@ async def test_what_two_marks_print_is_for_the_person_alone(world: World) -> Non
 
 
 async def test_of_a_long_output_the_model_gets_the_end(world: World) -> None:
-    heard = await run("seq 1 5000", world.workspace, world.clock, lambda _: None, told=True)
+    heard = await run("seq 1 5000", world.workspace, world.clock, lambda _: None, shared=True)
     assert heard.startswith("… ")
     assert "characters before this are left out" in heard
     assert heard.endswith("5000\n(exit code 0)")
@@ -168,16 +168,16 @@ async def test_an_own_command_that_waits_is_taken_back_alone(world: World) -> No
     world.scripts.append(turn(hold))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "/review it")
         await say(pilot, "and then")
         await until(pilot, lambda: len(app.chat.queued.texts) == 2)
-        assert app.bridge.take_back() == "and then"
+        assert app.conversation.take_back() == "and then"
         assert app.chat.queued.texts == ("/review it",)
-        assert app.bridge.take_back() == "/review it"
-        assert app.bridge.take_back() == ""
+        assert app.conversation.take_back() == "/review it"
+        assert app.conversation.take_back() == ""
         hold.release()
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.sent == ["work"]
 
 
@@ -187,7 +187,7 @@ async def test_an_own_command_typed_meanwhile_is_sent_whole_afterwards(world: Wo
     world.scripts.append(turn(hold))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "/review")
         await until(pilot, lambda: app.chat.queued.texts == ("/review",))
         hold.release()

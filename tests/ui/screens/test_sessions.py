@@ -105,7 +105,7 @@ async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Pa
     app = HoldfastApp(lambda: opening, clock=world.clock)
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.ready and bool(items(app, UserItem)))
-        assert app.bridge.agent is None
+        assert app.conversation.agent is None
         await say(pilot, "go on")
         assert app.chat.queued.texts == ("go on",)
         held.set()

@@ -17,7 +17,7 @@ from tests.support.foreign import claude_code
 from tests.ui.screens.driving import NARROW, WIDE, running, until
 from tui.app.dialog_data import SessionRow
 from tui.app.ports import SessionChoice
-from tui.app.session_repository import Shelf
+from tui.app.session_repository import SessionRepository
 from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
@@ -230,10 +230,10 @@ async def test_ten_thousand_sessions_are_listed_with_only_those_in_sight_drawn(
         for n in range(10_000)
     ]
 
-    def ours(_: Shelf, **__: Any) -> list[SessionRow]:
+    def ours(_: SessionRepository, **__: Any) -> list[SessionRow]:
         return many
 
-    monkeypatch.setattr(Shelf, "ours", ours)
+    monkeypatch.setattr(SessionRepository, "ours", ours)
     drawn: list[str] = []
 
     def counting(row: SessionRow, *more: Any, **named: Any) -> Sequence[Part]:

@@ -16,6 +16,7 @@ from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.interrupted_work import left_open
+from tui.app.interruption import known, summary_of
 from tui.app.ports import SessionChoice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
@@ -24,7 +25,6 @@ from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born
 from tui.ui.app import HoldfastApp
-from tui.ui.session_flow.resume_options import known, told
 from tui.ui.widgets.choice import Choice
 from tui.ui.widgets.choice_dialog import WaysModal
 from tui.ui.widgets.confirmation import Confirmation
@@ -140,7 +140,7 @@ async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
         await until(pilot, lambda: card(app) is not None)
         left = left_open(world.agent.session.records, world.workspace)
         assert [each.command for each in left.orphans] == ["serve"]
-        assert f"process {orphan.pid}: serve" in told(left)
+        assert f"process {orphan.pid}: serve" in summary_of(left)
         next(c for c in app.chat.query(Choice) if c.name == "stop").focus()
         await pilot.press("s")
         await until(pilot, lambda: "1 command stopped" in app.chat.notice.text)
@@ -193,7 +193,7 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
     path = world.rows[0].path
     world.old[path] = session = world.session_of(0)
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
-        await until(pilot, lambda: app.bridge.agent is world.agent)
+        await until(pilot, lambda: app.conversation.agent is world.agent)
         unsaved = Record("note", "z", session.records[-1].id, "", {"text": "not saved"})
         session.records = [*session.records, unsaved]
         session.read_only, session.lost = True, "The session was taken over by process 7."

@@ -75,7 +75,7 @@ def damaged(stage: Stage) -> Shot:
         return f'{{"type": "user", "id": "{number}", "par', "(skipped: not valid JSON)"
 
     stage.monkeypatch.setattr(Damage, "sides", sides)
-    stage.monkeypatch.setattr("tui.app.resume.new_session_id", lambda: "48aa0f6f9cbe")
+    stage.monkeypatch.setattr("tui.app.open_session.new_session_id", lambda: "48aa0f6f9cbe")
     world = World()
     world.add_row("fix the test", hours=1)
     path = world.rows[0].path.parent.parent / "20261121T070000Z-00f3a2c1d0e9.jsonl"

@@ -69,7 +69,7 @@ async def test_tab_completes_and_typing_goes_on(world: World) -> None:
 async def test_up_and_down_choose_and_the_history_stays(world: World) -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "earlier")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         await pilot.press("slash", "down", "up", "up")
         assert popup(app).cursor == len(values(app)) - 1
         assert app.chat.prompt.text == "/"
@@ -94,7 +94,7 @@ async def test_an_optional_argument_is_not_chosen_by_enter_alone(world: World) -
         await until(pilot, lambda: values(app) == ["on", "off"])
         await pilot.press("enter")
         await until(pilot, lambda: world.agent.sent == ["/think "])
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         await pilot.press(*"/think", "space")
         await until(pilot, lambda: values(app) == ["on", "off"])
         await pilot.press("down", "enter")

@@ -23,12 +23,12 @@ from tui.demo import tour
 from tui.demo.tour import scene
 from tui.demo.tour.observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
 from tui.demo.tour.panel import TourPanel, marked
-from tui.demo.tour.screen import MARK, TourApp, TourWiring
+from tui.demo.tour.screen import MARK, TourApp, TourProgram
 from tui.demo.tour.steps import END, STEPS, WAIT_S
 from tui.session.reader import read
+from tui.ui.commands import programs
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen
-from tui.ui.session_flow import diagnostics
 from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
 
 SMALL = (60, 20)
@@ -43,7 +43,7 @@ class Walk(FakeClock):
         await super().sleep(seconds)
 
 
-class FakeWiring(TourWiring):
+class FakeProgram(TourProgram):
     """Streams without a pause."""
 
     def __init__(self, root: Path, theme: str = "midnight") -> None:
@@ -57,9 +57,9 @@ async def touring(
     size: tuple[int, int] = WIDE,
 ) -> AsyncGenerator[tuple[TourApp, Pilot[None], Path]]:
     with scene.place() as root:
-        app = TourApp(await asyncio.to_thread(FakeWiring, root), theme="midnight")
+        app = TourApp(await asyncio.to_thread(FakeProgram, root), theme="midnight")
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.ready and app.bridge.agent is not None)
+            await until(pilot, lambda: app.ready and app.conversation.agent is not None)
             await until(pilot, lambda: bool(app.chat.prompt.text))
             yield app, pilot, root
 
@@ -76,7 +76,7 @@ def on(app: TourApp, name: str) -> Callable[[], bool]:
 def at(app: TourApp, name: str) -> Callable[[], bool]:
     """Whether a step is shown, on the chat, at rest."""
     return lambda: (
-        app.tour.step.name == name and app.screen is app.chat and not app.bridge.busy
+        app.tour.step.name == name and app.screen is app.chat and not app.conversation.busy
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ async def skip_to(app: TourApp, pilot: Pilot[None], name: str) -> None:
 async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     await send_laid(app, pilot, "run sh build.sh")
     await allow(app, pilot)
-    await until(pilot, lambda: app.tour.seen.cut is not None and not app.bridge.busy)
+    await until(pilot, lambda: app.tour.seen.cut is not None and not app.conversation.busy)
     await until(pilot, lambda: " KB, you keep all " in panel(app).said.happened)
     if app.chat.has_class("-narrow"):
         await pilot.press("f4")
@@ -146,7 +146,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
 
         await pilot.press("f2")
         await until(pilot, on(app, CONTEXT))
-        agent = app.bridge.agent
+        agent = app.conversation.agent
         assert agent
         states = [item.state for item in agent.ledger.items()]
         assert "pruned" in states  # the panel says that there is such a thing
@@ -207,7 +207,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         assert len(read(damaged).findings) >= 3
 
         await send_laid(app, pilot, "/verbose on")
-        await until(pilot, lambda: app.chat.header.state.verbose and not app.bridge.busy)
+        await until(pilot, lambda: app.chat.header.state.verbose and not app.conversation.busy)
         await pilot.press("f12")
         await until(pilot, on(app, DEBUG))
         await pilot.press("f12")
@@ -231,7 +231,7 @@ async def test_every_step_can_be_left_out(key: str) -> None:
         assert app.tour.over
         await pilot.press(key)
         assert app.tour.over
-        agent = app.bridge.agent
+        agent = app.conversation.agent
         assert agent
         assert list(agent.session.records) == []
         await say(pilot, "/quit")
@@ -257,7 +257,7 @@ async def test_anything_else_is_answered_and_the_step_goes_on() -> None:
     async with touring() as (app, pilot, _):
         app.chat.prompt.put("")
         await say(pilot, "hello")
-        await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.bridge.busy)
+        await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.conversation.busy)
         await until(pilot, lambda: app.chat.prompt.text == "read README.md")
         assert app.tour.step is STEPS[0]
         await pilot.press("enter")
@@ -369,7 +369,7 @@ async def test_in_a_running_program_it_is_a_process_of_its_own(
         asked.append(words)
         return ""
 
-    monkeypatch.setattr(diagnostics, "step_aside", aside)
+    monkeypatch.setattr(programs, "step_aside", aside)
     async with running(World()) as (app, pilot):
         await say(pilot, "/tour")
         await until(pilot, lambda: asked == [("tour",)])

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import EVERY, Look, Looks
-from tests.ui.screens.test_tour import SMALL, FakeWiring, allow, at, on, send_laid, skip_to
+from tests.ui.screens.test_tour import SMALL, FakeProgram, allow, at, on, send_laid, skip_to
 from tui.demo.drill import scratch
 from tui.demo.tour import scene
 from tui.demo.tour.observations import APPROVAL
@@ -54,7 +54,7 @@ def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def shoot(looks: Looks, wanted: Sequence[Look], way: Way) -> None:
     """Open the tour and go a way in it, then compare."""
     with scene.place() as root:
-        app = TourApp(FakeWiring(root), theme="midnight")
+        app = TourApp(FakeProgram(root), theme="midnight")
 
         async def drive(pilot: Pilot[None]) -> None:
             await until(pilot, lambda: bool(app.ready and app.chat.prompt.text))

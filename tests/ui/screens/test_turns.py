@@ -13,9 +13,9 @@ from tests.support.idle import threads_held
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.app.ports import Opening
+from tui.app.work import BURST
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
-from tui.ui.turn.turn_worker import BURST
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
@@ -47,14 +47,14 @@ async def test_what_is_typed_meanwhile_is_queued_and_shown() -> None:
     world.scripts.append(turn(hold, *answer("done")))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
-        await until(pilot, lambda: app.bridge.busy)
+        await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "and then")
         assert world.agent.steered == ["and then"]
         assert app.chat.queued.texts == ("and then",)
         assert app.chat.queued.display
         hold.release()
         await until(pilot, lambda: world.agent.sent == ["work", "and then"])
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert not app.chat.queued.display
 
 
@@ -66,7 +66,7 @@ async def test_escape_stops_and_gives_back_what_was_queued() -> None:
         await until(pilot, lambda: bool(items(app, AssistantItem)))
         await say(pilot, "later")
         await pilot.press("escape")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert [item.streaming for item in items(app, AssistantItem)] == [False]
         assert "Stopped" in items(app, NoticeItem)[-1].text
         assert app.chat.prompt.text == "later"
@@ -79,13 +79,13 @@ async def test_what_is_sent_while_a_stopped_turn_closes_is_the_next_turn() -> No
     async with running(world) as (app, pilot):
         await say(pilot, "work")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
-        app.bridge.submit("queued before")
-        app.bridge.cancel()
-        app.bridge.submit("another way")
-        app.bridge.submit("quickly")
+        app.conversation.submit("queued before")
+        app.conversation.cancel()
+        app.conversation.submit("another way")
+        app.conversation.submit("quickly")
         assert app.chat.queued.texts == ("queued before", "another way", "quickly")
         await until(pilot, lambda: world.agent.sent == ["work", "another way", "quickly"])
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.chat.prompt.text == "queued before"
         assert app.chat.queued.texts == ()
 
@@ -94,14 +94,35 @@ async def test_what_is_sent_while_a_shell_command_runs_is_the_next_turn() -> Non
     world = World(Path.cwd())
     world.scripts.append(turn(*answer("Yes.")))
     async with running(world) as (app, pilot):
-        app.bridge.run_shell("exec sleep 300")
+        app.conversation.run_shell("exec sleep 300")
         await until(pilot, lambda: bool(items(app, ToolItem)))
-        app.bridge.submit("and now?")
+        app.conversation.submit("and now?")
         assert app.chat.queued.texts == ("and now?",)
         assert world.agent.sent == []
         await pilot.press("escape")
         await until(pilot, lambda: world.agent.sent == ["and now?"])
         assert app.chat.queued.texts == ()
+
+
+async def test_a_shell_command_stopped_before_its_first_step_leaves_nothing_busy() -> None:
+    world = World(Path.cwd())
+    world.scripts.append(turn(*answer("Yes.")))
+    async with running(world) as (app, pilot):
+        app.conversation.run_shell("exec sleep 300")
+        assert app.conversation.cancel()
+        await until(pilot, lambda: not app.conversation.busy)
+        app.conversation.submit("and now?")
+        await until(pilot, lambda: world.agent.sent == ["and now?"])
+
+
+async def test_a_turn_stopped_before_its_first_step_is_not_sent() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        app.conversation.submit("never mind")
+        assert app.conversation.cancel()
+        await until(pilot, lambda: app.chat.prompt.text == "never mind")
+        assert world.agent.sent == []
+        assert not app.chat.busy
 
 
 async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
@@ -140,9 +161,9 @@ async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Pat
     async with app.run_test() as pilot:
         app.chat.prompt.put("!echo one")
         await pilot.press("enter")
-        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.bridge.busy)
-        app.bridge.run_shell("echo two")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: bool(items(app, ToolItem)) and not app.conversation.busy)
+        app.conversation.run_shell("echo two")
+        await until(pilot, lambda: not app.conversation.busy)
         assert [item.preview for item in items(app, ToolItem)] == ["one", "two"]
         assert app.chat.queued.texts == ()
 
@@ -169,7 +190,7 @@ async def test_deltas_of_a_failed_attempt_are_taken_back() -> None:
         assert app.chat.retry.remaining == 3
         assert app.focused is app.chat.prompt
         hold.release()
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert [item.text for item in items(app, AssistantItem)] == ["whole"]
         assert items(app, ToolItem) == []
         (failed,) = items(app, AttemptItem)
@@ -198,7 +219,7 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         assert (item.state, item.label) == ("running", "ls")
         assert "run_command ls" in app.chat.side.rule.title.plain
         hold.release()
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)
         assert app.chat.output.text == "a.py\nb.py"
 
@@ -211,7 +232,7 @@ async def test_calls_that_the_turn_left_open_are_shown_as_interrupted() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: bool(items(app, ToolItem)))
         await pilot.press("escape")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert items(app, ToolItem)[0].state == "interrupted"
 
 
@@ -225,7 +246,7 @@ async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> Non
     )
     async with running(world) as (app, pilot):
         await say(pilot, "precious words")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert app.chat.prompt.text == "precious words"
         notice = items(app, NoticeItem)[-1]
         assert (notice.text, notice.hint) == ("The disk is full.", "Free some space.")
@@ -267,7 +288,7 @@ async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception,
     world.scripts.append([error])
     async with running(world) as (app, pilot):
         await say(pilot, "go")
-        await until(pilot, lambda: not app.bridge.busy)
+        await until(pilot, lambda: not app.conversation.busy)
         assert said in source(items(app, NoticeItem)[-1])
         assert app.chat.prompt.text == "go"
         assert not app.chat.busy
@@ -291,7 +312,7 @@ async def test_a_burst_of_ten_thousand_events_leaves_room_for_the_keys() -> None
     world.scripts.append(turn(Burst(10_000)))
     async with running(world) as (app, _):
         rounds = 0
-        app.bridge.submit("go")
+        app.conversation.submit("go")
         while app.chat.status.state.turns == 0:
             rounds += 1
             await asyncio.sleep(0)

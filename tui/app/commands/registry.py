@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`place` is `module.function` of its handler in `tui.ui.commands`; without it the command is
-    a directive: the agent gets the whole text as typed. `argument` stands in brackets where it may
-    be left out; `offers` are words that may stand there."""
+    """`place` is `module.function` of its handler in `tui.app`; without it each front end has a
+    view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in brackets
+    where it may be left out; `offers` are words that may stand there."""
 
     name: str
     help: str
@@ -18,6 +18,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     argument: str = ""
     offers: tuple[str, ...] = ()
+    directive: bool = False
 
     @property
     def needs_argument(self) -> bool:
@@ -27,77 +28,93 @@ class Command:
 _SWITCH = ("on", "off")
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "keys, commands and the manual", "views.help_", argument="[TOPIC]"),
-    Command("new", "begin a new session; the old one is kept", "sessions.new", ("clear",)),
-    Command("resume", "go on with a session", "sessions.resume", ("sessions",), "[ID]"),
-    Command("rename", "give the session a title", "sessions.rename", argument="TITLE"),
-    Command("fork", "go on with a copy; the original stays as it is", "sessions.fork"),
+    Command("help", "keys, commands and the manual", argument="[TOPIC]"),
+    Command("new", "begin a new session; the old one is kept", "commands.sessions.new", ("clear",)),
+    Command("resume", "go on with a session", "commands.sessions.resume", ("sessions",), "[ID]"),
+    Command("rename", "give the session a title", "commands.sessions.rename", argument="TITLE"),
+    Command("fork", "go on with a copy; the original stays as it is", "commands.sessions.fork"),
     Command(
         "rewind",
         "back to an earlier prompt, with the files if wanted",
-        "rewind.rewind",
+        "commands.rewind.rewind",
         ("undo",),
     ),
     Command(
         "export",
         "write the session as a document",
-        "sessions.export",
+        "commands.sessions.export",
         (),
         "[md|html|jsonl]",
         ("md", "html", "jsonl"),
     ),
-    Command("copy", "copy the last answer", "views.copy"),
+    Command("copy", "copy the last answer"),
     Command(
-        "compact", "put a summary in the place of the beginning", "context.compact", (), "[FOCUS]"
+        "compact",
+        "put a summary in the place of the beginning",
+        "commands.context.compact",
+        (),
+        "[FOCUS]",
     ),
-    Command("uncompact", "send the full conversation again", "context.uncompact"),
-    Command("context", "what the model sees, item by item; mask and pin", "context.context"),
-    Command("prune", "leave out old tool results now", "context.prune"),
-    Command("pin", "keep the chosen tool result in the context, or let it go", "context.pin"),
+    Command("uncompact", "send the full conversation again", "commands.context.uncompact"),
+    Command("context", "what the model sees, item by item; mask and pin"),
+    Command("prune", "leave out old tool results now", "commands.context.prune"),
+    Command("pin", "keep the chosen tool result in the context, or let it go"),
     Command(
         "memory",
         "open MEMORY.md in the editor, or save to it now",
-        "context.memory",
+        "commands.context.memory",
         (),
         "[save]",
         ("save",),
     ),
-    Command("find", "find in the conversation", "views.find", argument="[TEXT]"),
-    Command("output", "show or hide the output pane, or set its width", "views.output", (), "[%]"),
-    Command("diff", "what this session changed in files", "diff.diff"),
-    Command("tasks", "the tasks of this folder's run, and how they stand", "views.tasks"),
-    Command("todos", "the agent's list of what is to be done", "views.todos"),
-    Command("plan", "plan mode: read only; again leaves it", "permissions.plan"),
-    Command("permissions", "the rules in force, and every decision", "permissions.permissions"),
+    Command("find", "find in the conversation", "", argument="[TEXT]"),
+    Command("output", "show or hide the output pane, or set its width", "", (), "[%]"),
+    Command("diff", "what this session changed in files"),
+    Command("tasks", "the tasks of this folder's run, and how they stand"),
+    Command("todos", "the agent's list of what is to be done"),
+    Command("plan", "plan mode: read only; again leaves it", "commands.context.plan"),
+    Command("permissions", "the rules in force, and every decision"),
     Command(
-        "add-dir", "let the tools work in another folder too", "permissions.add_dir", (), "FOLDER"
+        "add-dir",
+        "let the tools work in another folder too",
+        "commands.context.add_dir",
+        (),
+        "FOLDER",
     ),
-    Command("mcp", "the MCP servers: state, restart, tools on and off", "servers.mcp"),
-    Command("status", "session, folder, model, mode", "views.status"),
-    Command("usage", "tokens and cost", "views.usage", ("cost",)),
+    Command("mcp", "the MCP servers: state, restart, tools on and off"),
+    Command("status", "session, folder, model, mode"),
+    Command("usage", "tokens and cost", "", ("cost",)),
     Command(
         "model", "choose the model that answers, or name it", "models.model", argument="[NAME]"
     ),
     Command(
         "retry",
         "send it again now, or with another model",
-        "models.retry",
+        "error_options.retry",
         argument="[other]",
         offers=("other",),
     ),
-    Command("theme", "choose the colours", "theming.theme", argument="[NAME]"),
-    Command("think", "reason step by step before acting", argument="[on|off]", offers=_SWITCH),
-    Command("verbose", "show every decision", argument="[on|off]", offers=_SWITCH),
-    Command("elevated", "nothing is asked any more", argument="[on|off]", offers=_SWITCH),
-    Command("config", "the settings: see and change them", "settings.config", (), "[WORDS]"),
-    Command("init", "let the model write AGENTS.md for this folder", "editing.init"),
-    Command("repair", "what is damaged in this session, and the ways on", "sessions.repair"),
-    Command("doctor", "check the installation, the key and the sessions", "models.doctor"),
-    Command("tour", "every protective feature once, in five minutes", "models.tour"),
+    Command("theme", "choose the colours", "", argument="[NAME]"),
     Command(
-        "drill", "see what happens to errors, in a scratch session", "models.drill", (), "[FAULTS]"
+        "think",
+        "reason step by step before acting",
+        argument="[on|off]",
+        offers=_SWITCH,
+        directive=True,
     ),
-    Command("quit", "save and leave", "views.quit_", ("exit",)),
+    Command("verbose", "show every decision", argument="[on|off]", offers=_SWITCH, directive=True),
+    Command(
+        "elevated", "nothing is asked any more", argument="[on|off]", offers=_SWITCH, directive=True
+    ),
+    Command("config", "the settings: see and change them", "", (), "[WORDS]"),
+    Command("init", "let the model write AGENTS.md for this folder", "commands.sessions.init"),
+    Command(
+        "repair", "what is damaged in this session, and the ways on", "commands.sessions.repair"
+    ),
+    Command("doctor", "check the installation, the key and the sessions"),
+    Command("tour", "every protective feature once, in five minutes"),
+    Command("drill", "see what happens to errors, in a scratch session", "", (), "[FAULTS]"),
+    Command("quit", "save and leave", "", ("exit",)),
 )
 """In the order of the help screen."""
 

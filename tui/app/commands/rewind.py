@@ -1,20 +1,33 @@
-"""Earlier prompts of a session, and bringing files back to how they were then."""
+"""/rewind: back to an earlier prompt, in the conversation and, if wanted, in the files.
+
+The session branches inside its file: what came since stays there, on a branch of its own.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PointQuestion
+from tui.app.open_session import switch_session
+from tui.app.ports import Agent, SessionChoice
 from tui.context.file_changes import FileChange, RestoredFile, changes, restore
+from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.images import prompt_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.session.records import Record
 
-RESTORED = frozenset({"restored", "deleted", "unchanged"})
+if TYPE_CHECKING:
+    from tui.app.conversation import Conversation
+    from tui.app.frontend import Level
+
+_RESTORED = frozenset({"restored", "deleted", "unchanged"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,78 @@ class Point:
     record: Record
     text: str
     changed: tuple[FileChange, ...]
+
+
+async def rewind(conversation: Conversation, number: str) -> None:
+    """Choose an earlier prompt, or name it by its number, of which 1 is the last."""
+    agent, say = conversation.agent, conversation.frontend.say
+    if agent is not None and not conversation.says_idle():
+        return
+    found = points(agent.session.records) if agent else []
+    if agent is None or not found:
+        say("There is no prompt to go back to yet.")
+        return
+    if agent.session.path is None:
+        say("This session is not kept on disk, so it has no branches to go back to.", "warning")
+        return
+    if conversation.idle_agent() is None:
+        return
+    if number and not (number.isdecimal() and 1 <= int(number[:9]) <= len(found)):
+        say(f"There is no prompt {number}.", "warning", hint="/rewind lists them.")
+        return
+    answer = str(len(found) - int(number)) if number else None
+    answer = answer or await conversation.frontend.choose(PointQuestion(found))
+    if answer is None or conversation.agent is not agent:
+        return
+    point, files = found[int(answer)], "talk"
+    if point.changed:
+        files = await conversation.frontend.choose(_files_question(conversation, point))
+    if files in {"both", "talk"} and conversation.agent is agent:
+        await _back_to(conversation, agent, point, files=files == "both")
+
+
+def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
+    root = conversation.services.workspace
+    return ChoiceQuestion(
+        "Rewind the files too?",
+        f"{plural(len(point.changed), 'file')} changed since that prompt. A file that somebody"
+        " else has changed meanwhile is left alone, and what is replaced is kept.",
+        (
+            AnswerOption("f", "The conversation and the files", "both"),
+            AnswerOption("c", "Only the conversation", "talk"),
+            AnswerOption("b", "Back", "back"),
+        ),
+        details=[_shown_path(change.path, root) for change in point.changed],
+        warning=True,
+    )
+
+
+async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, files: bool) -> None:
+    """Go on from before a prompt, which is laid ready to be sent again."""
+    services, frontend = conversation.services, conversation.frontend
+    try:
+        await agent.session.rewind(point.record.id)
+    except HoldfastError as error:
+        frontend.say(error.message, "error", hint="Nothing was rewound.")
+        return
+    done: list[RestoredFile] = []
+    if files:
+        done = await asyncio.to_thread(restore_files, point.changed, services.workspace)
+    mode, model = agent.mode, agent.model
+    conversation.images.learn(point.record)  # which stands on another branch from now on
+    frontend.put_prompt(point.text, replace=True)
+    await switch_session(conversation, SessionChoice(agent.session.path))
+    if conversation.agent is None:
+        return
+    conversation.agent.mode = mode
+    if conversation.agent.model != model:
+        await conversation.use_model(model)
+    frontend.refresh()
+    frontend.say("Back before that prompt; what came since stays in the session's file.", "success")
+    if done:
+        whole = all(each.outcome in _RESTORED for each in done)
+        level: Level = "info" if whole else "warning"
+        frontend.report(*_outcome_lines(done, services.workspace), level)
 
 
 def points(records: Sequence[Record]) -> list[Point]:
@@ -36,7 +121,7 @@ def points(records: Sequence[Record]) -> list[Point]:
     return found
 
 
-def restored(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
+def restore_files(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
     """Bring the files of the workspace back. Others are left alone."""
     real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
     done: list[RestoredFile] = []
@@ -49,11 +134,11 @@ def restored(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
     return done
 
 
-def outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[str]]:
+def _outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[str]]:
     """How many files are as they were, and a line for each."""
-    good = sum(each.outcome in RESTORED for each in done)
+    good = sum(each.outcome in _RESTORED for each in done)
     lines = [
-        f"{each.outcome:<14} {shown_path(each.path, root)}"
+        f"{each.outcome:<14} {_shown_path(each.path, root)}"
         + (f" · {each.detail}" if each.detail else "")
         + (f" · its last content is kept as {each.kept.name}" if each.kept else "")
         for each in done
@@ -62,5 +147,5 @@ def outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[s
     return title, lines
 
 
-def shown_path(path: Path, root: Path) -> str:
+def _shown_path(path: Path, root: Path) -> str:
     return one_line(str(path.relative_to(root)) if root in path.parents else str(path))

@@ -99,7 +99,7 @@ def mcp(what: Subject) -> Iterator[Check]:
     lost = {
         name: one.command[0]
         for name, one in servers.items()
-        if one.command and not _found(one.command[0], what.workspace)
+        if one.command and not _exists(one.command[0], what.workspace)
     }
     yield Check("mcp", "ok", f"{plural(len(servers), 'server')}: {', '.join(servers)}; not asked")
     for name, command in lost.items():
@@ -107,6 +107,6 @@ def mcp(what: Subject) -> Iterator[Check]:
         yield Check("mcp", "warn", f"{name}: {command} is not found", fix)
 
 
-def _found(command: str, workspace: Path) -> bool:
+def _exists(command: str, workspace: Path) -> bool:
     path = Path(command).expanduser()
     return (workspace / path).exists() if "/" in command else shutil.which(command) is not None

@@ -9,9 +9,9 @@ from pathlib import Path
 from textual import on
 
 from tui.agent import events
-from tui.app.composition import Wiring
 from tui.app.options.arguments import Options
 from tui.app.ports import SessionChoice
+from tui.app.program import CompositionRoot
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.demo.drill.tour import INTRO, Stage, Tour
@@ -19,8 +19,8 @@ from tui.provider.base import Provider
 from tui.session.session import Session
 from tui.ui import app
 from tui.ui.app import HoldfastApp
-from tui.ui.start.terminal_takeover import HandOver
-from tui.ui.turn_controller import TurnEnded
+from tui.ui.frontend import TurnEnded
+from tui.ui.start.terminal_takeover import TerminalTakeover
 
 MARK = "DRILL"
 
@@ -32,7 +32,7 @@ _DELAY_S = 0.02
 """Between two pieces of an answer, so that a person sees where the fault strikes."""
 
 
-class DrillWiring(Wiring):
+class DrillProgram(CompositionRoot):
     """Wires a session whose model plays the faults of a tour."""
 
     def __init__(self, root: Path, tour: Tour, theme: str) -> None:
@@ -70,8 +70,10 @@ class ScratchApp(HoldfastApp):
 
     CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
 
-    def __init__(self, wiring: Wiring, *, theme: str, mark: str) -> None:
-        super().__init__(wiring.opening, theme=theme, clock=wiring.clock, first=HandOver(None))
+    def __init__(self, program: CompositionRoot, *, theme: str, mark: str) -> None:
+        super().__init__(
+            program.opening, theme=theme, clock=program.clock, first=TerminalTakeover(None)
+        )
         self._mark = mark
 
     def on_mount(self) -> None:
@@ -81,14 +83,14 @@ class ScratchApp(HoldfastApp):
 class DrillApp(ScratchApp):
     """Says what comes next, and lays a prompt ready for it."""
 
-    def __init__(self, wiring: DrillWiring, *, theme: str) -> None:
-        super().__init__(wiring, theme=theme, mark=MARK)
-        self.tour = wiring.tour
+    def __init__(self, program: DrillProgram, *, theme: str) -> None:
+        super().__init__(program, theme=theme, mark=MARK)
+        self.tour = program.tour
 
     @classmethod
     def at(cls, root: Path, faults: Sequence[str], *, theme: str) -> DrillApp:
         """A drill in a folder of `tui.demo.drill.place`."""
-        return cls(DrillWiring(root, Tour(faults), theme), theme=theme)
+        return cls(DrillProgram(root, Tour(faults), theme), theme=theme)
 
     def on_mount(self) -> None:
         self._lay_ready()
@@ -96,7 +98,7 @@ class DrillApp(ScratchApp):
     @on(TurnEnded)
     def _next_step(self, ended: TurnEnded) -> None:
         if self.tour.turn_ended(failed=ended.outcome == "failed"):
-            self.bridge.presenter.show(events.Notice(self.tour.announcement()))
+            self.frontend.renderer.show(events.Notice(self.tour.announcement()))
             self._lay_ready()
 
     def _lay_ready(self) -> None:

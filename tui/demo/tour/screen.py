@@ -11,9 +11,9 @@ from textual.binding import Binding
 from textual.screen import Screen, SystemModalScreen
 
 from tui.agent.events import Event
-from tui.app.composition import Wiring
 from tui.app.options.arguments import Options
 from tui.app.ports import Opening
+from tui.app.program import CompositionRoot
 from tui.core.clock import Clock
 from tui.demo.drill.screen import ScratchApp
 from tui.demo.drill.tour import Stage
@@ -22,8 +22,8 @@ from tui.demo.tour.observations import BUSY, CHAT, OUTPUT, WHOLE
 from tui.demo.tour.panel import TourPanel
 from tui.demo.tour.tour import Said, Tour
 from tui.provider.base import Provider
+from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
-from tui.ui.turn_controller import TurnEnded
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.prompt import Prompt
 
@@ -35,7 +35,7 @@ _DELAY_S = 0.02
 """Between two pieces of an answer, so that a person sees it stream."""
 
 
-class TourWiring(Wiring):
+class TourProgram(CompositionRoot):
     """Wires a session whose model meets the faults of a tour."""
 
     def __init__(self, root: Path, theme: str) -> None:
@@ -67,9 +67,9 @@ class TourApp(ScratchApp):
         Binding("f9", "tour_skip", show=False, priority=True),
     ]
 
-    def __init__(self, wiring: TourWiring, *, theme: str) -> None:
-        super().__init__(wiring, theme=theme, mark=MARK)
-        self.tour = wiring.tour
+    def __init__(self, program: TourProgram, *, theme: str) -> None:
+        super().__init__(program, theme=theme, mark=MARK)
+        self.tour = program.tour
         self._said: Said | None = None
         self._laid = ""
         self._own = False
@@ -78,7 +78,7 @@ class TourApp(ScratchApp):
     @classmethod
     def at(cls, root: Path, *, theme: str) -> TourApp:
         """A tour in a folder of `tui.demo.tour.scene.place`."""
-        return cls(TourWiring(root, theme), theme=theme)
+        return cls(TourProgram(root, theme), theme=theme)
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, self._screen_changed)  # pyright: ignore[reportUnknownMemberType]
@@ -106,10 +106,10 @@ class TourApp(ScratchApp):
 
     def look(self) -> None:
         """See where the person is, and say what comes next."""
-        if not self.ready or self.bridge.agent is None:
+        if not self.ready or self.conversation.agent is None:
             return
         tour, where = self.tour, self._where()
-        records = self.bridge.agent.session.records
+        records = self.conversation.agent.session.records
         tour.look(where, narrow=self.chat.has_class("-narrow"), records=records)
         said = tour.said()
         self._show(said)
@@ -119,9 +119,9 @@ class TourApp(ScratchApp):
         if moved or (said.lay and (again or said != before)):
             self._lay_ready(said.lay)
 
-    async def _furnish(self, opening: Opening) -> None:
-        await super()._furnish(opening)
-        self.bridge.log = Listened(self.bridge.services.clock, self.tour)
+    async def _complete(self, opening: Opening) -> None:
+        await super()._complete(opening)
+        self.frontend.log = Listened(self.conversation.services.clock, self.tour)
 
     async def _do(self, text: str) -> bool:
         match text.strip():
@@ -169,7 +169,7 @@ class TourApp(ScratchApp):
                 return WHOLE if chat.side.whole else OUTPUT
         elif chat.has_class("-whole"):
             return WHOLE
-        return BUSY if self.bridge.busy or self.bridge.opening else CHAT
+        return BUSY if self.conversation.busy or self.conversation.opening else CHAT
 
     @property
     def _nothing_typed(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS, ELSEWHERE
-from tui.ui.session_flow.command_context import Desk
+from tui.app.conversation import Conversation
 from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete.files import WorkspaceFiles
 from tui.ui.widgets.autocomplete.popup import Choice
@@ -19,11 +19,11 @@ _LOOKED_AT = 2000
 
 
 class PromptSources:
-    """The suggestions of one desk. Nothing here blocks the event loop."""
+    """The suggestions of one conversation. Nothing here blocks the event loop."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        services = desk.bridge.services
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        services = conversation.services
         self._files = WorkspaceFiles(services.workspace, services.clock)
 
     def commands(self) -> Sequence[Choice]:
@@ -31,7 +31,7 @@ class PromptSources:
         named = [Choice(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
         own = [
             Choice(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
-            for c in self._desk.own.commands.values()
+            for c in self._conversation.user_commands.commands.values()
         ]
         aliases = [
             Choice(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
@@ -41,7 +41,7 @@ class PromptSources:
         return [*named, *own, *aliases]
 
     async def arguments(self, command: str) -> Sequence[Choice]:
-        services = self._desk.bridge.services
+        services = self._conversation.services
         command = ELSEWHERE.get(command, command)
         found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
         match found.name if found else "":
@@ -58,7 +58,7 @@ class PromptSources:
                 rows = await services.list_sessions()
                 return [Choice(row.id, row.title, words=f"{row.id} {row.title}") for row in rows]
             case "add-dir":
-                names = await asyncio.to_thread(_beside, services.workspace)
+                names = await asyncio.to_thread(_neighbours, services.workspace)
                 return [Choice(f"../{name}/", words=name) for name in names]
             case _:
                 return [Choice(word) for word in found.offers] if found else []
@@ -67,7 +67,7 @@ class PromptSources:
         return await self._files.paths()
 
 
-def _beside(workspace: Path) -> list[str]:
+def _neighbours(workspace: Path) -> list[str]:
     """The names of the folders next to one: those in it are allowed already."""
     try:
         found = [

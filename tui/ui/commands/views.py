@@ -1,15 +1,21 @@
-"""Commands that show something, or change how it is shown."""
+"""Commands that show something on the full screen, or change how it is shown."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from tui.core.formatting import plural
-from tui.ui.session_flow.command_context import Desk
+from tui.app.commands.views import UNPRICED, diff_text, usage_rows
+from tui.context.overrides import Overlay
+from tui.core.formatting import plural, tokens
+from tui.core.paths import shorten
+
+if TYPE_CHECKING:
+    from tui.ui.frontend import ScreenFrontend
 
 
-async def help_(desk: Desk, words: str) -> None:
+async def help_(frontend: ScreenFrontend, words: str) -> None:
     """Keys and commands: first what works where the person is, and everywhere. With words, the
     manual."""
     from tui.app.commands.registry import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
@@ -21,14 +27,14 @@ async def help_(desk: Desk, words: str) -> None:
     def names(command: Command) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
 
-    screen = desk.app.screen
+    screen, own = frontend.app.screen, frontend.conversation.user_commands
     within = (screen.focused or screen).ancestors_with_self
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
-    await asyncio.to_thread(desk.own.load)
+    await asyncio.to_thread(own.load)
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
-    own = tuple(
+    theirs = tuple(
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
-        for c in desk.own.commands.values()
+        for c in own.commands.values()
     )
     keys = [
         (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))
@@ -39,72 +45,167 @@ async def help_(desk: Desk, words: str) -> None:
         first = [HelpSection(*screen.explained, here=True)]
     everywhere = [section for table, section in keys if table is APP_KEYS]
     sections = [*first, *everywhere, HelpSection("Commands", rows)]
-    if own:
-        sections.append(HelpSection("Your own commands", own))
+    if theirs:
+        sections.append(HelpSection("Your own commands", theirs))
     rest = [section for table, section in keys if table is not here and table is not APP_KEYS]
-    desk.app.push_screen(HelpScreen([*sections, *rest], words))
-    if desk.own.problems:
-        desk.bridge.chat.notice.say(one_line(desk.own.problems[0]), "warning")
+    frontend.app.push_screen(HelpScreen([*sections, *rest], words))
+    if own.problems:
+        frontend.say(one_line(own.problems[0]), "warning")
 
 
-def copy(desk: Desk, _: str) -> None:
-    text, notice = desk.bridge.presenter.last_answer, desk.bridge.chat.notice
-    if text:
-        desk.app.copy_to_clipboard(text)
-        notice.say(f"The last answer is copied: {plural(len(text), 'character')}.", "success")
+async def copy(frontend: ScreenFrontend, _: str) -> None:
+    if text := frontend.renderer.last_answer:
+        frontend.app.copy_to_clipboard(text)
+        frontend.say(f"The last answer is copied: {plural(len(text), 'character')}.", "success")
     else:
-        notice.say("There is no answer to copy yet.")
+        frontend.say("There is no answer to copy yet.")
 
 
-def output(desk: Desk, width: str) -> None:
+async def output(frontend: ScreenFrontend, width: str) -> None:
+    panes = frontend.chat.panes
     if not width:
-        desk.bridge.chat.panes.toggle()
+        panes.toggle()
     elif (share := width.removesuffix("%").strip()).isdecimal():
         wanted = int(share[:4]) / 100
-        given = desk.bridge.chat.panes.resize(wanted)
+        given = panes.resize(wanted)
         if abs(given - wanted) > 0.015:  # else it is rounded to cells
             least = "most" if given < wanted else "least"
             text = f"{round(100 * given)} % of the width now: the {least} that it gets here."
-            desk.bridge.chat.notice.say(f"The output has {text}")
+            frontend.say(f"The output has {text}")
     else:
-        desk.bridge.chat.notice.say("The width is a percentage.", "warning", hint="/output 40")
+        frontend.say("The width is a percentage.", "warning", hint="/output 40")
 
 
-async def find(desk: Desk, text: str) -> None:
-    await desk.bridge.chat.action_find(text)
+async def find(frontend: ScreenFrontend, text: str) -> None:
+    await frontend.chat.action_find(text)
 
 
-async def tasks(desk: Desk, _: str) -> None:
-    from tui.ui.tasks import task_flow as tasks_desk  # noqa: PLC0415 - on demand
+async def diff(frontend: ScreenFrontend, _: str) -> None:
+    """What the session's own tools changed in files."""
+    from tui.context.file_changes import changes  # noqa: PLC0415 - on demand, as those below
+    from tui.ui.screens.diff import DiffScreen  # noqa: PLC0415
+    from tui.ui.widgets.diff import counts  # noqa: PLC0415
 
-    await tasks_desk.show(desk)
+    agent = frontend.conversation.agent
+    found = changes(list(agent.session.records)) if agent else []
+    if not found:
+        frontend.say(
+            "This session's tools have changed no file.",
+            hint="What a command did to files is not known here.",
+        )
+        return
+    text = await asyncio.to_thread(diff_text, found, frontend.services.workspace)
+    title = f"{plural(len(found), 'file')} changed · {counts(text)}"
+    frontend.app.push_screen(DiffScreen(title, text))
 
 
-def todos(desk: Desk, _: str) -> None:
-    from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415
+async def tasks(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.tasks import task_flow  # noqa: PLC0415 - on demand
 
+    await task_flow.show(frontend)
+
+
+async def todos(frontend: ScreenFrontend, _: str) -> None:
     marks = {"completed": "✓", "in_progress": "▸"}
-    listed = desk.bridge.chat.todos.todos
+    listed = frontend.chat.todos.todos
     if not listed:
-        desk.bridge.chat.notice.say("The agent keeps no list now.")
+        frontend.say("The agent keeps no list now.")
         return
     lines = [f"{marks.get(str(t.get('status')), '·')} {t.get('text', '')}" for t in listed]
     done = sum(t.get("status") == "completed" for t in listed)
-    title = f"To do: {done} of {len(listed)} done"
-    desk.bridge.chat.add(NoticeItem(title, detail="\n".join(lines), folded=False))
+    frontend.report(f"To do: {done} of {len(listed)} done", lines)
 
 
-def status(desk: Desk, _: str) -> None:
-    from tui.ui.session_flow import status_reports  # noqa: PLC0415
+async def permissions(frontend: ScreenFrontend, _: str) -> None:
+    from tui.app.permission_log import decisions, rule_lines  # noqa: PLC0415 - on demand
+    from tui.ui.screens.permissions import PermissionsScreen  # noqa: PLC0415
 
-    status_reports.status(desk)
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    rules = rule_lines(
+        frontend.services.permissions(),
+        mode=agent.mode,
+        elevated=frontend.chat.header.state.elevated,
+        folders=[shorten(folder) for folder in agent.folders],
+    )
+    frontend.app.push_screen(PermissionsScreen(rules, decisions(agent.session.records)))
 
 
-def usage(desk: Desk, _: str) -> None:
-    from tui.ui.session_flow import status_reports  # noqa: PLC0415
+async def mcp(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.screens.mcp import McpScreen  # noqa: PLC0415 - on demand
 
-    status_reports.usage(desk)
+    if agent := frontend.conversation.open_agent():
+        frontend.app.push_screen(McpScreen(agent))
 
 
-async def quit_(desk: Desk, _: str) -> None:
-    await desk.app.action_quit()
+async def status(frontend: ScreenFrontend, _: str) -> None:
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    path = agent.session.path
+    lines = [
+        f"session  {agent.session.id}",
+        f"file     {shorten(path) if path else 'none: kept in memory only'}",
+        f"folder   {shorten(frontend.services.workspace)}",
+        f"model    {agent.model}, window {tokens(agent.window)}",
+        f"mode     {agent.mode.replace('_', ' ')}",
+    ]
+    frontend.report("Status", lines)
+
+
+async def usage(frontend: ScreenFrontend, _: str) -> None:
+    """What the session has cost by price class, and beside it what the last prompt has."""
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    rows = usage_rows(agent)
+    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
+    if agent.spending().session.usd is None:
+        lines.append(UNPRICED)
+    frontend.report("Usage in tokens", lines)
+
+
+async def quit_(frontend: ScreenFrontend, _: str) -> None:
+    await frontend.app.action_quit()
+
+
+async def context(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.screens.context import ContextScreen  # noqa: PLC0415 - on demand
+
+    if agent := frontend.conversation.open_agent():
+        root = frontend.services.workspace
+        frontend.app.push_screen(ContextScreen(agent, frontend.renderer.show, root))
+
+
+async def pin(frontend: ScreenFrontend, _: str) -> None:
+    await mark(frontend, "pin")
+
+
+async def mark(
+    frontend: ScreenFrontend, what: Literal["mask", "pin"], *, shown: bool = False
+) -> None:
+    """Mask or pin the result of the tool call under the cursor, or undo that.
+
+    `shown`: of the one whose output is shown.
+    """
+    from tui.ui.widgets.conversation.items import ToolItem  # noqa: PLC0415 - it draws
+
+    chat, agent = frontend.chat, frontend.conversation.agent
+    item = frontend.renderer.shown if shown else chat.conversation.cursor
+    say = chat.side.say_of_mark if shown else chat.notice.say
+    if agent is None or not isinstance(item, ToolItem):
+        say(f"There is no tool call here to {what}.", hint="Tab and ↑ ↓ choose one, F2 shows all.")
+        return
+    records = reversed(agent.session.records)
+    wanted = (r for r in records if r.type == "tool_result" and r.data.get("call_id") == item.id)
+    record = next(wanted, None)
+    if record is None:
+        say("The model has no result of this call.")
+        return
+    if what == "mask":
+        events = await agent.overlay([Overlay(record.id, "full" if item.masked else "masked")])
+    else:
+        events = await agent.pin({record.id: not item.pinned})
+    for event in events:
+        frontend.show(event)

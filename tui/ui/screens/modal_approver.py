@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.screens.chat import ChatScreen
+
+if TYPE_CHECKING:
+    from tui.ui.widgets.approval import ApprovalModal
 
 
 class ModalApprover:
@@ -35,6 +38,17 @@ class ModalApprover:
             try:
                 return await answered or Answer("no")
             except asyncio.CancelledError:
-                while modal in self._app.screen_stack:
-                    await self._app.pop_screen()
+                self._withdraw(modal)
                 raise
+
+    def _withdraw(self, modal: ApprovalModal) -> None:
+        """Take a question away; what lies above it is left alone, and it goes once that has."""
+        if self._app.screen is modal:
+            modal.dismiss(None)
+        elif modal in self._app.screen_stack:
+
+            def look(_: object) -> None:
+                if self._app.screen is modal:
+                    self._app.call_later(self._withdraw, modal)
+
+            self._app.screen_change_signal.subscribe(modal, look)  # pyright: ignore[reportUnknownMemberType]

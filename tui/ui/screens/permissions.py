@@ -98,7 +98,7 @@ class PermissionsScreen(Dialog[None]):
         if self._found:
             one = self._found[index]
             whole = Content.assemble(
-                (f"{one.answer}", f"$text-{one.look}"),
+                (f"{one.answer}", f"$text-{one.level}"),
                 (f" by {one.by}. {one.reason}\n", "$text-muted"),
                 (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
             )  # fmt: skip
@@ -106,7 +106,7 @@ class PermissionsScreen(Dialog[None]):
 
     def _row(self, index: int, width: int) -> Sequence[Part]:
         one = self._found[index]
-        parts = [(f"{one.time:<10}", "muted"), (_cell(one.answer, 8), one.look)]
+        parts = [(f"{one.time:<10}", "muted"), (_cell(one.answer, 8), one.level)]
         if width >= WIDE:
             parts.append((_cell(one.by, 24), "muted"))
         return [*parts, (f"{one.tool} {one.subject}"[:width], "text")]

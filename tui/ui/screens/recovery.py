@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.app.dialog_data import Trouble, Way
+from tui.app.dialog_data import RecoveryOption, Trouble
 from tui.core.clock import Clock
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.widgets.dialog import PAGES, Dialog
@@ -152,7 +152,7 @@ def _said(trouble: Trouble) -> Content:
     return Content.assemble(*parts)
 
 
-def _row(number: int, way: Way, *, wide: bool = True) -> Content:
+def _row(number: int, way: RecoveryOption, *, wide: bool = True) -> Content:
     """A way with its key, and what it does where there is room for that."""
     help_ = way.help if wide else ""
     return Content.assemble(

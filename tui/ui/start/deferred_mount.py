@@ -8,42 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
-from textual.app import App
-
-from tui.app.commands.user_commands import own_commands
-from tui.app.ports import AppServices, Opening, SessionChoice
+from tui.app.ports import AppServices, Opening
 from tui.app.prompt_history import PromptHistory
-from tui.core.errors import ConfigError
 from tui.core.paths import shorten, workspace_slug
 from tui.ui.commands.completion_sources import PromptSources
+from tui.ui.frontend import ScreenFrontend
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.session_flow.command_context import Desk
-from tui.ui.session_flow.open_session import Way
-from tui.ui.session_flow.resume_options import Resuming
-from tui.ui.turn_controller import Bridge
+from tui.ui.toolkit.base_app import ThemedApp
 
 _WARM: Final = (
     "aiofiles",
+    "tui.app.open_session",
+    "tui.app.commands.route",
     "tui.ui.widgets.conversation.view",
     "tui.ui.widgets.output_view",
     "tui.ui.widgets.file_viewer.pane",
 )
 """Imported along with this, so that what imports them later waits for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Furnished:
-    """What a complete screen works with: `bridge` runs the agent, `desk` is for the commands,
-    `way` leads to a session, and `resuming` takes one up again."""
-
-    bridge: Bridge
-    desk: Desk
-    way: Way
-    resuming: Resuming
 
 
 def prepare(load: Callable[[], Opening]) -> Opening:
@@ -53,24 +38,14 @@ def prepare(load: Callable[[], Opening]) -> Opening:
     return load()
 
 
-async def furnish(
-    app: App[Any],
-    chat: ChatScreen,
-    services: AppServices,
-    *,
-    open_session: Callable[[SessionChoice], Any],
-    use_theme: Callable[[str], tuple[ConfigError, ...]],
-) -> Furnished:
+async def mount_rest(app: ThemedApp, chat: ChatScreen, services: AppServices) -> ScreenFrontend:
     """Complete the chat screen. No session is open yet."""
     await chat.furnish()
-    bridge = Bridge(app, chat, services)
-    own = own_commands(services)
-    desk = Desk(app, bridge, open_session, use_theme, own)
-    await asyncio.to_thread(own.load)
-    await chat.suggest(PromptSources(desk))
-    resuming = Resuming(app, bridge, open_session)
+    frontend = ScreenFrontend(app, chat, services)
+    await asyncio.to_thread(frontend.conversation.user_commands.load)
+    await chat.suggest(PromptSources(frontend.conversation))
     chat.header.state = replace(chat.header.state, folder=shorten(services.workspace))
     history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
     chat.prompt.past = PromptHistory(history)
     await chat.prompt.past.load()
-    return Furnished(bridge, desk, Way(app, bridge, resuming), resuming)
+    return frontend

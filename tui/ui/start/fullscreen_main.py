@@ -10,9 +10,9 @@ from tui.core import gc_pause
 from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from tui.app.composition import Wiring
     from tui.app.options.arguments import Options
     from tui.app.ports import Opening
+    from tui.app.program import CompositionRoot
     from tui.ui.start.first_frame import EarlyPrompt
 
 _TERMINAL_GONE = 129
@@ -33,48 +33,48 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
     gc_pause.begin()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.ui.app import HoldfastApp  # noqa: PLC0415
-    from tui.ui.start.terminal_takeover import HandOver  # noqa: PLC0415
+    from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
     from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
     from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
 
     strange = draw_in_utf8()
-    wiring: Wiring | None = None
+    program: CompositionRoot | None = None
     with ExitStack() as stack:
 
         def load() -> Opening:
-            nonlocal wiring
+            nonlocal program
             from dataclasses import replace  # noqa: PLC0415
 
             from tui.app import launch_config  # noqa: PLC0415
-            from tui.app.composition import Wiring  # noqa: PLC0415
             from tui.app.options.arguments import Options  # noqa: PLC0415
+            from tui.app.program import CompositionRoot  # noqa: PLC0415
             from tui.core.paths import folders  # noqa: PLC0415
             from tui.ui.toolkit import themes  # noqa: PLC0415
 
             try:
                 asked = options or Options()
-                wiring = Wiring(
+                program = CompositionRoot(
                     asked,
                     stack.enter_context(launch_config.scratch_of(asked)),
                     remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
                 )
                 if strange:
-                    told = (*wiring.launch.notices, strange)
-                    wiring.launch = replace(wiring.launch, notices=told)
-                return wiring.opening()
+                    told = (*program.launch.notices, strange)
+                    program.launch = replace(program.launch, notices=told)
+                return program.opening()
             finally:
                 gc_pause.end()
 
         look = first.look if first else {}
         named = options.theme if options else None
         theme = named or look.get("theme", DEFAULT_DARK)
-        over = HandOver(first)
+        over = TerminalTakeover(first)
         app = HoldfastApp(load, theme=theme, first=over)
         app.run()
     if over.gone:
         return _TERMINAL_GONE  # nobody is there to be told anything
     if app.failure:
         raise app.failure
-    if wiring and wiring.session and wiring.session.path and wiring.session.path.exists():
-        print(f"To go on: holdfast -r {wiring.session.id}")  # noqa: T201
+    if program and program.session and program.session.path and program.session.path.exists():
+        print(f"To go on: holdfast -r {program.session.id}")  # noqa: T201
     return app.return_code or 0

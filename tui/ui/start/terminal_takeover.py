@@ -23,7 +23,7 @@ _TICK_S = 0.1
 """After so long an Esc is a key of its own, not the beginning of another."""
 
 
-class HandOver:
+class TerminalTakeover:
     """What an app needs to follow `first`, if there was one, in the same terminal.
 
     `driver` ends the first frame, whose picture stays until the app draws over it. No key is
@@ -86,7 +86,7 @@ class _Output:
 class _Driver(LinuxDriver):
     """Textual's driver, with our own beginning, reading and end."""
 
-    over: HandOver
+    over: TerminalTakeover
     _following = False
     _wake = -1
 

@@ -23,10 +23,10 @@ from tui.core.paths import shorten
 from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
-from tui.ui.event_renderer import Presenter
+from tui.ui.event_renderer import EventRenderer
+from tui.ui.rendering.session_items import Past, past_of
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
-from tui.ui.turn.session_items import Past, past_of
 from tui.ui.widgets.conversation.items import NoticeItem
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class RunOnScreen:
         self.screen = TasksScreen(
             self.live, clock, on_open=self.open_task, on_leave=self._leave, on_stop=self.stop
         )
-        self._presenter = Presenter(self.screen)
+        self._renderer = EventRenderer(self.screen)
 
     async def work_through(self) -> None:
         """Run the file, and again as often as the person goes on after an end; until it is left.
@@ -148,8 +148,8 @@ class RunOnScreen:
         past = await asyncio.to_thread(self._past, task)
         live = task.index == self.live.running
         self._shown_task = None if live else task.index
-        self._presenter = Presenter(self.screen)
-        self._presenter.resume(past)
+        self._renderer = EventRenderer(self.screen)
+        self._renderer.resume(past)
         if live:
             self.screen.notice.clear()
             return
@@ -224,12 +224,12 @@ class RunOnScreen:
                 screen.waited()
                 if self._shown_task is None:  # who reads another session is left alone
                     if fresh:
-                        self._presenter = Presenter(screen)
+                        self._renderer = EventRenderer(screen)
                         screen.fill([])
                     screen.queue.follow(task)
             case FromAgent(event=inner):
                 if self._shown_task is None:
-                    self._presenter.show(inner)
+                    self._renderer.show(inner)
                 return
             case RetryDelayed(task, seconds):
                 screen.wait(seconds, self.live.state.tasks[task].attempts + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.app.ports import SessionChoice
 from tui.batch.command.plan import RunPlan, plan
@@ -20,10 +20,12 @@ from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow
 from tui.ui.screens.tasks import TasksScreen
-from tui.ui.session_flow.command_context import Desk
 from tui.ui.tasks.run import RunOnScreen
 from tui.ui.widgets.confirmation import Confirmation, Question
 from tui.ui.widgets.header import HeaderState
+
+if TYPE_CHECKING:
+    from tui.ui.frontend import ScreenFrontend
 
 _DEPTH: Final = 2
 _FILES_MAX: Final = 40
@@ -36,28 +38,28 @@ _KEPT_APART: Final = {
 }
 
 
-async def show(desk: Desk) -> None:
+async def show(frontend: ScreenFrontend) -> None:
     """Show the run that stands in the folder. Raises UsageError for a damaged one."""
-    services = desk.bridge.services
+    services = frontend.services
     run = OfflineRun(services.workspace, services.clock)
     await run.refresh()
 
     async def leave() -> None:
-        await desk.app.pop_screen()
+        await frontend.app.pop_screen()
 
     async def open_task(task: TaskState) -> None:
         path = await asyncio.to_thread(catalog.resolve, task.session_id or "", services.folders)
         found = await asyncio.to_thread(read, path)
-        desk.app.call_later(
+        frontend.app.call_later(
             go_to, SessionChoice(path, message=first_record_of(found.branch, task.index))
         )
 
     async def go_to(choice: SessionChoice) -> None:
         await leave()
-        desk.open_session(choice)
+        frontend.switch_session(choice)
 
     async def begin(path: Path | None) -> None:
-        await _begin(desk, path)
+        await _begin(frontend, path)
 
     screen = TasksScreen(
         run,
@@ -66,21 +68,21 @@ async def show(desk: Desk) -> None:
         on_leave=leave,
         on_begin=begin if services.run_options else None,
     )
-    await desk.app.push_screen(screen)
+    await frontend.app.push_screen(screen)
     await screen.furnish()
-    here = desk.bridge.chat.header.state
+    here = frontend.chat.header.state
     screen.header.state = HeaderState(folder=here.folder, branch=here.branch)
 
 
-async def _begin(desk: Desk, path: Path | None) -> None:
+async def _begin(frontend: ScreenFrontend, path: Path | None) -> None:
     """Work on a task file once the person has said yes. Runs in a worker of the screen.
 
     Raises UsageError, CredentialsError where the run cannot be planned.
     """
-    app, services = desk.app, desk.bridge.services
+    app, services = frontend.app, frontend.services
     if services.run_options is None:
         return
-    if desk.bridge.busy:
+    if frontend.conversation.busy:
         raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
     if path is None:
         rows = await asyncio.to_thread(task_files, services.workspace)
@@ -89,7 +91,7 @@ async def _begin(desk: Desk, path: Path | None) -> None:
         return
     planned = await asyncio.to_thread(plan, services.run_options(path))
     if await app.push_screen_wait(Confirmation(_question(planned))):
-        app.run_worker(_work(desk, planned), group="run")
+        app.run_worker(_work(frontend, planned), group="run")
 
 
 def _question(planned: RunPlan) -> Question:
@@ -107,16 +109,16 @@ def _question(planned: RunPlan) -> Question:
     )
 
 
-async def _work(desk: Desk, planned: RunPlan) -> None:
+async def _work(frontend: ScreenFrontend, planned: RunPlan) -> None:
     """The run on a screen of its own, in the place of the one that showed how it stood."""
-    await desk.app.pop_screen()
-    run = RunOnScreen(desk.app, planned, clock=desk.bridge.services.clock)
-    await desk.app.push_screen(run.screen)
+    await frontend.app.pop_screen()
+    run = RunOnScreen(frontend.app, planned, clock=frontend.services.clock)
+    await frontend.app.push_screen(run.screen)
     await run.work_through()
-    if desk.app.screen is run.screen:
-        await desk.app.pop_screen()
+    if frontend.app.screen is run.screen:
+        await frontend.app.pop_screen()
     if run.failure:
-        desk.bridge.chat.notice.say(run.failure.message, "error", hint=run.failure.hint)
+        frontend.say(run.failure.message, "error", hint=run.failure.hint)
 
 
 def task_files(root: Path) -> list[TaskFileRow]:

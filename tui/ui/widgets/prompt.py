@@ -33,7 +33,7 @@ _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
 class Attachments(Protocol):
-    """Who knows the images behind words; `tui.ui.turn.attachments.Attaching` says what
+    """Who knows the images behind words; `tui.app.attachments.PromptImages` says what
     each does."""
 
     def knows(self, word: str) -> bool: ...

@@ -11,7 +11,7 @@ from typing import Any, cast
 from textual.app import App
 
 from tui.app.dialog_data import Picked
-from tui.app.session_repository import Format, Shelf
+from tui.app.session_repository import Format, SessionRepository
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -38,7 +38,7 @@ class Actions:
     """
 
     app: App[Any]
-    shelf: Shelf
+    shelf: SessionRepository
     current: Path | None = None
     rename_current: Callable[[str], object] | None = None
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from tui.app.dialog_data import Picked
-from tui.app.session_repository import Preview, Shelf
+from tui.app.session_repository import Preview, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.sessions.labels import about
@@ -26,7 +26,7 @@ REST_S = 0.06
 class PreviewSide(Vertical):
     """Shows what it is told to `follow`, once that has not changed for a moment."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: SessionRepository) -> None:
         super().__init__(id="preview-side")
         self._shelf = shelf
         self._picked: Picked | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from tui.app.session_repository import Progress, Shelf
+from tui.app.session_repository import Progress, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.ui.screens.sessions.filters import Browsing
 
 
-async def load(seen: Browsing, shelf: Shelf) -> None:
+async def load(seen: Browsing, shelf: SessionRepository) -> None:
     """Read the sessions of the tab that is open."""
     progress = _progress_of(seen)
     try:
@@ -23,7 +23,7 @@ async def load(seen: Browsing, shelf: Shelf) -> None:
         seen.sessions, seen.problem = [], str(error)
 
 
-async def search(seen: Browsing, shelf: Shelf) -> bool:
+async def search(seen: Browsing, shelf: SessionRepository) -> bool:
     """Look for the words in the texts of the sessions that are there.
 
     Returns whether that is still what is wanted; if not, nothing is taken over.

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui.app.dialog_data import Picked, SessionRow
-from tui.app.session_repository import Place, Shelf
+from tui.app.session_repository import Place, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.ui.screens.sessions import labels, reader
 from tui.ui.screens.sessions.actions import Actions, Said
@@ -53,7 +53,7 @@ class SessionsScreen(Sized, Screen[Picked | None]):
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: SessionRepository,
         *,
         current: Path | None = None,
         rename: Callable[[str], object] | None = None,

@@ -1,0 +1,190 @@
+"""The conversation without a toolkit: what becomes of what is sent, run, stopped and opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.clock import PATIENCE_S
+from tests.support.fake_agent import FakeSession, Hold, World, record
+from tui.agent import events
+from tui.agent.interrupted_work import Leftovers
+from tui.app.commands.route import route
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.open_session import open_first, switch_session
+from tui.app.ports import Agent, SessionChoice
+from tui.core.errors import SessionError
+from tui.permissions.types import Answer, Call, Decision
+
+OLD = Path("/data/sessions/proj/old.jsonl")
+
+
+class No:
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        return Answer("no")
+
+
+class Recorder:
+    """A front end that writes down what it is told and chooses nothing."""
+
+    stop_key = "Esc"
+
+    def __init__(self) -> None:
+        self.approver = No()
+        self.prompt_text = ""
+        self.said: list[str] = []
+        self.results: list[TurnResult] = []
+
+    def put_prompt(self, text: str, *, replace: bool = False) -> None:
+        self.prompt_text = (
+            text if replace or not self.prompt_text else f"{text}\n{self.prompt_text}"
+        )
+
+    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
+        self.said.append(text)
+
+    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+        self.said += [title, *lines]
+
+    def show(self, event: events.Event) -> None: ...
+    def show_unfinished(self, answer: str) -> None: ...
+    def refresh(self) -> None: ...
+    def began(self, kind: Kind, phase: str) -> None: ...
+
+    def ended(self, result: TurnResult | None = None) -> None:
+        self.results += [result] if result else []
+
+    def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
+        return None
+
+    async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
+        await work
+
+    async def opening(self, choice: SessionChoice) -> None: ...
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None: ...
+
+    async def pick_session(self) -> SessionChoice | None:
+        return None
+
+    async def choose(self, question: Question) -> str | None:
+        return None
+
+    async def confirm(self, question: YesNoQuestion) -> bool:
+        return False
+
+    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+        return None
+
+    async def show_file(self, path: Path) -> None: ...
+    async def show_context(self) -> None: ...
+    async def offer_interrupted_work(self, work: Leftovers) -> None: ...
+
+
+async def opened(world: World, choice: SessionChoice | None = None) -> Conversation:
+    conversation = Conversation(world.services(), Recorder())
+    await open_first(conversation, choice or SessionChoice())
+    return conversation
+
+
+async def until(done: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not done():  # noqa: ASYNC110 - it may be anything
+            await asyncio.sleep(0.001)
+
+
+async def test_a_prompt_is_sent_joins_or_waits(tmp_path: Path) -> None:
+    world, hold = World(tmp_path), Hold()
+    world.scripts.append([events.UserMessage("one"), hold])
+    conversation = await opened(world)
+    assert conversation.submit("one") == "sent"
+    await until(lambda: world.agent.sent == ["one"])
+    assert conversation.submit("two") == "joined"
+    assert conversation.submit("three", attached="a file") == "queued"
+    assert world.agent.steered == ["two"]
+    hold.release()
+    await until(lambda: "three" in world.agent.sent)
+    await conversation.close()
+
+
+async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.old[OLD] = FakeSession(path=OLD, records=[record("user", text="hi")], read_only=True)
+    conversation = await opened(world, SessionChoice(OLD, read_only=True))
+    frontend = conversation.frontend
+    assert conversation.submit("go on") == "refused"
+    assert isinstance(frontend, Recorder)
+    assert frontend.said[-1] == "This session is open read-only."
+    await conversation.close()
+
+
+@pytest.mark.parametrize("command", ["exec sleep 300", "!exec sleep 300"])
+async def test_a_command_that_is_stopped_before_its_first_step_leaves_nothing_busy(
+    tmp_path: Path, command: str
+) -> None:
+    conversation = await opened(World(tmp_path))
+    assert conversation.run_shell(command) == "sent"
+    assert conversation.cancel()
+    await conversation.at_rest()
+    assert not conversation.busy
+    assert not conversation.cancel()
+    await conversation.close()
+
+
+async def test_a_turn_that_is_stopped_before_its_first_step_gives_its_prompt_back(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    conversation.submit("never mind")
+    conversation.cancel()
+    await conversation.at_rest()
+    assert conversation.frontend.prompt_text == "never mind"
+    assert world.agent.sent == []
+    await conversation.close()
+
+
+async def test_the_session_that_is_open_is_let_go_before_it_is_opened_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.old[OLD] = FakeSession(path=OLD)
+    conversation = await opened(world, SessionChoice(OLD))
+    first = world.agent
+    await switch_session(conversation, SessionChoice(OLD))
+    assert first.closed
+    assert conversation.agent is world.agents[1]
+    await conversation.close()
+
+
+async def test_what_cannot_be_opened_gives_way_to_a_new_session(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.refusals.append(SessionError("It is no session."))
+    conversation = await opened(world, SessionChoice(OLD))
+    assert world.chosen == [SessionChoice(OLD), SessionChoice()]
+    assert isinstance(conversation.frontend, Recorder)
+    assert "It is no session." in conversation.frontend.said
+    await conversation.close()
+
+
+async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    frontend = conversation.frontend
+    assert isinstance(frontend, Recorder)
+    for typed, answer in (
+        ("/plan", "Plan mode: the agent only reads."),
+        ("/compact", "There is nothing to compact yet."),
+        ("/rename", "What is the title?"),
+        ("/retry", "There is nothing to send again: the last turn is complete."),
+        ("/model small", "From the next request on: small."),
+        ("/nothing", "There is no /nothing."),
+    ):
+        await route(conversation, typed)
+        assert frontend.said[-1] == answer
+    assert world.agent.mode == "plan"
+    assert world.agent.model == "small"
+    await conversation.close()

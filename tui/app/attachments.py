@@ -1,0 +1,199 @@
+"""From what is pasted to the images that go along with a prompt.
+
+A word in the text stands for each image; whoever deletes the word sends no image. The bytes are
+kept in a file until they are sent, so that a draft brings them back after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tui.agent.mentions import highest
+from tui.app.frontend import Frontend
+from tui.app.ports import Agent, AppServices
+from tui.core import image_files, images
+from tui.core.clipboard import INSTEAD, Clip
+from tui.core.errors import ImageError
+from tui.core.image_files import pasted_paths
+from tui.core.images import Image
+from tui.session.records import Record
+
+FOLDER = "attached"
+"""In the data folder: what was attached and is not sent yet."""
+
+
+class PromptImages:
+    """The images of what is typed, queued and brought back. `agent` is whose they will be;
+    `clipboard` asks what the system's holds, `copied` what was copied inside this program."""
+
+    def __init__(
+        self, services: AppServices, frontend: Frontend, agent: Callable[[], Agent | None]
+    ) -> None:
+        self.clipboard: Callable[[], Clip] = services.clipboard
+        self.copied: Callable[[], str] = str
+        self._frontend = frontend
+        self._root = services.workspace
+        self._folder = services.folders.data / FOLDER
+        self._agent = agent
+        self._known: dict[str, Image] = {}
+        self._files: dict[str, str] = {}
+
+    # What the prompt asks
+
+    def knows(self, word: str) -> bool:
+        """Whether an image goes along for a word."""
+        return word in self._known
+
+    def could_hold(self, text: str) -> bool:
+        """Whether a pasted text can be paths. Looks at the text alone."""
+        return bool(pasted_paths(text))
+
+    async def of_paste(self, text: str) -> str | None:
+        """What stands in the place of pasted paths; None where they name no image."""
+        try:
+            found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
+            return await self._attached(found) if found else None
+        except ImageError as error:
+            self._say(error)
+            return None
+
+    async def of_clipboard(self) -> tuple[str, bool]:
+        """What Ctrl+V inserts, and whether that is a text that was copied."""
+        clip = await asyncio.to_thread(self.clipboard)
+        if clip.image:
+            return await self._of_image(clip.image), False
+        if text := clip.text or self.copied():
+            return text, True
+        problem = clip.problem or "The clipboard is empty."
+        self._frontend.say(problem, "warning" if clip.problem else "info", hint=clip.hint)
+        return "", False
+
+    def recall(self, text: str) -> None:
+        """A text comes back into the prompt: find its images, here or in the record."""
+        missing = [word for word in images.words_in(text) if word not in self._known]
+        agent = self._agent()
+        for record in reversed(agent.session.records) if agent and missing else ():
+            if record.type == "user" and "images" in record.data:
+                self.learn(record)
+                missing = [word for word in missing if word not in self._known]
+                if not missing:
+                    break
+        if missing:
+            what = "An image is" if len(missing) == 1 else f"{len(missing)} images are"
+            self._frontend.say(
+                f"{what} not here any more: the word is only text.", "warning", hint=INSTEAD
+            )
+
+    # What the conversation asks
+
+    def of(self, text: str) -> dict[str, Image]:
+        """The images of a text by their words, in their order."""
+        found = ((word, self._known.get(word)) for word in images.words_in(text))
+        return {word: image for word, image in found if image is not None}
+
+    def fits(self, text: str) -> bool:
+        """Whether a text's images can be sent together; else it is said why not."""
+        try:
+            images.check_together(list(self.of(text).values()))
+        except ImageError as error:
+            self._say(error)
+            return False
+        return True
+
+    def files_of(self, texts: Iterable[str]) -> dict[str, str]:
+        """For a draft: the files of the images that texts have, by their words."""
+        words = (word for text in texts for word in images.words_in(text))
+        return {word: self._files[word] for word in words if word in self._files}
+
+    def learn(self, record: Record) -> None:
+        """Know the images of a prompt's record."""
+        for word, image in images.images_of_record(record.data).items():
+            self._known.setdefault(word, image)
+
+    async def restore(self, files: Mapping[str, str]) -> None:
+        """Know what an earlier run had attached, and keep what was before a session stood."""
+        self._known.update(await asyncio.to_thread(_restored, self._folder, files))
+        self._files.update({word: name for word, name in files.items() if word in self._known})
+        loose = self.of(self._frontend.prompt_text)
+        await self._keep({word: image for word, image in loose.items() if word not in self._files})
+
+    async def _of_image(self, data: bytes) -> str:
+        try:
+            image = await asyncio.to_thread(images.of_bytes, data, "clipboard")
+            if image is not None:
+                return await self._attached([image])
+        except ImageError as error:
+            self._say(error)
+            return ""
+        self._frontend.say(
+            "The clipboard holds an image that is no PNG, JPEG, GIF or WebP.",
+            "warning",
+            hint="Save it as one of them and paste the file's path.",
+        )
+        return ""
+
+    async def _attached(self, found: Sequence[Image | str]) -> str:
+        """The words of images, which are known and kept from now on. Raises ImageError."""
+        new = [image for image in found if isinstance(image, Image)]
+        images.check_together([*self.of(self._frontend.prompt_text).values(), *new])
+        agent = self._agent()
+        taken = [
+            highest(agent.session.records) if agent else 0,
+            *map(images.number_of, self._known),
+        ]
+        number, said = max(taken), list[str]()
+        fresh: dict[str, Image] = {}
+        for image in found:
+            if isinstance(image, Image):
+                number += 1
+                fresh[image.word(number)] = image
+                said.append(image.word(number))
+            else:
+                said.append(image)
+        self._known |= fresh
+        await self._keep(fresh)
+        return " ".join(said)
+
+    async def _keep(self, fresh: Mapping[str, Image]) -> None:
+        agent = self._agent()
+        if agent is None or agent.session.path is None:
+            return  # nothing of this session may stay on the disk, or none stands yet
+        for word, image in fresh.items():
+            if name := await asyncio.to_thread(image_files.store, self._folder, image):
+                self._files[word] = name
+
+    def _say(self, error: ImageError) -> None:
+        self._frontend.say(error.message, "warning", hint=error.hint)
+
+
+def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
+    """The images of the first way to read a paste in which all paths are files, one an image at
+    least. A file that is none stays a path. Blocks; raises ImageError."""
+    for way in ways:
+        paths = [_real(path, root) for path in way]
+        if not all(path.is_file() for path in paths):
+            continue
+        each = zip(paths, way, strict=True)
+        found = [image_files.load(path) or shlex.quote(given) for path, given in each]
+        if any(isinstance(one, Image) for one in found):
+            return found
+    return []
+
+
+def _real(path: str, root: Path) -> Path:
+    if path[1:2] == ":" and path[2:3] in {"\\", "/"}:  # dropped on a Windows terminal, under WSL
+        return Path("/mnt", path[0].lower(), *path[3:].replace("\\", "/").split("/"))
+    return root / os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
+
+
+def _restored(folder: Path, files: Mapping[str, str]) -> dict[str, Image]:
+    found: dict[str, Image] = {}
+    for word, name in files.items():
+        called = word.partition(": ")[2].rsplit(" ", 3)[0]
+        if image := image_files.load_stored(folder, name, called):
+            found[word] = image
+    return found

@@ -1,0 +1,170 @@
+"""Commands about what the model sees, and about what the agent may do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.context.overrides import Overlay
+from tui.core.formatting import plural, tokens
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import PRIVATE_DIR
+
+if TYPE_CHECKING:
+    from tui.agent.compaction import Preview
+    from tui.app.conversation import Conversation
+    from tui.context.token_ledger import Item
+    from tui.permissions.types import Mode
+
+_SHOWN = 6
+
+_MODES: dict[str, Mode] = {
+    "on": "plan",
+    "edits": "accept_edits",
+    "accept edits": "accept_edits",
+    "ask": "ask",
+    "off": "ask",
+}
+
+
+async def compact(conversation: Conversation, focus: str) -> None:
+    """Show what a compaction would do; do it when that is wanted."""
+    agent = conversation.idle_agent()
+    if agent is None:
+        return
+    planned = agent.plan_compaction(focus)
+    if planned is None:
+        conversation.frontend.say("There is nothing to compact yet.")
+        return
+    text = (
+        f"{tokens(planned.tokens_summarised)} of {tokens(planned.tokens_before)} tokens become a"
+        f" summary; {tokens(planned.tokens_kept)} stay word for word. Nothing is lost:"
+        " /uncompact brings everything back."
+    )
+    if planned.focus:
+        text += f"\n\nThe summary attends to: {planned.focus}"
+    question = ChoiceQuestion(
+        "Compact the context?",
+        text,
+        (AnswerOption("c", "Compact", "compact"), AnswerOption("b", "Back", "back")),
+        details=preview_lines(planned),
+    )
+    wanted = await conversation.frontend.choose(question)
+    if wanted == "compact" and conversation.agent is agent:
+        conversation.compact(planned.focus)
+
+
+def preview_lines(planned: Preview) -> list[str]:
+    """What becomes a summary, what is pinned and what is kept, the largest items named."""
+    lines: list[str] = []
+    parts = (
+        ("summarised", planned.summarised),
+        ("pinned", planned.pinned),
+        ("kept", planned.kept),
+    )
+    for name, items in parts:
+        total = sum(item.tokens for item in items)
+        lines.append(f"{name}: {plural(len(items), 'item')}, {tokens(total)} tokens")
+        largest = sorted(items, key=lambda item: -item.tokens)[:_SHOWN]
+        lines += [f"  {tokens(item.tokens):>6}  {_label(item)}" for item in largest]
+        if len(items) > _SHOWN:
+            lines.append(f"          and {len(items) - _SHOWN:,} more")
+    return lines
+
+
+def _label(item: Item) -> str:
+    return one_line(f"{item.kind} {item.label}".strip())[:60]
+
+
+async def uncompact(conversation: Conversation, _: str) -> None:
+    if agent := conversation.idle_agent():
+        for event in await agent.uncompact():
+            conversation.frontend.show(event)
+
+
+async def prune(conversation: Conversation, _: str) -> None:
+    """Leave out at once what pruning has put off until it pays."""
+    agent, say = conversation.idle_agent(), conversation.frontend.say
+    if agent is None:
+        return
+    due = agent.view().due
+    if not due:
+        say("No old result is waiting to be pruned.", hint="/context masks any single item.")
+        return
+    why = "asked for by /prune"
+    changes = [Overlay(one.record, "pruned", "person", why, age=one.age) for one in due]
+    for event in await agent.overlay(changes):
+        conversation.frontend.show(event)
+    say(f"{plural(len(due), 'old result')} pruned.", "success", hint="/context shows them.")
+
+
+async def memory(conversation: Conversation, argument: str) -> None:
+    """Show MEMORY.md, or let the model save to it what is worth keeping."""
+    say = conversation.frontend.say
+    if argument.lower() == "save":
+        agent = conversation.idle_agent()
+        if agent is None:
+            return
+        if agent.memory_pending:
+            conversation.start_side_work("saving to memory", agent.flush_memory())
+        else:
+            say("There is nothing new to save.")
+        return
+    if argument:
+        say(f"/memory {argument} is not known.", "warning", hint="/memory, or /memory save")
+        return
+    path = conversation.services.workspace / PRIVATE_DIR / "MEMORY.md"
+    if path.is_file():
+        await conversation.frontend.show_file(path)
+    else:
+        say("There is no MEMORY.md here yet.", hint="/memory save writes it.")
+
+
+async def plan(conversation: Conversation, wanted: str) -> None:
+    """Into plan mode, or back to asking; /plan edits accepts edits."""
+    agent, say = conversation.open_agent(), conversation.frontend.say
+    if agent is None:
+        return
+    other: Mode = "ask" if agent.mode == "plan" else "plan"
+    mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
+    if mode is None:
+        say(f"/plan {wanted} is not known.", "warning", hint="/plan, /plan edits or /plan ask")
+        return
+    agent.mode = mode
+    conversation.frontend.refresh()
+    match mode:
+        case "plan":
+            say("Plan mode: the agent only reads.", hint="/plan again leaves it.")
+        case "accept_edits":
+            say("Edits of files are accepted; commands are asked for.", hint="/plan ask leaves it.")
+        case _:
+            say("Plan mode is over: the agent asks before it changes anything.")
+
+
+async def add_dir(conversation: Conversation, folder: str) -> None:
+    """Let the file tools work in another folder, until the program ends."""
+    agent, say = conversation.open_agent(), conversation.frontend.say
+    if agent is None:
+        return
+    if not folder:
+        named = ", ".join(shorten(each) for each in agent.folders)
+        say(f"The tools work in {named}.", hint="/add-dir FOLDER adds one.")
+        return
+    real = await asyncio.to_thread(_folder, conversation.services.workspace, folder)
+    if real is None:
+        say(f"{folder} is no folder.", "warning")
+    elif agent.add_dir(real):
+        say(f"The tools may work in {shorten(real)} too.", "success", hint="Until you leave.")
+    else:
+        say(f"{shorten(real)} is inside already.")
+
+
+def _folder(root: Path, typed: str) -> Path | None:
+    """The folder that was typed; None where there is none. Blocks."""
+    given = Path(typed.strip("\"'")).expanduser()
+    real = Path(os.path.realpath(root / given))
+    return real if real.is_dir() else None

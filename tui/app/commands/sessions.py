@@ -1,0 +1,130 @@
+"""Commands about the session as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui.app import error_options
+from tui.app.damage_report import beyond_interruption
+from tui.app.open_session import ask_damaged, forked, switch_session
+from tui.app.ports import Agent, SessionChoice
+from tui.core.formatting import plural
+from tui.core.paths import shorten
+
+if TYPE_CHECKING:
+    from tui.app.conversation import Conversation
+    from tui.app.ports import Session
+    from tui.app.session_repository import Format
+
+_FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
+
+_INIT: Final = (
+    "Look at this folder and write AGENTS.md for whoever works here next. Read the README, the"
+    " build and test configuration and a few typical files first. Say in under 60 lines: what the"
+    " project is, how to build, test and check it (the exact commands), how it is laid out, and"
+    " the conventions that cannot be seen at once. Only what you have verified. If AGENTS.md is"
+    " there already, improve it and keep what is right."
+)
+"""What /init asks the model for."""
+
+
+async def new(conversation: Conversation, _: str) -> None:
+    if await conversation.save_memory_first():
+        await switch_session(conversation, SessionChoice())
+
+
+async def resume(conversation: Conversation, wanted: str) -> None:
+    if not wanted:
+        if choice := await conversation.frontend.pick_session():
+            await switch_session(conversation, choice)
+        return
+    rows = await conversation.services.list_sessions()
+    found = [row for row in rows if row.id.startswith(wanted)]
+    if len(found) == 1:
+        await switch_session(conversation, SessionChoice(found[0].path))
+        return
+    many = f"{len(found)} sessions begin" if found else "No session of this folder begins"
+    conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="/sessions lists them.")
+
+
+async def fork(conversation: Conversation, _: str) -> None:
+    """Go on with a copy of the session, as it stands in memory."""
+    if agent := _begun(conversation, "fork"):
+        choice = await forked(agent.session, conversation.services)
+        await switch_session(conversation, choice)
+
+
+async def rename(conversation: Conversation, title: str) -> None:
+    if not title:
+        conversation.frontend.say("What is the title?", hint="/rename a few words")
+    elif _begun(conversation, "rename"):
+        conversation.rename(title)
+
+
+async def export(conversation: Conversation, format_: str) -> None:
+    """Write the session, as it stands in memory, into the workspace."""
+    say = conversation.frontend.say
+    wanted = _FORMATS.get(format_.lower() or "md")
+    if wanted is None:
+        say(f"{format_} is no format.", "warning", hint="/export md, html or jsonl")
+        return
+    agent = _begun(conversation, "export")
+    if agent is None:
+        return
+    root = conversation.services.workspace
+    path, secrets = await asyncio.to_thread(_write, agent.session, root, wanted)
+    removed = f"{plural(secrets, 'secret')} removed." if secrets else ""
+    say(f"Written: {shorten(path)}.", "success", hint=removed)
+
+
+async def repair(conversation: Conversation, _: str) -> None:
+    """Show what is damaged; after a refused request, the ways on from it."""
+    agent, say = _begun(conversation, "repair"), conversation.frontend.say
+    if agent is None:
+        return
+    if agent.offers():
+        await error_options.retry(conversation, "")
+        return
+    if not conversation.says_idle():
+        return
+    found = beyond_interruption((*agent.session.findings, *agent.view().findings))
+    now = SessionChoice(agent.session.path)
+    if not found:
+        say("Nothing in this session needs repair.", "success")
+    elif now.path is None:
+        say(f"Repaired in memory, in {plural(len(found), 'place')}.")
+    else:
+        choice = await ask_damaged(conversation, agent, now, found)
+        if choice is not None and choice != now:
+            await switch_session(conversation, choice)
+
+
+async def init(conversation: Conversation, _: str) -> None:
+    """Let the model write AGENTS.md."""
+    conversation.submit(_INIT)
+
+
+def _begun(conversation: Conversation, what: str) -> Agent | None:
+    """The agent whose session holds something; else it is said that there is nothing yet."""
+    agent = conversation.agent
+    if agent is None or not agent.session.records:
+        conversation.frontend.say(f"There is nothing to {what} yet.")
+        return None
+    return agent
+
+
+def _write(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
+    """Write a session as a document into a folder. Returns the file, and how many secrets were
+    removed. Blocks."""
+    from tui.app.session_repository import place_for  # noqa: PLC0415 - on demand, as those below
+    from tui.session.copies import write_new  # noqa: PLC0415
+    from tui.session.export import export as document_of  # noqa: PLC0415
+    from tui.session.reader import LoadedSession  # noqa: PLC0415
+
+    loaded = LoadedSession(session.path or root, session.header, tuple(session.records), ())
+    made = document_of(loaded, wanted, title=session.title)
+    path = place_for(root, session.id, wanted)
+    write_new(path, made.text.encode("utf-8", "replace"))
+    return path, made.secrets

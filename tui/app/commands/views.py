@@ -1,0 +1,53 @@
+"""What commands show, as data: each front end has its own words and layout for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tui.app.ports import Agent
+from tui.context.file_changes import FileChange, texts
+from tui.core.formatting import money, tokens
+from tui.tools.diff import unified
+
+CHARS_MAX = 2_000_000
+"""Above this a file's diff takes too long to make: only its name is shown."""
+
+UNPRICED = "A model without a configured price answered, so the cost is not known."
+
+
+def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
+    """What /usage shows: a name, then the last prompt's figure and the session's."""
+    found = agent.spending()
+    both = (found.prompt, found.session)
+    uses = [spent.usage for spent in both]
+    return [
+        ("", ["last prompt", "session"]),
+        ("requests", [str(spent.requests) for spent in both]),
+        ("input", [tokens(use.input_tokens) for use in uses]),
+        ("cache write", [tokens(use.cache_creation_input_tokens) for use in uses]),
+        ("cache read", [tokens(use.cache_read_input_tokens) for use in uses]),
+        ("output", [tokens(use.output_tokens) for use in uses]),
+        ("cost", [money(spent.usd if spent.requests else None) for spent in both]),
+    ]
+
+
+def diff_text(found: Iterable[FileChange], root: Path) -> str:
+    """One unified diff of all files, from before the session to how they are now. Blocks."""
+    return "\n".join(_of_file(change, root) for change in found)
+
+
+def _of_file(change: FileChange, root: Path) -> str:
+    path = change.path
+    name = str(path.relative_to(root)) if root in path.parents else str(path)
+    try:
+        old, new = texts(change)
+    except OSError as error:
+        return f"--- {name}\n+++ {name}\n cannot be compared: {error.strerror or error}\n"
+    if old == new:
+        return f"--- {name}\n+++ {name}\n is as it was before the session\n"
+    if len(old or "") + len(new or "") > CHARS_MAX:
+        return f"--- {name}\n+++ {name}\n too large to compare\n"
+    if new is None:
+        return f"--- a/{name}\n+++ /dev/null\n the file is gone\n"
+    return unified(old, new, name).text + "\n"

@@ -1,0 +1,373 @@
+"""The conversation without a toolkit: the open session, its turns, and what waits to be sent.
+
+The full screen and plain lines are front ends of it (`tui.app.frontend`): they hand on what the
+person does, show what happens, and put the questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from functools import partial
+from typing import Literal, TypeAlias
+
+from tui.agent import directives, events
+from tui.agent.events import Event
+from tui.app import user_shell
+from tui.app.attachments import PromptImages
+from tui.app.commands.route import user_commands
+from tui.app.drafts import DraftSaver
+from tui.app.frontend import Frontend
+from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.app.send_queue import QueuedPrompt, SendQueue
+from tui.app.work import TurnProgress, Work, follow
+from tui.core.gc_pause import gc_pause
+
+Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
+"""What became of a prompt: a turn began with it, it joined the one that runs, it waits for a turn
+of its own, or it was refused, which was said; then it stays with the person."""
+
+SAVE_LIMIT_S = 10.0
+"""After so many seconds nobody waits for the model's notes any longer."""
+
+
+class Conversation:
+    """Holds the agent of the session that is open, and runs one thing at a time.
+
+    `queue` keeps what cannot be sent at once, `drafts` what a crash would take, `images` what
+    goes along with a prompt. `opening`: a session is being opened, and prompts wait for it.
+    """
+
+    def __init__(self, services: AppServices, frontend: Frontend) -> None:
+        self.services = services
+        self.frontend = frontend
+        self.agent: Agent | None = None
+        self.opening = False
+        self.queue = SendQueue(lambda: self.agent)
+        self.images = PromptImages(services, frontend, lambda: self.agent)
+        self.drafts = DraftSaver(frontend, self.queue, self.images)
+        self.user_commands = user_commands(services)
+        self._work = Work()
+        self._without_session = False  # none could be opened
+        self._leave_requests = 0
+        self._saving = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn, work between the turns, or a command of the person's runs."""
+        return self._work.busy
+
+    def open_agent(self) -> Agent | None:
+        """The agent of the session that is open; else it is said that there is none."""
+        if self.agent is None:
+            self.frontend.say("No session is open yet.")
+        return self.agent
+
+    def idle_agent(self) -> Agent | None:
+        """The agent, while it does nothing and may write; else it is said why not."""
+        agent = self.open_agent()
+        if agent is None or not self.says_idle():
+            return None
+        if agent.session.read_only:
+            self.frontend.say(
+                "This session is open read-only.", "warning", hint="/fork goes on with a copy."
+            )
+            return None
+        return agent
+
+    def says_idle(self) -> bool:
+        """Whether nothing runs; else it is said."""
+        if self.busy:
+            stop = f"{self.frontend.stop_key} stops it."
+            self.frontend.say("The agent is at work.", "warning", hint=stop)
+        return not self.busy
+
+    # Sessions
+
+    async def open(
+        self,
+        choice: SessionChoice,
+        accept: Callable[[Agent], Awaitable[bool]] | None = None,
+    ) -> bool:
+        """Open a session and show it; what was typed before it was open is sent then.
+
+        Raises what `make_agent` raises; the session that was open stays then, unless it is the
+        same one. So it does where `accept`, asked before anything is shown, says no: False is
+        returned.
+        """
+        self.opening = True
+        try:
+            agent = await self._accepted(choice, accept)
+            if agent is None:
+                return False
+            await self.close(typed=False)
+            await self.frontend.show_session(agent, choice)
+            self.agent = agent
+            self.frontend.refresh()
+            with gc_pause():
+                first = await agent.start()
+            for event in first:
+                self.frontend.show(event)
+        finally:
+            self.opening = False
+            self.frontend.ended()
+        await self.drafts.restore(agent.session)
+        if any(isinstance(event, events.Parked) for event in first):
+            self.resume_turn()  # it waits for the time that the server named
+        self._send_waiting()
+        return True
+
+    async def _accepted(
+        self, choice: SessionChoice, accept: Callable[[Agent], Awaitable[bool]] | None
+    ) -> Agent | None:
+        await self.frontend.opening(choice)
+        if self.agent and self.agent.session.path == choice.path is not None:
+            await self.close(typed=False)  # opened again, by this program
+        with gc_pause():
+            agent = await self.services.make_agent(choice, self.frontend.approver)
+        accepted = False
+        try:
+            accepted = accept is None or await accept(agent)
+        finally:
+            if not accepted:
+                await agent.close()
+        return agent if accepted else None
+
+    def opening_failed(self) -> None:
+        """No session is open after all: what waits for one goes back to the prompt."""
+        self._without_session = self.agent is None
+        if self.busy:
+            return
+        self._run_waiting()
+        if waiting := self.queue.take_prompts():
+            self.frontend.put_prompt("\n".join(prompt.text for prompt in waiting))
+        self._queue_changed()
+
+    async def close(self, *, typed: bool = True) -> None:
+        """Stop what runs and let the agent go. With `typed`, what stands in the prompt is kept
+        for when the session is opened again."""
+        self.drafts.leave(typed=typed)
+        agent, self.agent = self.agent, None
+        self._work.stop(None)
+        if agent is not None:
+            agent.cancel()
+            await agent.close()
+
+    async def save_memory_first(self) -> bool:
+        """Before the session is left: let the model keep what is worth it, within bounds.
+
+        Stopping it skips it, and so does asking to leave once more. Returns whether the caller is
+        to go on: False where another way to leave was chosen meanwhile.
+        """
+        self._leave_requests += 1
+        request, agent = self._leave_requests, self.agent
+        if self._saving:
+            self.cancel()
+            await self.at_rest()
+        elif agent and agent.memory_pending and not agent.session.read_only:
+            phase = f"saving memory before leaving, {self.frontend.stop_key.lower()} leaves now"
+            if self.start_side_work(phase, _flush_once(agent)):
+                self._saving = True
+                timer = asyncio.get_running_loop().call_later(SAVE_LIMIT_S, self.cancel)
+                try:
+                    await self.at_rest()
+                finally:
+                    timer.cancel()
+                    self._saving = False
+        return request == self._leave_requests
+
+    def rename(self, title: str) -> None:
+        """Give the session that is open another title, by a record."""
+        if self.agent is not None:
+            self.agent.session.append("title", title=" ".join(title.split()))
+            self.frontend.refresh()
+
+    async def use_model(self, name: str) -> None:
+        """Ask another model from the next request on."""
+        if self.agent:
+            self.agent.use_model(await self.services.model_info(name))
+            self.frontend.refresh()
+
+    # What is sent
+
+    def submit(self, text: str, attached: str = "") -> Submitted:
+        """Send a prompt, or queue it. `attached` goes behind it and switches nothing.
+
+        It joins the turn that runs. While there is none to join it waits for a turn of its own,
+        see `SendQueue`.
+        """
+        say, agent = self.frontend.say, self.agent
+        if agent and agent.session.read_only:
+            why = agent.session.lost or "This session is open read-only."
+            say(why, "warning", hint="/fork goes on with a copy.")
+            return "refused"
+        if not self.images.fits(text):
+            return "refused"
+        free = agent is not None and not self.opening
+        if agent and free and not self.busy:
+            self._begin_turn(agent, self._stream(agent, text, attached), text)
+            return "sent"
+        if agent and free and self._work.accepts_prompts and not attached:
+            images = self.images.of(text)
+            agent.steer(text, images) if images else agent.steer(text)
+            self._queue_changed()
+            return "joined"
+        self.queue.add(QueuedPrompt(text, attached))
+        self._queue_changed()
+        return "queued"
+
+    def run_shell(self, command: str) -> Submitted:
+        """Run the person's own command. The model sees its output with the next prompt, unless
+        another ! stands before it.
+
+        It waits for the session that is about to be opened, and for what runs.
+        """
+        at_once = not self.busy and not self.opening
+        self.queue.add_command(command)
+        self._queue_changed()
+        if not self.opening and (self.agent or self._without_session):
+            self._run_waiting()
+        return "sent" if at_once else "queued"
+
+    def resume_turn(self, again: Collection[str] = ()) -> bool:
+        """Go on with the turn that stopped, without a prompt; `again` are calls without a result
+        that are made first. False where that cannot be now."""
+        agent = self.agent
+        if agent is None or self.busy or self.opening:
+            return False
+        self._begin_turn(agent, agent.go_on(again))
+        return True
+
+    def compact(self, focus: str = "") -> bool:
+        """Put a summary in the place of the beginning. False where that cannot be now."""
+        return self.agent is not None and self.start_side_work(
+            "compacting", self.agent.compact(focus)
+        )
+
+    def start_side_work(self, phase: str, stream: AsyncIterator[Event]) -> bool:
+        """Follow what happens between the turns, such as a compaction. False where that cannot be
+        now."""
+        if self.agent is None or self.busy or self.opening:
+            return False
+        self._work.begin("side", self._follow_side_work(phase, stream), self._side_work_over)
+        self.frontend.began("side", phase)
+        return True
+
+    def cancel(self) -> bool:
+        """Stop what runs. False when nothing did."""
+        return self._work.stop(self.agent)
+
+    async def at_rest(self) -> None:
+        """Wait until what runs now is over, however it ends."""
+        await self._work.at_rest()
+
+    def take_back(self) -> str:
+        """What waits to be sent, out of the queue again; "" where nothing does."""
+        text = self.queue.take_back()
+        if text:
+            self._queue_changed()
+        return text
+
+    # Turns
+
+    def _begin_turn(self, agent: Agent, stream: AsyncIterator[Event], text: str = "") -> None:
+        """A turn, of the prompt `text` if any."""
+        progress = TurnProgress(recorded=not text)
+        over = partial(self._turn_over, agent, progress, text)
+        self._work.begin("turn", self._turn(progress, stream), over)
+        self.frontend.began("turn", "starting")
+
+    async def _turn(self, progress: TurnProgress, stream: AsyncIterator[Event]) -> None:
+        def show(event: Event) -> None:
+            self.frontend.show(event)
+            progress.see(event)
+            self.drafts.see(event)
+            if isinstance(event, events.QueueChanged):
+                self.frontend.refresh()
+
+        if self._work.stopping:
+            progress.outcome, progress.finished = "interrupted", True
+            self.frontend.say("Stopped before it was sent.")
+        else:
+            await follow(stream, show, "the turn")
+
+    def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
+        if agent is not self.agent:
+            return
+        if not progress.finished:
+            self.frontend.show(events.TurnFinished("failed"))
+        unsent = () if progress.recorded else (text,)
+        unsent += self.queue.after_turn(done=progress.outcome == "done")
+        if unsent:
+            self.frontend.put_prompt("\n".join(unsent))
+        self.frontend.ended(progress.result)
+        self._send_waiting()
+
+    def _stream(self, agent: Agent, text: str, attached: str) -> AsyncIterator[Event]:
+        """The turn of a prompt. What the person's commands printed goes along, unless the prompt
+        only switches something."""
+        if directives.parse(text).text or attached:
+            attached = self.queue.along(attached)
+        return agent.send(text, attached=attached, images=self.images.of(text))
+
+    async def _follow_side_work(self, phase: str, stream: AsyncIterator[Event]) -> None:
+        if not self._work.stopping:
+            await follow(stream, self.frontend.show, phase)
+
+    def _side_work_over(self) -> None:
+        self.frontend.ended()
+        self._send_waiting()
+
+    # The person's own commands
+
+    async def _shell(self, command: str) -> None:
+        services, shared = self.services, not command.startswith("!")
+        command = command.removeprefix("!").strip()
+        output = await user_shell.run(
+            command,
+            services.workspace,
+            services.clock,
+            self.frontend.show,
+            shared=shared,
+            keeping=self.agent.keeping if self.agent else None,
+        )
+        if shared:
+            self.queue.hear(user_shell.attachment(command, output))
+
+    def _shell_over(self) -> None:
+        self.frontend.ended()
+        if self.agent:
+            self._send_waiting()
+        elif self._without_session:
+            self._run_waiting()
+
+    # What waits
+
+    def _send_waiting(self) -> None:
+        """Go on with what waited: a command first; what is more than one prompt joins the turn."""
+        self._run_waiting()
+        for prompt in self.queue.take_prompts():
+            if self.submit(prompt.text, prompt.attached) == "refused":
+                self.frontend.put_prompt(prompt.text)
+        self._queue_changed()
+
+    def _run_waiting(self) -> None:
+        """Run the command that waits longest, unless something runs."""
+        if not self.busy and (command := self.queue.take_command()) is not None:
+            self._work.begin("shell", self._shell(command), self._shell_over)
+            self.frontend.began("shell", "")
+            self._queue_changed()
+
+    def _queue_changed(self) -> None:
+        self.frontend.refresh()
+        self.drafts.touch()
+
+
+async def _flush_once(agent: Agent) -> AsyncGenerator[Event]:
+    """Save to the memory, without sending a request again that has failed: who leaves does not
+    wait for a server that cannot be reached."""
+    async for event in agent.flush_memory():
+        if isinstance(event, events.RetryScheduled):
+            agent.cancel()
+        else:
+            yield event

@@ -1,0 +1,118 @@
+"""What a crash would take is kept, and brought back: what is typed, what waits, and the answer that
+streams."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.app.attachments import PromptImages
+from tui.app.frontend import Frontend
+from tui.app.ports import Session
+from tui.app.send_queue import SendQueue
+from tui.session.drafts import UnsentWork
+
+TYPED_FOR_S = 1.0
+"""How long after a change it is kept; what comes meanwhile is kept with it."""
+
+CHARS_PER_S = 100_000
+"""Of a prompt that is longer, less often: the record must not grow by a paste every second."""
+
+
+class DraftSaver:
+    """Writes drafts into the session that `follow` names. `answer` is what has been streamed of an
+    answer that is not recorded yet."""
+
+    def __init__(self, frontend: Frontend, queue: SendQueue, images: PromptImages) -> None:
+        self._frontend = frontend
+        self._queue = queue
+        self._images = images
+        self._texts: list[str] = []
+        self._session: Session | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def answer(self) -> str:
+        return "".join(self._texts)
+
+    def see(self, event: Event) -> None:
+        """Keep up with the answer that streams."""
+        match event:
+            case events.TextDelta(text):
+                self._texts.append(text)
+            case (
+                events.RequestSent()
+                | events.RetryScheduled()
+                | events.AssistantMessage()
+                | events.TurnFinished()
+            ):
+                self._texts.clear()
+            case events.ThinkingDelta() | events.ToolInputDelta():
+                if self._texts and self._texts[-1] != "\n\n":
+                    self._texts.append("\n\n")
+            case _:
+                pass
+        self.touch()
+
+    async def restore(self, session: Session) -> None:
+        """Show what an earlier run left behind, then follow the session.
+
+        What was typed and queued stands in the prompt, to be sent again. A command stands there
+        alone or is only told of, as another line would be run with it; none is run by itself.
+        """
+        before, frontend = session.unsent, self._frontend
+        await self._images.restore(before.images)
+        if before.answer.strip():
+            frontend.show_unfinished(before.answer)
+        texts = [text for text in (*before.queue, before.prompt) if text.strip()]
+        commands = before.commands
+        if not texts and not frontend.prompt_text:
+            texts, commands = list(commands[:1]), commands[1:]
+        if texts:
+            frontend.put_prompt("\n".join(texts))
+        if commands:
+            frontend.report("The program ended before this could run:", commands, "warning")
+        self.follow(session)
+        self.touch()
+
+    def follow(self, session: Session | None) -> None:
+        """From now on in this session; None in none."""
+        self._session = session
+        self._texts.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def touch(self) -> None:
+        """Something has changed: it is kept in a moment."""
+        if self._timer is None and self._session is not None:
+            self._again(max(TYPED_FOR_S, len(self._frontend.prompt_text) / CHARS_PER_S))
+
+    def leave(self, *, typed: bool = True) -> None:
+        """Keep how things stand now, before the session is closed. Without `typed` nothing is
+        typed there any more: the person takes it along."""
+        if self._session is not None and not self._session.read_only:
+            now = self._unsent() if typed else UnsentWork()
+            self._session.draft(now.prompt, now.queue, images=now.images, commands=now.commands)
+        self.follow(None)
+
+    def _unsent(self) -> UnsentWork:
+        """What an end now would leave behind."""
+        prompt, queue = self._frontend.prompt_text, self._queue.prompts
+        images = self._images.files_of((prompt, *queue))
+        return UnsentWork(prompt, queue, self.answer, images, self._queue.commands)
+
+    def _write(self) -> None:
+        self._timer = None
+        if self._session is None or self._session.read_only:
+            return
+        now = self._unsent()
+        wait = self._session.draft(
+            now.prompt, now.queue, now.answer, now.images, commands=now.commands
+        )
+        if wait:
+            self._again(wait)
+
+    def _again(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._write)

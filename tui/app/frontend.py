@@ -1,0 +1,120 @@
+"""What the conversation asks of whoever shows it: the full screen, plain lines, or a test.
+
+A front end draws events, puts questions to the person and holds what is being typed. It decides
+nothing about the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from tui.agent.events import ErrorRaised, Event
+from tui.agent.interrupted_work import Leftovers
+from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.ports import Agent, SessionChoice
+from tui.permissions.types import Approver
+
+Level: TypeAlias = Literal["info", "success", "warning", "error"]
+Kind: TypeAlias = Literal["turn", "side", "shell"]
+"""What runs: a turn, work between the turns such as a compaction, or the person's own command."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended; `error` is what it failed with, where an event said so."""
+
+    outcome: str
+    error: ErrorRaised | None = None
+
+
+class Frontend(Protocol):
+    """Everything is called in the event loop's thread. Methods that wait for the person are
+    called from a task of their own, never from a handler of keys."""
+
+    stop_key: str
+    """The key that stops what runs, for hints."""
+
+    @property
+    def approver(self) -> Approver:
+        """Puts the agent's questions to the person."""
+        ...
+
+    @property
+    def prompt_text(self) -> str:
+        """What is typed and not sent."""
+        ...
+
+    def put_prompt(self, text: str, *, replace: bool = False) -> None:
+        """Put a text before what is typed; with `replace` in its place, which goes to the
+        history."""
+
+    # What is shown
+
+    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
+        """Say something that need not stay. `hint` is what can be done."""
+
+    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+        """Show lines that stay in the conversation."""
+
+    def show(self, event: Event) -> None:
+        """Show one event of the agent, or of the person's own command."""
+
+    def show_unfinished(self, answer: str) -> None:
+        """Show an answer that the end of an earlier run has cut off."""
+
+    def refresh(self) -> None:
+        """The queue, the title, the mode or the model has changed: show how they are now."""
+
+    # What runs
+
+    def began(self, kind: Kind, phase: str) -> None:
+        """Something runs from now on; `phase` names it."""
+
+    def ended(self, result: TurnResult | None = None) -> None:
+        """Nothing runs any more; `result` is that of a turn."""
+
+    def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
+        """This front end's own way to carry out a command; None where it has none."""
+        ...
+
+    async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a command do its work, where it may wait for the person."""
+
+    # Sessions
+
+    async def opening(self, choice: SessionChoice) -> None:
+        """A session is about to be opened."""
+
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
+        """Show a session in the place of the one before, as far as it is recorded."""
+
+    async def pick_session(self) -> SessionChoice | None:
+        """Let the person choose a session; None for none."""
+
+    # Questions
+
+    async def choose(self, question: Question) -> str | None:
+        """Put a question with several answers; the name of the answer, None for none of them."""
+        ...
+
+    async def confirm(self, question: YesNoQuestion) -> bool:
+        """Put a yes-or-no question."""
+        ...
+
+    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+        """Ask how a model is reached; None where the person wants none. `problem` is what was
+        wrong with the last answer."""
+        ...
+
+    async def show_file(self, path: Path) -> None:
+        """Let the person read a text file, or edit it."""
+
+    async def show_context(self) -> None:
+        """Show what the model sees, item by item, to be masked and pinned."""
+
+    async def offer_interrupted_work(self, work: Leftovers) -> None:
+        """Offer what can be done about work that an earlier run left open, without waiting for an
+        answer; see `tui.app.interruption`."""

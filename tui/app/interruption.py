@@ -1,0 +1,68 @@
+"""What can be done about work that an earlier run of a session left open."""
+
+from __future__ import annotations
+
+from tui.agent.interrupted_work import Leftovers
+from tui.app.conversation import Conversation
+from tui.context.interrupted_calls import Interrupted
+from tui.core.formatting import plural
+from tui.tools.process import end_group
+
+_KNOWN = {
+    "never_started": "never started",
+    "finished_result_lost": "finished; its result was lost",
+    "unknown": "started; whether it finished is not known",
+}
+_FILE = {
+    "written": "the file holds what was to be written",
+    "unchanged": "the file is as it was before",
+    "changed": "the file has changed since",
+    "unknown": "",
+}
+
+
+async def act_on_interruption(
+    conversation: Conversation, work: Leftovers, answer: str
+) -> Leftovers | None:
+    """Tell the model, make the calls again, leave them, or stop the commands. Returns what is
+    still to be decided, None for nothing."""
+    agent, say = conversation.agent, conversation.frontend.say
+    if agent is None:
+        return None
+    ids = [call.call_id for call in work.calls]
+    match answer:
+        case "tell":
+            conversation.submit(summary_of(work))
+        case "again":
+            conversation.resume_turn(ids)
+        case "leave":
+            await agent.close_calls(ids)
+            say("Left as it is.", hint="The model sees that it was interrupted.")
+        case _:
+            clock = conversation.services.clock
+            ended = [await end_group(each.pid, each.born, clock) for each in work.orphans]
+            if all(ended):
+                say(f"{plural(len(ended), 'command')} stopped.", "success")
+            else:
+                say("Not every command could be stopped.", "warning")
+            return Leftovers(work.calls) if work.calls else None
+    return None
+
+
+def summary_of(work: Leftovers) -> str:
+    """What the model is told of an interruption: for each call what is known, no more."""
+    lines = ["The last run of this session was interrupted."]
+    if work.calls:
+        lines.append("What is known of the calls that have no result:")
+        lines += [
+            f"- {call.tool} {call.label}".rstrip() + f": {known(call)}." for call in work.calls
+        ]
+    if work.orphans:
+        lines.append("Still running since then:")
+        lines += [f"- process {each.pid}: {each.command}" for each in work.orphans]
+    return "\n".join([*lines, "Look at what is uncertain first, then go on."])
+
+
+def known(call: Interrupted) -> str:
+    """What is known of an interrupted call, in words."""
+    return "; ".join(filter(None, (_KNOWN[call.outcome], _FILE[call.file])))

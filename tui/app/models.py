@@ -1,0 +1,74 @@
+"""/model: which model answers, and whether the session fits it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import ModelQuestion, ModelRow, YesNoQuestion
+from tui.app.ports import Agent, AppServices
+from tui.core.formatting import tokens
+
+
+async def model(conversation: Conversation, name: str) -> None:
+    """Choose the model of the next request, or name it."""
+    if conversation.open_agent() is None:
+        return
+    if name:
+        await _switch(conversation, name)
+    else:
+        await choose_model(conversation)
+
+
+async def choose_model(conversation: Conversation) -> bool:
+    """Let the person choose. Whether another model is asked now."""
+    agent = conversation.agent
+    if agent is None:
+        return False
+    listed = await rows(conversation.services, agent)
+    name = await conversation.frontend.choose(ModelQuestion(listed))
+    return name is not None and await _switch(conversation, name)
+
+
+async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
+    """The models that can be chosen, the one in use first."""
+    listed = list(services.models())
+    if not any(row.name == agent.model for row in listed):
+        listed.insert(0, ModelRow(agent.model, agent.window))
+    found: list[ModelRow] = []
+    for row in listed:
+        info = await services.model_info(row.name)
+        now = row.name == agent.model
+        window, source = (agent.window, row.source) if now else (info.window, info.source)
+        fit = agent.fits(replace(info, window=window))
+        found.append(
+            replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
+        )
+    return sorted(found, key=lambda row: not row.now)
+
+
+async def _switch(conversation: Conversation, name: str) -> bool:
+    """Ask another model from the next request on; one that is too small only if that is meant."""
+    agent, frontend = conversation.agent, conversation.frontend
+    if agent is None:
+        return False
+    if name == agent.model:
+        frontend.say(f"The model is {name} already.")
+        return False
+    fit = agent.fits(await conversation.services.model_info(name))
+    if not fit.ok:
+        question = YesNoQuestion(
+            f"Switch to {name}?",
+            f"The session needs {tokens(fit.tokens)} tokens with what the next answer takes, and"
+            f" its window holds {tokens(fit.window)}. The oldest part would be shortened.",
+            yes="Switch",
+            no="Stay",
+        )
+        if not await frontend.confirm(question):
+            return False
+    before = agent.model
+    await conversation.use_model(name)
+    frontend.say(
+        f"From the next request on: {name}.", "success", hint=f"/model {before} goes back."
+    )
+    return True

@@ -1,0 +1,331 @@
+"""From a choice to a session that is open, with the questions on the way: trust, which session,
+how a model is reached, damage, another program that has it, elevation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tui.agent.events import StorageChanged
+from tui.agent.interrupted_work import left_open, new_findings
+from tui.app.conversation import Conversation
+from tui.app.damage_report import Damage, beyond_interruption
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
+from tui.app.ports import Agent, AppServices, Session, SessionChoice
+from tui.app.session_repository import SessionRepository
+from tui.core.clock import Clock
+from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
+from tui.core.gc_pause import gc_pause
+from tui.session import copies
+from tui.session.reader import read
+from tui.session.records import Finding, new_session_id
+
+log = logging.getLogger(__name__)
+
+RECHECK_S: Final = 2.0
+"""How often it is looked whether everything is saved and the session still ours."""
+
+_IN_USE: Final = (
+    AnswerOption("t", "Take it over: the other program writes no more", "take_over"),
+    AnswerOption("r", "Open it read-only", "read_only"),
+    AnswerOption("f", "Fork it: go on with a copy", "fork"),
+    AnswerOption("b", "Back", "back"),
+)
+
+
+async def open_first(
+    conversation: Conversation, choice: SessionChoice | None, *, fallback: bool = True
+) -> None:
+    """The first session of a run; None lets the person choose. Raises HoldfastError where none
+    can be opened; with `fallback` a new one is tried before."""
+    services = conversation.services
+    if services.untrusted:
+        await _ask_trust(conversation, services.untrusted)
+    if choice is None:
+        choice = await conversation.frontend.pick_session() or SessionChoice()
+    await open_choice(conversation, choice, fallback=fallback)
+
+
+async def switch_session(conversation: Conversation, choice: SessionChoice) -> None:
+    """Leave the session that is open for another one. Raises HoldfastError where it cannot be
+    opened."""
+    if conversation.says_idle() and not conversation.opening:
+        await open_choice(conversation, choice)
+
+
+async def open_choice(
+    conversation: Conversation, choice: SessionChoice, *, fallback: bool = True
+) -> None:
+    """Open a session. Without a key that is asked for, as often as it takes. Where none can be
+    opened, what was sent to it is typed again. Raises HoldfastError."""
+    try:
+        await _open(conversation, choice, fallback=fallback)
+    finally:
+        conversation.opening_failed()
+
+
+async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: bool) -> None:
+    while True:
+        try:
+            if choice.foreign and choice.path is not None:
+                wanted = await _copy_foreign(conversation, choice.path)
+            else:
+                wanted = await _opened(conversation, choice)
+                if wanted == choice:
+                    await _after_opening(conversation, choice)
+                    return
+        except SessionInUseError as error:
+            wanted = await _ask_in_use(conversation, choice, error)
+        except CredentialsError as error:
+            if not await set_up(conversation, error.message):
+                if conversation.agent is None:
+                    raise
+                return
+            continue
+        except HoldfastError as error:
+            if conversation.agent or choice == SessionChoice() or not fallback:
+                raise
+            conversation.frontend.say(error.message, "error", hint=error.hint)
+            wanted = None
+        except Exception as error:  # the boundary: the program goes on without a session
+            log.exception("the session could not be opened")
+            conversation.frontend.say(
+                f"The session could not be opened ({type(error).__name__}).",
+                "error",
+                hint="The details are in the log file.",
+            )
+            return
+        if wanted is None and conversation.agent:
+            return
+        choice = wanted or SessionChoice()
+
+
+async def _opened(conversation: Conversation, choice: SessionChoice) -> SessionChoice | None:
+    """Open a session; the choice where it is open, else the one that was made instead."""
+    wanted: SessionChoice | None = choice
+
+    async def accept(agent: Agent) -> bool:
+        nonlocal wanted
+        wanted = await _accept(conversation, choice, agent)
+        return wanted == choice
+
+    await conversation.open(choice, accept)
+    return wanted
+
+
+async def _accept(
+    conversation: Conversation, choice: SessionChoice, agent: Agent
+) -> SessionChoice | None:
+    """A session was read: the choice itself where it shall be shown, another, or None."""
+    if choice.path is None or choice.read_only:
+        return choice
+    with gc_pause():
+        found = await _damage(agent)  # of a long session it takes a while
+    return await ask_damaged(conversation, agent, choice, found) if found else choice
+
+
+async def _after_opening(conversation: Conversation, choice: SessionChoice) -> None:
+    agent = conversation.agent
+    if agent is None:
+        return
+    if agent.session.read_only:
+        conversation.frontend.say(
+            "This session is open read-only.", hint="/fork goes on with a copy."
+        )
+        return
+    if choice.path is not None:
+        root, records = conversation.services.workspace, list(agent.session.records)
+        work = await asyncio.to_thread(left_open, records, root)
+        if work and agent is conversation.agent and not conversation.busy:
+            await conversation.frontend.offer_interrupted_work(work)
+    await _ask_elevated(conversation, agent)
+
+
+async def set_up(conversation: Conversation, why: str) -> bool:
+    """Ask how a model is reached, until that can be kept. False where the person wants none."""
+    problem, frontend = "", conversation.frontend
+    while (setup := await frontend.ask_setup(why, problem)) is not None:
+        try:
+            done = await conversation.services.set_up(setup)
+        except HoldfastError as error:
+            problem = str(error)
+            continue
+        if done:
+            frontend.say(done, "success")
+        return True
+    return False
+
+
+async def _ask_trust(conversation: Conversation, brought: Sequence[str]) -> None:
+    question = YesNoQuestion(
+        "Trust this folder?",
+        "It brings files that change how holdfast works here: settings, instructions,"
+        " commands. Until you trust it they can only make things stricter.",
+        yes="Trust it",
+        no="Not now",
+        details=tuple(brought),
+        unasked=True,
+    )
+    trusted = await conversation.frontend.confirm(question)
+    try:
+        await conversation.services.decide_trust(trusted)
+    except HoldfastError as error:
+        conversation.frontend.say(error.message, "warning", hint=error.hint)
+
+
+async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:
+    """A session that was elevated is so again only where the person says so."""
+    if not agent.was_elevated:
+        return
+    question = YesNoQuestion(
+        "Elevate again?",
+        "This session was elevated when it was left: nothing was asked, and the file tools"
+        " could leave the folder. It is not elevated now.",
+        yes="Elevate it",
+        no="Ask me as usual",
+        unasked=True,
+    )
+    if await conversation.frontend.confirm(question):
+        conversation.submit("/elevated on")
+
+
+# Another program has it
+
+
+async def _ask_in_use(
+    conversation: Conversation, choice: SessionChoice, error: SessionInUseError
+) -> SessionChoice | None:
+    """Take it over, only read it, or go on with a copy."""
+    question = ChoiceQuestion(
+        "This session is open elsewhere",
+        f"{error.message} Two programs that write one session would mix it up.",
+        _IN_USE,
+        warning=True,
+    )
+    match await conversation.frontend.choose(question):
+        case "take_over":
+            return replace(choice, take_over=True)
+        case "read_only":
+            return replace(choice, read_only=True)
+        case "fork" if choice.path is not None:
+            copy = partial(_forked_file, choice.path, conversation.services)
+            return SessionChoice(await asyncio.to_thread(copy))
+        case _:
+            return None
+
+
+@dataclass(slots=True)
+class SessionWatch:
+    """Tries again what could not be saved, and notices a session that was taken away."""
+
+    _trouble: str = ""
+    _lost: str = ""
+    _session: Session | None = None
+    _looking: bool = False
+
+    async def check(self, conversation: Conversation) -> bool:
+        """Show what has changed with the saving since the last look. Whether the session was
+        taken away, which is told once each time that one is opened."""
+        agent = conversation.agent
+        if agent is None or conversation.opening or self._looking:
+            return False
+        self._looking = True
+        try:
+            session = agent.session
+            if session is not self._session:
+                self._session, self._lost = session, ""
+            before, self._trouble = self._trouble, await session.recheck()
+        finally:
+            self._looking = False
+        lost = session.read_only and bool(session.lost) and session.id != self._lost
+        self._lost = session.id if lost else self._lost
+        if self._trouble != before:
+            conversation.frontend.show(StorageChanged(not self._trouble, self._trouble))
+        return lost
+
+
+# Damage
+
+
+async def ask_damaged(
+    conversation: Conversation, agent: Agent, choice: SessionChoice, found: Sequence[Finding]
+) -> SessionChoice | None:
+    """Show what is wrong with a session's file, and how to go on; what is to be opened, None for
+    nothing. Raises SessionError, StorageError."""
+    path, clock, session = choice.path, conversation.services.clock, agent.session
+    if path is None:
+        return None
+    id_ = new_session_id()
+    copy = path.with_name(f"{clock.now():%Y%m%dT%H%M%SZ}-{id_}.jsonl")
+    damage = Damage(path, session.records, tuple(found))
+    match await conversation.frontend.choose(DamageQuestion(damage, copy, session.title)):
+        case "continue":
+            return choice
+        case "read_only":
+            return replace(choice, read_only=True)
+        case "copy":
+            await asyncio.to_thread(_write_repaired, path, copy, id_, clock)
+            return SessionChoice(copy)
+        case _:
+            return None
+
+
+async def _damage(agent: Agent) -> list[Finding]:
+    """What is wrong with a session that was read: no mere interruption, and not told before."""
+    seen = await asyncio.to_thread(agent.view)
+    session = agent.session
+    found = new_findings(session.records, (*session.findings, *seen.findings))
+    return beyond_interruption(found)
+
+
+async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice | None:
+    """Another agent's session becomes a copy of ours; its damage is shown first. Raises
+    SessionError, StorageError."""
+    from tui.session import importers  # noqa: PLC0415 - on demand
+
+    repository = SessionRepository.of(conversation.services)
+    loaded = await asyncio.to_thread(importers.load, path)
+    found = beyond_interruption(await asyncio.to_thread(repository.damage, loaded))
+    if found:
+        question = DamageQuestion(Damage(path, loaded.branch, found), None)
+        if await conversation.frontend.choose(question) != "continue":
+            return None
+    return SessionChoice(await asyncio.to_thread(repository.take_over, path))
+
+
+# Copies
+
+
+async def forked(session: Session, services: AppServices) -> SessionChoice:
+    """A copy of a session that is open, as it stands in memory. Raises StorageError."""
+    make = partial(
+        copies.fork_records,
+        folders=services.folders,
+        clock=services.clock,
+        cwd=services.workspace,
+    )
+    return SessionChoice(await asyncio.to_thread(make, session.header, list(session.records)))
+
+
+def _forked_file(path: Path, services: AppServices) -> Path:
+    """A copy of a session's file, as it stands on the disk. Blocks; raises SessionError."""
+    return copies.fork(
+        read(path), folders=services.folders, clock=services.clock, cwd=services.workspace
+    )
+
+
+def _write_repaired(path: Path, copy: Path, id_: str, clock: Clock) -> None:
+    """Write a repaired copy of a session, with an id, beside its original bytes. Blocks."""
+    from tui.context.history import history  # noqa: PLC0415 - on demand
+    from tui.context.repair import repair  # noqa: PLC0415 - on demand
+
+    loaded = read(path)
+    messages, _ = repair(history(loaded.branch).messages, tail="open")
+    header = copies.header_of(loaded, clock=clock)
+    copies.write_repaired(loaded, replace(header, id=id_), messages, copy)

@@ -1,0 +1,285 @@
+"""The full screen, wired: what the app asks of the rest of the program is answered here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import tui
+from tui.agent.agent import Agent
+from tui.agent.composition import known_model, make_agent
+from tui.app import launch_config
+from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
+from tui.app.options.arguments import Options
+from tui.app.ports import AppServices, Opening, SessionChoice
+from tui.core import clipboard
+from tui.core.clock import SystemClock
+from tui.core.errors import CredentialsError
+from tui.core.paths import shorten
+from tui.permissions.rules import Rule
+from tui.permissions.types import Approver
+from tui.provider import catalogue
+from tui.provider.base import ModelInfo
+from tui.session import catalog
+from tui.session.session import Session
+from tui.settings import credentials, edit, layers, trust
+from tui.settings.layers import LoadedSettings
+from tui.settings.local_servers import probe_local_servers
+
+
+class CompositionRoot:
+    """Holds what may change while the screen is open: the key, the trust, the session.
+
+    `remember_theme` is called with the name of each theme that is chosen, also at the start.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        scratch: Path | None,
+        *,
+        remember_theme: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.options = options
+        self.scratch = scratch
+        self._remember_theme = remember_theme
+        self.launch = launch_config.prepare(options, scratch)
+        self.clock = SystemClock()
+        self.session: Session | None = None
+
+    def opening(self) -> Opening:
+        """What the screen opens with. Blocks; raises SessionError."""
+        options = self.options
+        self._remember_theme(self.launch.config.theme)
+        return Opening(
+            services=self.services(),
+            choice=self.choice(),
+            prompt=options.prompt,
+            theme=self.launch.config.theme,
+            verbose=options.verbose,
+        )
+
+    def choice(self) -> SessionChoice | None:
+        """The session to begin with; None for the browser. Raises SessionError."""
+        named = self.options.resume
+        if named == "":
+            return None
+        if named and (os.sep in named or named.endswith(".jsonl")):
+            from tui.session import importers  # noqa: PLC0415 - for a file only
+
+            home = self.launch.folders
+            path = catalog.resolve(named, home)
+            inside = home.sessions.resolve() in path.resolve().parents
+            if not inside and importers.recognise(path) not in {"ours", None}:
+                return SessionChoice(path, foreign=True)
+        return SessionChoice(launch_config.session_path(self.options))
+
+    def services(self) -> AppServices:
+        home, root = self.launch.folders, self.launch.workspace.root
+        asking = not self.options.trust and trust.is_undecided(home, root)
+        brought = trust.brought_along(root) if asking else ()
+        return AppServices(
+            clock=self.clock,
+            folders=home,
+            workspace=root,
+            make_agent=self.make_agent,
+            list_sessions=self.list_sessions,
+            set_up=self.set_up,
+            probe_servers=probe_local_servers,
+            model_info=self.model_info,
+            save_theme=self.save_theme,
+            decide_trust=self.decide_trust,
+            models=self.models,
+            permissions=lambda: self.launch.config.permissions,
+            trusted=self.trusted,
+            untrusted=tuple(str(path.relative_to(root)) for path in brought),
+            run_options=self.run_options,
+            read_settings=self.read_settings,
+            use_settings=self.use_settings,
+            clipboard=clipboard.read,
+            version=tui.__version__,
+            notify=self.launch.config.notify == "auto",
+            calm=self.launch.config.motion == "reduced",
+        )
+
+    async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
+        await asyncio.to_thread(self._find_key)
+        session = await asyncio.to_thread(self._open, choice)
+        agent = await asyncio.to_thread(self._make, session, approver)
+        self.launch = replace(self.launch, notices=())
+        self.session = session
+        return agent
+
+    def run_options(self, tasks: Path) -> Options:
+        """The options that work on a task file as this screen would."""
+        now = self.launch
+        return Options(
+            command="run",
+            tasks=tasks,
+            cwd=now.workspace.root,
+            model=self.options.model,
+            fallback_models=self.options.fallback_models,
+            practice=now.practice,
+            practice_script=now.script,
+            add_dirs=self.options.add_dirs,
+            allow=self.options.allow,
+            deny=self.options.deny,
+            trust=self.options.trust,
+            yolo=now.elevated,
+        )
+
+    async def list_sessions(self) -> list[SessionRow]:
+        return await asyncio.to_thread(self._rows)
+
+    async def set_up(self, setup: Setup) -> str:
+        return await asyncio.to_thread(self._set_up, setup)
+
+    async def model_info(self, name: str) -> ModelInfo:
+        return known_model(self.launch, name)
+
+    def models(self) -> list[ModelRow]:
+        """The models of the configuration, then those of the catalogue where they may be there."""
+        config = self.launch.config
+        named = [config.model, *config.fallback_models, config.small_model, *config.prices]
+        if not config.base_url:
+            named += catalogue.names()
+        if self.launch.practice:
+            named = [self.launch.model, *config.fallback_models]
+        ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
+        rows: list[ModelRow] = []
+        for name in dict.fromkeys(named):
+            known, price = known_model(self.launch, name), config.prices.get(name)
+            told = f"${price.input:g} in, ${price.output:g} out" if price else "—"
+            rows.append(ModelRow(name, known.window, known.source, told, ranks.get(name, 0)))
+        return rows
+
+    async def save_theme(self, name: str) -> None:
+        await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
+        self._remember_theme(name)
+
+    def trusted(self) -> bool:
+        """Whether the project's own files count."""
+        return self.options.trust or trust.is_trusted(
+            self.launch.folders, self.launch.workspace.root
+        )
+
+    async def decide_trust(self, trusted: bool) -> None:
+        """The answer holds for this run even where it cannot be kept (StorageError)."""
+        root = self.launch.workspace.root
+        self.options = replace(self.options, trust=trusted)
+        try:
+            await asyncio.to_thread(trust.decide, self.launch.folders, root, trusted=trusted)
+        finally:
+            self._reload()
+
+    def read_settings(self) -> LoadedSettings:
+        """The settings as all layers say now. Blocks; raises ConfigError."""
+        return layers.load(
+            folders=self.launch.folders,
+            workspace=self.launch.workspace.root,
+            trusted=self.trusted(),
+            env=os.environ,
+            overrides=self.options.overrides,
+        )
+
+    async def use_settings(self) -> None:
+        """New sessions begin with the settings as they are now. Raises UsageError."""
+        await asyncio.to_thread(self._use_settings)
+
+    def _use_settings(self) -> None:
+        now, fresh = self.launch, launch_config.prepare(self.options, self.scratch)
+        self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
+        if fresh.config.base_url != now.config.base_url:
+            self.launch = self.launch.with_key(None)  # a key is for the server it was given for
+        if fresh.config.theme != now.config.theme:
+            self._remember_theme(fresh.config.theme)
+
+    def _reload(self) -> None:
+        """Read the configuration again; what was chosen meanwhile stays."""
+        now = self.launch
+        fresh = launch_config.prepare(self.options, self.scratch)
+        self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
+
+    def _find_key(self) -> None:
+        now = self.launch
+        key = now.key or launch_config.find_key(now)
+        if launch_config.needs_key(now, key):
+            raise CredentialsError(
+                "There is no API key yet.", hint="Paste one, name a server, or practise offline."
+            )
+        self.launch = now.with_key(key)
+
+    def _open(self, choice: SessionChoice) -> Session:
+        if choice.path is not None:
+            return Session.open(
+                choice.path,
+                clock=self.clock,
+                take_over=choice.take_over,
+                read_only=choice.read_only,
+            )
+        root = self.launch.workspace.root
+        if self.options.no_session:
+            return Session.in_memory(root, clock=self.clock)
+        return Session.create(root, folders=self.launch.folders, clock=self.clock)
+
+    def _make(self, session: Session, approver: Approver) -> Agent:
+        """In a thread: of a long session it counts the tokens and builds the view."""
+        agent = make_agent(
+            self.launch,
+            session,
+            approver,
+            clock=self.clock,
+            remember_always=self._remember_always,
+        )
+        agent.view()  # looked at once, it costs later what comes since
+        return agent
+
+    def _rows(self) -> list[SessionRow]:
+        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+        entries = index.list_sessions(self.launch.folders, self.launch.workspace.root)
+        return [_row(entry) for entry in entries]
+
+    def _set_up(self, setup: Setup) -> str:
+        home = self.launch.folders
+        match setup:
+            case PracticeSetup():
+                self.launch = replace(self.launch, practice=True)
+                return "The practice model works offline. It is rule-based and says so."
+            case KeySetup(key):
+                place = credentials.store_key(key, "", env=os.environ, folders=home)
+                self.launch = self.launch.with_key(key.strip())
+            case ServerSetup(base_url, model, key):
+                if key:
+                    place = credentials.store_key(key, base_url, env=os.environ, folders=home)
+                else:
+                    place = None
+                edit.set_user_value(home, "base_url", base_url)
+                edit.set_user_value(home, "model", model)
+                self.launch = self.launch.with_key(key.strip() or None)
+                self._reload()
+                if place is None:
+                    return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
+        where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
+        return f"The key is kept in {where}."
+
+    def _remember_always(self, rule: Rule) -> None:
+        edit.remember_always(self.launch.folders, str(rule))
+
+
+def _row(entry: catalog.SessionSummary) -> SessionRow:
+    path = Path(entry.path)
+    try:
+        stat = path.stat()
+        size, changed = stat.st_size, stat.st_mtime
+    except OSError:
+        size, changed = 0, 0.0
+    try:
+        updated = datetime.fromisoformat(entry.updated)
+    except ValueError:
+        updated = datetime.fromtimestamp(changed).astimezone()
+    return SessionRow(entry.id, path, entry.title, updated, entry.messages, size, entry.state)

@@ -1,0 +1,242 @@
+"""Plain lines as a front end of the conversation: what happens is said, questions take numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tui.agent.events import ErrorRaised, Event
+from tui.agent.interrupted_work import Leftovers
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.interruption import act_on_interruption
+from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.core.formatting import plural
+from tui.core.messages import blocks_of, text_of
+from tui.plain import question_lines, views
+from tui.plain.event_speaker import EventSpeaker
+from tui.plain.markdown_to_speech import read
+from tui.plain.questions import Asker
+from tui.plain.speech_text import sentence, shown, spoken
+from tui.plain.terminal import TerminalPort
+from tui.session.records import Record
+
+LONG_S: Final = 20.0
+"""A turn that took longer rings when it ends."""
+
+_WORDS: Final = 300
+
+
+class PlainFrontend:
+    """Implements `Frontend` by a terminal, and holds the one conversation.
+
+    `heard` are lines that were typed while nothing was asked; `begin_with` is what the next prompt
+    begins with. Before it comes what is to be asked about: `failed`, the error of the last turn,
+    and `interrupted`, what an earlier run left open.
+    """
+
+    stop_key = "Ctrl+C"
+
+    def __init__(self, services: AppServices, terminal: TerminalPort) -> None:
+        self.terminal = terminal
+        self.heard = asyncio.Queue[str]()
+        self.approver = Asker(terminal, self.heard.put_nowait, self._bell)
+        self.speaker = EventSpeaker(services.clock, terminal.say)
+        self.conversation = Conversation(services, self)
+        self.began_work = asyncio.Event()
+        self.failed: ErrorRaised | None = None
+        self.interrupted: Leftovers | None = None
+        self.begin_with = ""
+        self.leaving = False
+        self.ready = False
+        """The first session is open, or could not be opened."""
+        self._at_prompt = False
+        self._stop_next = False
+        self._turn_began = 0.0
+        terminal.listen(self.heard.put_nowait, self.interrupt, self.leave)
+
+    @property
+    def services(self) -> AppServices:
+        return self.conversation.services
+
+    @property
+    def prompt_text(self) -> str:
+        return "\n".join(filter(None, (self.begin_with, self.terminal.begun())))
+
+    def put_prompt(self, text: str, *, replace: bool = False) -> None:
+        before = "" if replace else self.begin_with
+        self.begin_with = "\n".join(filter(None, (text, before)))
+
+    async def next_prompt(self) -> str | None:
+        """What is typed at the prompt. None where something begins meanwhile, or the person
+        leaves."""
+        begin_with, self.begin_with = self.begin_with, ""
+        self.began_work.clear()
+        self._at_prompt, self._stop_next = True, False
+        prompt = asyncio.create_task(self.terminal.prompt(begin_with), name="prompt")
+        began = asyncio.create_task(self.began_work.wait(), name="something begins")
+        try:
+            await asyncio.wait({prompt, began}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._at_prompt = False
+            began.cancel()
+            if not prompt.done():
+                prompt.cancel()
+                self.put_prompt(begin_with)
+        if not prompt.done():
+            return None
+        typed = prompt.result()
+        self.leaving = self.leaving or typed is None
+        return typed
+
+    def interrupt(self) -> bool:
+        """Ctrl+C: stop what runs, or is about to. False where nothing is."""
+        if self.conversation.cancel():
+            return True
+        if self._at_prompt or self.approver.asking:
+            return False
+        if self.ready:
+            self._stop_next = True
+        else:
+            self.leaving = True
+        return True
+
+    def leave(self) -> None:
+        """The end: what runs is stopped."""
+        self.leaving = True
+        self.conversation.cancel()
+
+    # What is spoken
+
+    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
+        self.terminal.say(sentence(f"Error: {text}" if level == "error" else text, hint))
+
+    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
+        self.terminal.say(sentence(title), *map(spoken, lines))
+
+    def show(self, event: Event) -> None:
+        self.speaker.speak(event)
+
+    def show_unfinished(self, answer: str) -> None:
+        self.terminal.say("Holdfast, unfinished:", *shown(answer))
+        self.say(
+            "The program ended here, before the answer did. The model does not know this part."
+        )
+
+    def refresh(self) -> None:
+        """Nothing of it stands on the terminal."""
+
+    def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
+        return views.view(self, name, argument)
+
+    async def show_file(self, path: Path) -> None:
+        text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")
+        self.terminal.say(f"The file {path}:", *shown(text.rstrip()), "End of the file.")
+
+    async def show_context(self) -> None:
+        if work := self.view("context", ""):
+            await work
+
+    # What runs
+
+    def began(self, kind: Kind, phase: str) -> None:
+        self.began_work.set()
+        self._turn_began = self.services.clock.monotonic()
+        if kind == "side" and phase.startswith("saving"):
+            self.say("Saving to memory.", hint=f"{self.stop_key} stops it.")
+        if self._stop_next:
+            self._stop_next = False
+            self.conversation.cancel()
+
+    def ended(self, result: TurnResult | None = None) -> None:
+        self.speaker.stop()
+        if result is None:
+            return
+        seconds = self.services.clock.monotonic() - self._turn_began
+        if seconds > LONG_S and result.outcome != "interrupted":
+            self._bell()
+        self.failed = result.error if result.outcome == "failed" else None
+
+    async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
+        await work
+
+    # Sessions
+
+    async def opening(self, choice: SessionChoice) -> None:
+        if choice.path is not None:
+            self.say("Opening the session.")
+
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
+        """Say where it stands: its title, what was said last."""
+        self.failed = self.interrupted = None
+        session = agent.session
+        if any(record.type == "user" for record in session.records):
+            self.terminal.say(*_last_words(session.records, session.title))
+
+    async def pick_session(self) -> SessionChoice | None:
+        rows = await self.services.list_sessions()
+        if not rows:
+            self.say("There is no session of this folder yet.")
+            return None
+        agent = self.conversation.agent
+        lines, labels = question_lines.sessions(rows, agent.session.id if agent else "")
+        id_ = await self.approver.choose(lines, labels)
+        return next((SessionChoice(row.path) for row in rows if row.id == id_), None)
+
+    # Questions
+
+    async def choose(self, question: Question) -> str | None:
+        return await self.approver.choose(*question_lines.of(question))
+
+    async def confirm(self, question: YesNoQuestion) -> bool:
+        lines = [question.title, question.text]
+        lines += [f"File: {spoken(name)}" for name in question.details]
+        labels = [("yes", question.yes), ("no", question.no)]
+        return await self.approver.choose(lines, labels) == "yes"
+
+    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+        if problem:
+            self.say(problem, "error")
+        servers = await self.services.probe_servers()
+        return await self.approver.setup(why, servers)
+
+    async def offer_interrupted_work(self, work: Leftovers) -> None:
+        """Before the next prompt, once all other questions of the opening are answered."""
+        self.interrupted = work
+
+    async def ask_about_interrupted_work(self, work: Leftovers) -> None:
+        """Say what is known of it, and do what is chosen."""
+        rest: Leftovers | None = work
+        while rest is not None:
+            answer = await self.approver.choose(*question_lines.interrupted(rest))
+            if answer is None:
+                return
+            rest = await act_on_interruption(self.conversation, rest, answer)
+
+    def _bell(self) -> None:
+        if self.services.notify:
+            self.terminal.bell()
+
+
+def _last_words(records: Sequence[Record], title: str) -> list[str]:
+    prompts = [str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text")]
+    answers = (
+        text_of(blocks_of(r.data.get("content")))
+        for r in reversed(records)
+        if r.type == "assistant"
+    )
+    answer = next((text for text in answers if text.strip()), "")
+    lines = [sentence(f"Session: {title or 'untitled'}, {plural(len(prompts), 'prompt')}")]
+    if prompts:
+        lines.append(f"You said last: {_short(prompts[-1])}")
+    if answer:
+        lines.append(f"Holdfast said last: {_short(' '.join(read(answer)))}")
+    return lines
+
+
+def _short(text: str) -> str:
+    text = spoken(text)
+    return text if len(text) <= _WORDS else f"{text[:_WORDS].rstrip()} ..."

@@ -1,0 +1,221 @@
+"""Whole prompts, read by the line editor in the main thread; what Ctrl+C and the end do to them.
+
+Lines that belong together are one prompt: a backslash at the end, or three quotes around them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tui.core.text_cleaning import clean
+from tui.plain.editor import Editor
+from tui.plain.tty import Tty
+
+PROMPT: Final = "> "
+MORE: Final = "... "
+LEAVE_WITHIN_S: Final = 2.0
+QUOTES = '"""'
+
+
+@dataclass(slots=True)
+class MultilineEntry:
+    """A prompt as its lines come. `begun` says whether more are awaited."""
+
+    _lines: list[str] = field(default_factory=list[str])
+    _quoted: bool = False
+
+    @property
+    def begun(self) -> bool:
+        return bool(self._lines) or self._quoted
+
+    @property
+    def text(self) -> str:
+        """What there is of it."""
+        return "\n".join(self._lines)
+
+    def add(self, line: str) -> str | None:
+        """Take a line. Returns the whole prompt when it is complete."""
+        if self._quoted:
+            if line.rstrip().endswith(QUOTES):
+                rest = line.rstrip().removesuffix(QUOTES)
+                return self._whole(rest, keep=bool(rest))
+            self._lines.append(line)
+            return None
+        if not self._lines and line.lstrip().startswith(QUOTES):
+            rest = line.lstrip().removeprefix(QUOTES)
+            if rest.rstrip().endswith(QUOTES):
+                return rest.rstrip().removesuffix(QUOTES)
+            self._quoted = True
+            self._lines += [rest] if rest.strip() else []
+            return None
+        if line.endswith("\\") and not line.endswith("\\\\"):
+            self._lines.append(line[:-1])
+            return None
+        return self._whole(line, keep=True)
+
+    def drop(self) -> None:
+        """Begin anew."""
+        self._lines, self._quoted = [], False
+
+    def _whole(self, last: str, *, keep: bool) -> str:
+        text = "\n".join([*self._lines, *([last] if keep else [])])
+        self.drop()
+        return text
+
+
+class _Broken(BaseException):
+    """A signal ends the line that is being typed."""
+
+
+@dataclass(slots=True)
+class PromptReader:
+    """Reads one prompt after the other. `ending` says whether the program ends; `kept` was typed
+    elsewhere and goes into the next prompt.
+
+    Handlers of signals call `interrupt`, `hold` and `end`. They raise only while the editor has
+    the line. What comes between two lines is taken up before the next, what comes before the
+    first leaves alone what the prompt begins with.
+    """
+
+    editor: Editor
+    tty: Tty
+    ending: Callable[[], bool]
+    kept: str = ""
+    _prefill: str = ""
+    """What the next line begins with."""
+    _entry: MultilineEntry = field(default_factory=MultilineEntry)
+    _pasted: str = ""
+    """The lines of a paste so far."""
+    _cut: str = ""
+    """What a signal left in the editor."""
+    _seen: str = ""
+    """What was in the editor when it was last asked: as the terminal goes it is emptied."""
+    _armed: bool = False
+    """The editor has the line."""
+    _broken: bool = False
+    """A handler has ended it."""
+    _presses: int = 0
+    """Ctrl+C, as often as it was not taken up yet."""
+    _pressed_at: float = float("-inf")
+
+    @property
+    def editing(self) -> bool:
+        """Whether the editor has a line."""
+        return self._armed
+
+    @property
+    def swallowed(self) -> bool:
+        """Whether the editor goes on although a handler has ended its line."""
+        return self._armed and self._broken
+
+    def begun(self) -> str:
+        """What is typed by now, and was not sent."""
+        if self.ending():
+            edited = self._cut or self._seen or self._prefill
+        elif self._armed:
+            edited = self._seen = self.editor.begun()
+        else:
+            edited = self._cut or self._prefill
+        return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.kept)))
+
+    def so_far(self) -> str:
+        """The line as it stands on the terminal."""
+        edited = self.editor.begun() if self._armed else ""
+        return f"{MORE if self._entry.begun else PROMPT}{clean(edited)}"
+
+    def read(self, text: str) -> str | None:
+        """A whole prompt; None to leave, or where the program ends. `text` stands in it to begin
+        with."""
+        self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
+        self._drop()
+        while not self.ending():
+            try:
+                line = self._line()
+            except EOFError:
+                self.tty.write("\n")
+                return None
+            if line is not None:
+                self._pasted = ""
+                whole = self._entry.add(line)
+                if whole is not None and whole.strip():
+                    return whole
+            elif self.interrupted() and not self.ending() and not self._stays():
+                return None
+        return None
+
+    def interrupt(self) -> None:
+        """Ctrl+C: forget the line."""
+        if not self.swallowed:
+            self._presses += 1
+        self.hold()
+        self.end()
+
+    def interrupted(self) -> bool:
+        """Whether Ctrl+C was pressed and not taken up yet; it is by this, once."""
+        if self._presses:
+            self._presses -= 1
+            return True
+        return False
+
+    def hold(self) -> None:
+        """Keep what is in the editor: the program ends."""
+        if self._armed:
+            self._cut = self.editor.begun()
+
+    def end(self) -> None:
+        """The program ends."""
+        if self._armed:
+            self._broken = True
+            raise _Broken
+
+    def _line(self) -> str | None:
+        """A line, those of a paste together; None where a signal came. Raises EOFError."""
+        line = self._edited(MORE if self._entry.begun else PROMPT)
+        while line is not None:
+            self._pasted = f"{self._pasted}\n{line}" if self._pasted else line
+            if not self.tty.key_follows():
+                break
+            line = self._edited("")
+        self.tty.check_gone()  # where it has, the editor gives what was begun as if sent
+        return None if line is None or self.ending() else self._pasted
+
+    def _edited(self, prompt: str) -> str | None:
+        self._broken, self._cut, self._seen = False, "", self._prefill
+        lines: list[str] = []
+        try:
+            try:
+                self._armed = True
+                if self._presses or self.ending():
+                    return None
+                self.editor.read(prompt, self._prefill, lines)
+            finally:
+                self._armed = False
+        except (_Broken, SystemError):
+            if not self._broken:
+                raise  # `input` fails with a SystemError over a second signal
+            if not lines:
+                self.tty.write("\n")
+        self._prefill = ""
+        if not lines:
+            return None
+        self._cut = self._seen = ""
+        return lines[0]
+
+    def _stays(self) -> bool:
+        """Ctrl+C: forget what is typed. False where a second one at an empty line leaves."""
+        if self._entry.begun or self._pasted or self._cut:
+            self._drop()
+            return True
+        now = time.monotonic()
+        if now - self._pressed_at <= LEAVE_WITHIN_S:
+            return False
+        self._pressed_at = now
+        self.tty.write("Press Ctrl+C again, or Ctrl+D, to leave.\n")
+        return True
+
+    def _drop(self) -> None:
+        self._entry.drop()
+        self._pasted = self._cut = ""

@@ -1,0 +1,313 @@
+"""Commands that only show something, in plain lines; and why some need the full screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tui.app.commands.registry import COMMANDS
+from tui.app.commands.views import UNPRICED, diff_text, usage_rows
+from tui.app.permission_log import MODE_NAMES, decisions, rule_lines
+from tui.context.file_changes import changes
+from tui.core.errors import UsageError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
+from tui.plain.context_views import context, pin
+from tui.plain.event_lines import meter, todo_lines
+from tui.plain.speech_text import changed, diff, sentence, shown, spoken
+from tui.tools.mcp import Server
+
+if TYPE_CHECKING:
+    from tui.plain.frontend import PlainFrontend
+
+View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
+
+REASONS: Final[Mapping[str, str]] = {
+    "copy": "The answer stands in this terminal as text: copy it there, or use /export.",
+    "find": "Search with your terminal or screen reader, or use: holdfast sessions search TEXT.",
+    "theme": "Plain lines have no colours.",
+    "drill": "The drill needs the full screen: run holdfast drill in another terminal.",
+    "tour": "The tour needs the full screen: run holdfast tour in another terminal.",
+}
+"""Why a command is not for plain lines."""
+
+HELP: Final[Mapping[str, tuple[str, str]]] = {
+    "help": ("", "this list"),
+    "rewind": ("[N]", "back to before an earlier prompt, with the files if wanted; 1 is the last"),
+    "context": (
+        "[all | mask N | unmask N | pin N | unpin N | read N]",
+        "what the model sees, item by item, with tokens",
+    ),
+    "pin": ("[N]", "keep item N of /context, or the last tool result, or let it go"),
+    "memory": ("[save]", "read MEMORY.md out, or save to it now"),
+    "output": ("[N]", "read the whole output of the last tool, or of the one N from the end"),
+    "plan": (
+        "[edits | ask]",
+        "plan mode: read only; again leaves it; edits accepts edits of files",
+    ),
+    "mcp": (
+        "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME]",
+        "the MCP servers and their tools",
+    ),
+    "config": ("", "where the settings stand, and whether they are sound"),
+}
+"""What takes other words here than on the full screen: the argument, and what it does."""
+
+_DECISIONS: Final = 20
+_LOG_LINES: Final = 20
+_LOG_BYTES: Final = 20_000
+_MCP: Final = "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, or /mcp log NAME"
+
+
+async def help_(frontend: PlainFrontend, _: str) -> None:
+    own = frontend.conversation.user_commands
+    await asyncio.to_thread(own.load)
+    frontend.terminal.say(
+        "Type a prompt and press Enter. A backslash at the end of a line, or three quotes around"
+        " the text, make it several lines.",
+        "While the agent works you may type on: it is sent when the agent can take it.",
+        "Ctrl+C stops what runs; at an empty prompt twice it leaves, as Ctrl+D does at once.",
+        "Tab completes a command, and a file behind @; an image that is named so goes along.",
+        "! before a line runs it in the shell, and the model sees its output with your next"
+        " prompt; !! keeps it from the model.",
+        "Commands:",
+        *(
+            spoken(f"/{command.name} {argument}").rstrip() + f": {text}."
+            for command in COMMANDS
+            for argument, text in (HELP.get(command.name, (command.argument, command.help)),)
+            if command.name not in REASONS
+        ),
+        *(f"/{each.name}, yours: {spoken(each.description)}" for each in own.commands.values()),
+        f"Only on the full screen: {', '.join(f'/{name}' for name in REASONS)}.",
+    )
+    frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))
+
+
+async def status(frontend: PlainFrontend, _: str) -> None:
+    agent, services = frontend.conversation.open_agent(), frontend.services
+    if agent is None:
+        return
+    session = agent.session
+    where = shorten(session.path) if session.path else "none, kept in memory only"
+    on = [
+        name
+        for name, value in (
+            ("ELEVATED", frontend.speaker.elevated),
+            ("verbose", frontend.speaker.verbose),
+        )
+        if value
+    ]
+    measured = frontend.speaker.measured
+    busy = frontend.conversation.busy
+    doing = "a turn or a command runs" if busy else "nothing, it is your turn"
+    frontend.terminal.say(
+        f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
+        f"File: {where}.",
+        f"Folder: {shorten(services.workspace)}.",
+        f"Model: {agent.model}, window {agent.window:,} tokens.",
+        sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
+        f"Context: {meter(measured)}" if measured else "Context: nothing was measured yet.",
+        f"Doing: {doing}.",
+    )
+
+
+async def usage(frontend: PlainFrontend, _: str) -> None:
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    rows = usage_rows(agent)[1:]
+    told = [
+        f"{name}: {one} for the last prompt, {all_} in the session." for name, (one, all_) in rows
+    ]
+    known = agent.spending().session.usd is not None
+    frontend.terminal.say("Usage in tokens.", *(line.replace("—", "not known") for line in told))
+    frontend.terminal.say(*([] if known else [UNPRICED]))
+
+
+async def todos(frontend: PlainFrontend, _: str) -> None:
+    frontend.terminal.say(*(todo_lines(frontend.speaker.todos) or ["The agent keeps no list now."]))
+
+
+async def output(frontend: PlainFrontend, number: str) -> None:
+    """The whole output of a tool: /output is the last one, /output 2 the one before it."""
+    kept = frontend.speaker.outputs
+    place = int(number[:4]) if number.isdecimal() else 1
+    if number and not number.isdecimal():
+        raise UsageError("/output reads the last tool's output, /output 2 the one before it.")
+    if not 1 <= place <= len(kept):
+        raise UsageError("There is no such output." if kept else "No tool has run yet.")
+    found = kept[-place]
+    lines = shown(found.text.rstrip("\n")) if found.text.strip() else ["It printed nothing."]
+    frontend.terminal.say(f"Output of {spoken(found.name)}:", *lines, "End of output.")
+
+
+async def diff_(frontend: PlainFrontend, _: str) -> None:
+    agent = frontend.conversation.agent
+    found = changes(list(agent.session.records)) if agent else []
+    if not found:
+        frontend.terminal.say(
+            "This session's tools have changed no file. What a command did to files is not known"
+            " here."
+        )
+        return
+    text = await asyncio.to_thread(diff_text, found, frontend.services.workspace)
+    frontend.terminal.say(f"{plural(len(found), 'file')} changed: {changed(text)}.", *diff(text))
+
+
+async def tasks(frontend: PlainFrontend, _: str) -> None:
+    """How the tasks of this folder's run stand."""
+    from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
+    from tui.batch.run_store import OfflineRun  # noqa: PLC0415
+
+    run = OfflineRun(frontend.services.workspace, frontend.services.clock)
+    await run.refresh()
+    if run.state is None:
+        frontend.terminal.say("There is no run in this folder: holdfast run TASKS.md begins one.")
+        return
+    frontend.terminal.say(
+        f"Run of {shorten(run.state.task_file)}: {RunSummary(run.state).totals()}."
+    )
+    frontend.terminal.say(
+        *(
+            spoken(f"{task.index + 1}, {task.status}: {task.task}")[:200]
+            for task in run.state.tasks
+        ),
+        "holdfast run --headless goes on with it, in plain lines.",
+    )
+
+
+async def doctor(frontend: PlainFrontend, _: str) -> None:
+    """What `holdfast doctor` finds."""
+    from tui.app import doctor as checks  # noqa: PLC0415 - it looks at much
+
+    what = checks.Subject.of(frontend.services.workspace, frontend.services.folders, os.environ)
+    found = await asyncio.to_thread(checks.examine, what)
+    told = {"ok": "well", "warn": "to know", "fail": "problem"}
+    for check in found:
+        fix = f"To do: {check.fix}" if check.fix else ""
+        frontend.terminal.say(sentence(f"{check.name}, {told[check.status]}: {check.detail}", fix))
+
+
+async def config(frontend: PlainFrontend, _: str) -> None:
+    """Where the settings stand, and whether they are sound."""
+    from tui.settings.layers import config_problem  # noqa: PLC0415 - on demand
+
+    file = frontend.services.folders.config_file
+    problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None
+    told = f"Wrong: {problem.message}" if problem else "It is sound"
+    there = told if file.is_file() else "It does not exist yet"
+    frontend.terminal.say(
+        sentence(f"The settings are the file {shorten(file)}", there),
+        "Edit it with an editor of yours; !nano or the like needs a terminal of its own.",
+    )
+
+
+async def permissions(frontend: PlainFrontend, _: str) -> None:
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    rules = rule_lines(
+        frontend.services.permissions(),
+        mode=agent.mode,
+        elevated=frontend.speaker.elevated,
+        folders=[shorten(folder) for folder in agent.folders],
+    )
+    frontend.terminal.say("Rules in force; deny counts before ask, ask before allow.")
+    frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
+    found = decisions(agent.session.records)
+    frontend.terminal.say(f"{plural(len(found), 'decision')}." if found else "No decision yet.")
+    frontend.terminal.say(
+        *(
+            spoken(f"{one.time}, {one.tool} {one.subject}: {one.answer} by {one.by}. {one.reason}")
+            for one in found[-_DECISIONS:]
+        )
+    )
+
+
+async def mcp(frontend: PlainFrontend, argument: str) -> None:
+    """The MCP servers: how they stand; restart one, switch a tool, read its log."""
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    if not agent.servers:
+        frontend.terminal.say("No MCP server is configured: [mcp.NAME] in config.toml adds one.")
+        return
+    verb, *rest = argument.split()[:3] or [""]
+    if not verb:
+        for server in agent.servers:
+            frontend.terminal.say(*server_lines(server))
+        frontend.terminal.say(sentence(_MCP))
+        return
+    server = next((one for one in agent.servers if rest and one.name == rest[0]), None)
+    if server is None:
+        raise UsageError("Which server?", hint=_MCP)
+    match verb, rest[1:]:
+        case "restart", []:
+            await server.restart()
+            frontend.terminal.say(f"{server.name} is being started again.")
+        case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
+            agent.switch_tool(server, tool, on=verb == "on")
+            now = "offered to the model" if verb == "on" else "kept from the model"
+            frontend.terminal.say(f"{tool} is {now} from the next request on.")
+        case "log", []:
+            lines = await asyncio.to_thread(_end_of, server)
+            frontend.terminal.say(*lines)
+        case _:
+            raise UsageError(f"/mcp {argument} is not known.", hint=_MCP)
+
+
+def server_lines(server: Server) -> list[str]:
+    """A server, and below it its tools."""
+    detail = f": {spoken(server.detail)}" if server.detail else ""
+    return [
+        f"Server {server.name}, {server.state}, {plural(len(server.tools), 'tool')}{detail}.",
+        *(
+            f"  {tool.own_name}{', off' if tool.own_name in server.switched_off else ''}:"
+            f" {spoken(tool.description)[:120]}"
+            for tool in server.tools
+        ),
+    ]
+
+
+def _end_of(server: Server) -> list[str]:
+    try:
+        data = server.log_file.read_bytes()[-_LOG_BYTES:]
+    except OSError:
+        data = b""
+    lines = shown(data.decode("utf-8", "replace").rstrip("\n"))[-_LOG_LINES:] if data else []
+    return lines or ["The server has written nothing."]
+
+
+async def quit_(frontend: PlainFrontend, _: str) -> None:
+    frontend.leave()
+
+
+VIEWS: Final[Mapping[str, View]] = {
+    "help": help_,
+    "context": context,
+    "pin": pin,
+    "output": output,
+    "diff": diff_,
+    "tasks": tasks,
+    "todos": todos,
+    "permissions": permissions,
+    "mcp": mcp,
+    "status": status,
+    "usage": usage,
+    "config": config,
+    "doctor": doctor,
+    "quit": quit_,
+}
+
+
+def view(frontend: PlainFrontend, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
+    """What carries a command out in plain lines only; None where it has a shared handler."""
+    if name in REASONS:
+        return _refuse(frontend, name)
+    return VIEWS[name](frontend, argument) if name in VIEWS else None
+
+
+async def _refuse(frontend: PlainFrontend, name: str) -> None:
+    frontend.terminal.say(REASONS[name])

@@ -1,0 +1,334 @@
+"""The full screen as a front end of the conversation: questions become dialogs, events widgets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.message import Message
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.agent.interrupted_work import Leftovers, Orphan
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    DamageQuestion,
+    ModelQuestion,
+    PointQuestion,
+    Question,
+    Setup,
+    Trouble,
+    YesNoQuestion,
+)
+from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.context.interrupted_calls import Interrupted
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.core.gc_pause import gc_pause
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import branch_of
+from tui.ui.event_renderer import EventRenderer
+from tui.ui.notifications import notifier
+from tui.ui.rendering.session_items import end_of, past_of
+from tui.ui.screens.modal_approver import ModalApprover
+from tui.ui.widgets.event_log import EventLog
+
+if TYPE_CHECKING:
+    from tui.app.commands.rewind import Point
+    from tui.ui.screens.chat import ChatScreen
+    from tui.ui.toolkit.base_app import ThemedApp
+    from tui.ui.widgets.resume_card import Left
+
+
+@dataclass
+class TurnEnded(Message):
+    """A turn is over, told to the app. `error` is what it failed with, where that was told."""
+
+    outcome: str
+    error: events.ErrorRaised | None = None
+
+
+class ScreenFrontend:
+    """Implements `Frontend` by the chat screen and the dialogs above it, and holds the one
+    conversation. What waits for the person runs in a worker of the app."""
+
+    stop_key = "Esc"
+
+    def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
+        self.app = app
+        self.chat = chat
+        self.log = EventLog(services.clock)
+        self.renderer = EventRenderer(chat, self.log)
+        self.approver = ModalApprover(app, chat)
+        self.notifier = notifier(app, services.clock, wanted=services.notify)
+        self.conversation = Conversation(services, self)
+        self._model = ""
+        self._in_turn = False
+        chat.calm = services.calm
+        chat.prompt.images = self.conversation.images
+        chat.prompt.take_back = self.conversation.take_back
+        self.conversation.images.copied = lambda: app.clipboard
+
+    @property
+    def services(self) -> AppServices:
+        return self.conversation.services
+
+    @property
+    def prompt_text(self) -> str:
+        return self.chat.prompt.value
+
+    def put_prompt(self, text: str, *, replace: bool = False) -> None:
+        prompt = self.chat.prompt
+        if replace:
+            prompt.past.add(prompt.value)
+            prompt.put_whole(text)
+        else:
+            prompt.put_back(text)
+
+    # What is shown
+
+    def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
+        self.chat.notice.say(text, level, hint=hint)
+
+    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+        from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
+
+        self.chat.add(NoticeItem(title, level, "\n".join(lines), folded=False))
+
+    def show(self, event: Event) -> None:
+        self.renderer.show(event)
+        if self._in_turn:
+            self.notifier.see(event)
+
+    def show_unfinished(self, answer: str) -> None:
+        from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
+
+        self.chat.add(AssistantItem(answer))
+        text = "The program ended here, before the answer did. The model does not know this part."
+        self.chat.add(NoticeItem(text, "warning"))
+
+    def refresh(self) -> None:
+        agent = self.conversation.agent
+        self.chat.queued.texts = self.conversation.queue.texts
+        self.renderer.retitle(agent.session.title if agent else "")
+        if agent is not None:
+            self.chat.show_mode(agent.mode)
+            if agent.model != self._model:
+                self._model = agent.model
+                self.renderer.name_model(agent.model)
+
+    def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
+        from tui.ui.commands import view  # noqa: PLC0415 - on demand
+
+        return view(self, name, argument)
+
+    async def show_file(self, path: Path) -> None:
+        from tui.ui.commands.programs import edit_file  # noqa: PLC0415 - on demand
+
+        await edit_file(self, path)
+
+    async def show_context(self) -> None:
+        if work := self.view("context", ""):
+            await work
+
+    # What runs
+
+    def began(self, kind: Kind, phase: str) -> None:
+        self.chat.query("ResumeCard").remove()
+        if kind != "side":
+            self.chat.follow()
+        agent = self.conversation.agent
+        if kind == "turn" and agent is not None:
+            self.chat.retry.other = self.services.other_model(agent.model)
+            self.notifier.begin()
+            self._in_turn = True
+        if phase:
+            self.chat.work(phase)
+
+    def ended(self, result: TurnResult | None = None) -> None:
+        self._in_turn = False
+        self.chat.idle()
+        self.renderer.show_branch(branch_of(self.services.workspace))
+        self.refresh()
+        if result is not None:
+            self.app.post_message(TurnEnded(result.outcome, result.error))
+
+    async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
+        self.app.run_worker(work, group="command")
+
+    # Sessions
+
+    async def opening(self, choice: SessionChoice) -> None:
+        """Show the end of the first session, where it has one, while the rest is read."""
+        self.chat.work("opening the session")
+        if choice.path is not None and self.conversation.agent is None:
+            with suppress(HoldfastError), gc_pause():
+                self.chat.fill(await asyncio.to_thread(end_of, choice.path))
+
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
+        from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws
+
+        chat, records = self.chat, agent.session.records
+        with gc_pause():
+            past = await asyncio.to_thread(past_of, records)
+        self.renderer = EventRenderer(chat, self.log)
+        self.renderer.resume(past)
+        self._model = agent.model
+        await chat.query("ResumeCard").remove()
+        await asyncio.sleep(0)  # a key may be waiting
+        chat.show_read_only(agent.session.read_only)
+        if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
+            chat.conversation.go_to(item)
+
+    async def pick_session(self) -> SessionChoice | None:
+        from tui.app.session_repository import SessionRepository  # noqa: PLC0415 - on demand
+        from tui.ui.screens.sessions import SessionsScreen  # noqa: PLC0415
+
+        agent = self.conversation.agent
+        screen = SessionsScreen(
+            SessionRepository.of(self.services),
+            current=agent.session.path if agent else None,
+            rename=self.conversation.rename if agent else None,
+        )
+        picked = await self.app.push_screen_wait(screen)
+        if picked is None:
+            return None
+        return SessionChoice(
+            picked.row.path, message=picked.message, foreign=bool(picked.row.agent)
+        )
+
+    def switch_session(self, choice: SessionChoice) -> None:
+        """Leave the session that is shown for another one."""
+        self.app.run_worker(self._switch_session(choice), group="session")
+
+    async def _switch_session(self, choice: SessionChoice) -> None:
+        from tui.app.open_session import switch_session  # noqa: PLC0415 - on demand
+
+        try:
+            await switch_session(self.conversation, choice)
+        except HoldfastError as error:
+            self.say(error.message, "error", hint=error.hint)
+
+    async def session_lost(self) -> None:
+        """Another program has taken the session over."""
+        from tui.app.open_session import forked  # noqa: PLC0415 - on demand
+
+        agent = self.conversation.agent
+        if agent is None:
+            return
+        self.chat.show_read_only(True)
+        question = ChoiceQuestion(
+            "This session was taken over",
+            f"{agent.session.lost} Nothing more is written here. A fork keeps all that stands on"
+            " this screen, what was not saved too.",
+            (
+                AnswerOption("f", "Fork what I have, and go on with that", "fork"),
+                AnswerOption("r", "Stay here, read-only", "stay"),
+            ),
+            warning=True,
+        )
+        if await self.choose(question) == "fork":
+            self.switch_session(await forked(agent.session, self.services))
+
+    # Questions
+
+    async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
+        wait, chat = self.app.push_screen_wait, self.chat
+        match question:
+            case ChoiceQuestion(title, text, options, details, warning):
+                from tui.ui.widgets.choice_dialog import Way, WaysModal  # noqa: PLC0415
+
+                ways = tuple(Way(each.key, each.label, each.name) for each in options)
+                return await wait(WaysModal(title, text, ways, details=details, warning=warning))
+            case DamageQuestion(damage, copy, title):
+                from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
+
+                return await wait(RepairScreen(damage, copy, title=title))
+            case ModelQuestion(rows):
+                from tui.ui.screens.models import ModelsScreen  # noqa: PLC0415
+
+                return await wait(ModelsScreen(rows))
+            case PointQuestion(points):
+                from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
+
+                rows = [_point_row(point) for point in points]
+                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="go back before it")
+                chosen = await wait(screen)
+                return None if chosen is None else str(chosen)
+            case Trouble():
+                from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
+
+                return await wait(RecoveryScreen(question, chat.clock, chat.prompt.insert))
+
+    async def confirm(self, question: YesNoQuestion) -> bool:
+        from tui.ui.widgets import confirmation  # noqa: PLC0415 - on demand
+
+        chat = self.chat
+        asked = confirmation.Question(
+            question.title, question.text, question.yes, question.no, question.details
+        )
+        if question.unasked:  # what is being typed still goes to the prompt
+            modal = confirmation.Confirmation(asked, chat.clock, chat.prompt.insert)
+        else:
+            modal = confirmation.Confirmation(asked)
+        return await self.app.push_screen_wait(modal)
+
+    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+        from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
+
+        screen = WelcomeScreen(self.services.probe_servers, why, problem)
+        return await self.app.push_screen_wait(screen)
+
+    async def offer_interrupted_work(self, work: Leftovers) -> None:
+        """By a card above the prompt, which waits as long as nothing else is begun."""
+        from tui.ui.widgets.resume_card import ResumeCard  # noqa: PLC0415 - on demand
+
+        calls, commands = map(_call, work.calls), map(_command, work.orphans)
+        card = ResumeCard([*calls], [*commands], partial(self._act_on_interruption, work))
+        await self.chat.query_one("#left").mount(card, before="#notice")
+
+    async def _act_on_interruption(self, work: Leftovers, answer: str) -> None:
+        from tui.app.interruption import act_on_interruption  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.choice import Choice  # noqa: PLC0415
+
+        if answer != "stop" and not self.conversation.says_idle():
+            return
+        focused = any(choice.has_focus for choice in self.chat.query(Choice))
+        await self.chat.query("ResumeCard").remove()
+        rest = await act_on_interruption(self.conversation, work, answer)
+        if rest is not None:
+            await self.offer_interrupted_work(rest)
+            if focused:
+                self.chat.query_one("ResumeCard").query(Choice).first().focus()
+
+
+def _call(call: Interrupted) -> Left:
+    from tui.app.interruption import known  # noqa: PLC0415 - on demand
+    from tui.ui.widgets.resume_card import Left  # noqa: PLC0415
+
+    return Left(call.tool, call.label, known(call), call.outcome != "unknown")
+
+
+def _command(orphan: Orphan) -> Left:
+    from tui.ui.widgets.resume_card import Left  # noqa: PLC0415 - on demand
+
+    since = orphan.started[:16].replace("T", " ")
+    return Left(f"process {orphan.pid}", orphan.command, f"still running, since {since} UTC", False)
+
+
+def _point_row(point: Point) -> list[tuple[str, str]]:
+    try:
+        time = f"{datetime.fromisoformat(point.record.time).astimezone():%H:%M}"
+    except ValueError:
+        time = ""
+    files = f"  {plural(len(point.changed), 'file')} changed since" if point.changed else ""
+    return [(f"{time:<7}", "muted"), (one_line(point.text)[:200], "text"), (files, "accent")]

@@ -1,0 +1,1 @@
+"""How events become widgets: answers that stream, tool calls, requests in trouble, old sessions."""

@@ -1,0 +1,164 @@
+"""The tool calls of a conversation: their cards, what they print, and the one in the pane."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from tui.agent.events import ToolFinished
+from tui.ui.rendering.session_items import Past
+from tui.ui.screens.chat import ChatScreen
+from tui.ui.widgets.conversation.items import Item, ToolItem
+from tui.ui.widgets.record_items import close, fill, title_of
+
+KEPT_CHARS = 1_000_000
+"""Of what running tools print, the last characters that are kept to be shown again."""
+
+_RUNNING = frozenset({"running", "waiting"})
+_BEFORE = frozenset({"writing", "written"})
+
+
+class ToolCalls:
+    """Keeps one session's calls by their id. `shown` is the one whose output stands in the pane.
+
+    The pane follows the first call that runs until that has finished, or another is opened there.
+    """
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self.shown: ToolItem | None = None
+        self._chat = chat
+        self._items: dict[str, ToolItem] = {}
+        self._open: dict[str, ToolItem] = {}  # without an end yet
+        self._outputs: dict[str, deque[str]] = {}
+        self._printed = 0  # by what has not finished
+        self._live: str | None = None
+
+    @property
+    def phase(self) -> str:
+        """What goes on: a question before all else, then the call that has run longest."""
+        states = [item.state for item in self._open.values()]
+        if "waiting" in states:
+            return "waiting for your answer"
+        running = [item.name for item in self._open.values() if item.state == "running"]
+        if not running:
+            return "working"
+        more = f" and {len(running) - 1} more" if running[1:] else ""
+        return f"running {running[0]}{more}"
+
+    def resume(self, past: Past) -> None:
+        """Begin with those that a session already holds; their cards are drawn."""
+        self._items = past.tools
+        self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
+
+    def write(self, id_: str, name: str) -> ToolItem | None:
+        """The model begins to write a call: its item, where it is a new one, for whoever takes
+        it back when the answer fails."""
+        if id_ in self._items:
+            return None
+        item = self._items[id_] = self._open[id_] = ToolItem(id_, name, state="writing")
+        return item
+
+    def written(self) -> None:
+        """The answer is whole: the calls in it wait for their turn."""
+        for item in self._open.values():
+            if item.state == "writing":
+                item.state = "written"
+                self._chat.conversation.changed(item)
+
+    def forget(self, item: ToolItem) -> None:
+        """The call was taken back before it was whole."""
+        self._items.pop(item.id, None)
+        self._open.pop(item.id, None)
+
+    def begin(self, id_: str, name: str, input_: dict[str, Any], label: str) -> None:
+        """It runs. Its output is shown, unless that of another one is coming."""
+        if item := self._items.get(id_):
+            item.label, item.input, item.state = label, input_, "running"
+            self._chat.conversation.changed(item)
+        else:
+            item = self._items[id_] = ToolItem(id_, name, label, input=input_)
+            self._chat.add(item)
+        self._open[id_] = item
+        item.started = self._chat.clock.monotonic()
+        if self._live is None:
+            self._live, self.shown = id_, item
+            self._chat.side.show(title_of(item), "")
+            self._chat.side.stands(masked=False, pinned=False)
+
+    def change(self, id_: str, **changes: Any) -> None:
+        """Set fields of a call's item, if there is one."""
+        if item := self._items.get(id_):
+            for name, value in changes.items():
+                setattr(item, name, value)
+            self._chat.conversation.changed(item)
+
+    def hear(self, id_: str, text: str) -> None:
+        """It has printed something."""
+        heard = self._outputs.setdefault(id_, deque())
+        heard.append(text)
+        self._printed += len(text)
+        while self._printed > KEPT_CHARS and len(heard) > 1:
+            self._printed -= len(heard.popleft())
+        if id_ == self._live:
+            self._chat.output.write(text)
+
+    def finish(self, event: ToolFinished) -> None:
+        """It has a result."""
+        self._open.pop(event.id, None)
+        item = self._items.get(event.id)
+        if item is None:
+            return
+        fill(
+            item,
+            is_error=event.is_error,
+            seconds=event.seconds,
+            receipt=event.receipt,
+            text=event.text,
+            diff=event.display,
+            summary=event.summary,
+        )
+        if event.name == "shell" and not self._chat.beside:  # the person wants to see it
+            item.folded = False
+        streamed = event.id in self._outputs
+        self._printed -= sum(map(len, self._outputs.get(event.id, ())))
+        self._outputs[event.id] = deque([event.text])
+        self._chat.conversation.changed(item)
+        if self._live == event.id:
+            self._live = None
+            if streamed:
+                self._chat.side.badge(event.receipt)
+            else:
+                self._show(item, event.text)
+
+    def end(self) -> None:
+        """The turn is over: a call that no end was told of was interrupted."""
+        for item in self._open.values():
+            if item.state in _BEFORE | _RUNNING:
+                close(item, "".join(self._outputs.get(item.id, ())))
+                self._chat.conversation.changed(item)
+        self._open.clear()
+        self._live = None
+
+    def open(self, item: Item) -> None:
+        """Show the output of a tool call in the pane; other items have none."""
+        if isinstance(item, ToolItem):
+            text = "".join(self._outputs.get(item.id, ())) or item.preview
+            self._live = item.id if item.state in _RUNNING else None
+            self._show(item, text, whole=True)
+
+    def mark(self, change: dict[str, Any]) -> None:
+        """Show on its card how a result stands in the context (`ContextChanged`)."""
+        id_ = str(change.get("call_id", ""))
+        if "pinned" in change:
+            self.change(id_, pinned=change["pinned"])
+        else:
+            self.change(id_, masked=change["view"] == "masked")
+        if self.shown is not None and self.shown.id == id_:
+            self._chat.side.stands(masked=self.shown.masked, pinned=self.shown.pinned)
+
+    def _show(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
+        self.shown = item
+        diff = bool(item.diff) and item.state == "ok"
+        text, receipt = item.diff if diff else text, item.receipt
+        self._chat.side.show(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
+        self._chat.side.stands(masked=item.masked, pinned=item.pinned)
