@@ -175,7 +175,7 @@ def test_a_word_is_completed(world: World, tmp_path: Path) -> None:
         services = world.services()
 
         class user_commands:  # noqa: N801
-            found: dict[str, Any] = {"mine": None}  # noqa: RUF012
+            commands: dict[str, Any] = {"mine": None}  # noqa: RUF012
 
     def of(line: str) -> list[str]:
         return list(complete(Talk, line))  # pyright: ignore[reportArgumentType] - all it looks at

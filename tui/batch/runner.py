@@ -93,7 +93,7 @@ class Runner:
             await self._book.rest(replace(self._book.task(index), status="pending", attempts=0))
 
     async def edit(self, data: bytes) -> None:
-        """Take over a task file that was edited on the screen; see `Book.edit`."""
+        """Take over a task file that was edited on the screen; see `RunStore.edit`."""
         if self._book:
             await self._book.edit(data, running=self._running)
 
