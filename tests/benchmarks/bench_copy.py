@@ -64,7 +64,7 @@ async def _look(path: Path) -> dict[str, float]:
         first = time.perf_counter() - started
         assert "line of output 0 " in app.rows()[0]
         busy = [0.0]
-        while view.file.lines.left:
+        while view.file.lines.unfinished:
             busy += [await press(key) for key in ("edge(1)", "page(-1)", "edge(-1)", "page(1)")]
             await asyncio.sleep(0.005)
         counted = time.perf_counter() - started

@@ -36,7 +36,7 @@ FEATURES = {
 
 SCREENS = {
     "ApprovalModal": "tui.ui.widgets.approval",
-    "WaysModal": "tui.ui.widgets.choice_dialog",
+    "ChoiceDialog": "tui.ui.widgets.questions",
     "PickScreen": "tui.ui.screens.picker",
     "ContextScreen": "tui.ui.screens.context",
     "SessionsScreen": "tui.ui.screens.sessions",

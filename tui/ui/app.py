@@ -18,11 +18,11 @@ from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.labels import MODES
+from tui.ui.screens.footer import MODES
 from tui.ui.start.first_frame import Typed
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, TooSmall
-from tui.ui.toolkit.double_press import Twice
+from tui.ui.toolkit.key_sequencer import Twice
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
@@ -105,7 +105,7 @@ class HoldfastApp(ThemedApp):
         if typed.draft:
             self.chat.prompt.put(typed.draft)
         for pasted in typed.pasted:
-            self.chat.prompt.look_at(pasted)
+            self.chat.prompt.attach_paths(pasted)
         for text in typed.sent:
             self._wait(text)
         self.call_after_refresh(self.begin)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tui.app.commands.rewind import Point
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
-    from tui.ui.widgets.resume_card import Left
+    from tui.ui.widgets.resume_card import OpenItem
 
 
 @dataclass
@@ -245,10 +245,14 @@ class ScreenFrontend:
         wait, chat = self.app.push_screen_wait, self.chat
         match question:
             case ChoiceQuestion(title, text, options, details, warning):
-                from tui.ui.widgets.choice_dialog import Way, WaysModal  # noqa: PLC0415
+                from tui.ui.widgets.questions import Alternative, ChoiceDialog  # noqa: PLC0415
 
-                ways = tuple(Way(each.key, each.label, each.name) for each in options)
-                return await wait(WaysModal(title, text, ways, details=details, warning=warning))
+                alternatives = tuple(
+                    Alternative(each.key, each.label, each.name) for each in options
+                )
+                return await wait(
+                    ChoiceDialog(title, text, alternatives, details=details, warning=warning)
+                )
             case DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
@@ -270,16 +274,16 @@ class ScreenFrontend:
                 return await wait(RecoveryScreen(question, chat.clock, chat.prompt.insert))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        from tui.ui.widgets import confirmation  # noqa: PLC0415 - on demand
+        from tui.ui.widgets import questions  # noqa: PLC0415 - on demand
 
         chat = self.chat
-        asked = confirmation.Question(
+        asked = questions.Question(
             question.title, question.text, question.yes, question.no, question.details
         )
         if question.unasked:  # what is being typed still goes to the prompt
-            modal = confirmation.Confirmation(asked, chat.clock, chat.prompt.insert)
+            modal = questions.Confirmation(asked, chat.clock, chat.prompt.insert)
         else:
-            modal = confirmation.Confirmation(asked)
+            modal = questions.Confirmation(asked)
         return await self.app.push_screen_wait(modal)
 
     async def ask_setup(self, why: str, problem: str) -> Setup | None:
@@ -298,7 +302,7 @@ class ScreenFrontend:
 
     async def _act_on_interruption(self, work: Leftovers, answer: str) -> None:
         from tui.app.interruption import act_on_interruption  # noqa: PLC0415 - on demand
-        from tui.ui.widgets.choice import Choice  # noqa: PLC0415
+        from tui.ui.widgets.questions import Choice  # noqa: PLC0415
 
         if answer != "stop" and not self.conversation.says_idle():
             return
@@ -311,18 +315,20 @@ class ScreenFrontend:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
 
 
-def _call(call: Interrupted) -> Left:
+def _call(call: Interrupted) -> OpenItem:
     from tui.app.interruption import known  # noqa: PLC0415 - on demand
-    from tui.ui.widgets.resume_card import Left  # noqa: PLC0415
+    from tui.ui.widgets.resume_card import OpenItem  # noqa: PLC0415
 
-    return Left(call.tool, call.label, known(call), call.outcome != "unknown")
+    return OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
 
 
-def _command(orphan: Orphan) -> Left:
-    from tui.ui.widgets.resume_card import Left  # noqa: PLC0415 - on demand
+def _command(orphan: Orphan) -> OpenItem:
+    from tui.ui.widgets.resume_card import OpenItem  # noqa: PLC0415 - on demand
 
     since = orphan.started[:16].replace("T", " ")
-    return Left(f"process {orphan.pid}", orphan.command, f"still running, since {since} UTC", False)
+    return OpenItem(
+        f"process {orphan.pid}", orphan.command, f"still running, since {since} UTC", False
+    )
 
 
 def _point_row(point: Point) -> list[tuple[str, str]]:

@@ -16,10 +16,10 @@ from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.confirmation import Confirmation, Question
 from tui.ui.widgets.conversation.items import (
     ToolItem,
 )
+from tui.ui.widgets.questions import Confirmation, Question
 
 WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
 ASKED = Decision("ask", "it changes a file", "default", "standard")

@@ -16,11 +16,11 @@ from tui.context.ledger_items import Item
 from tui.core.config import Permissions
 from tui.core.paths import folders
 from tui.session.records import Record
-from tui.ui.screens.diff import DiffScreen
 from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import PickScreen
-from tui.ui.widgets.choice_dialog import WaysModal
+from tui.ui.screens.reports import DiffScreen
 from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.questions import ChoiceDialog
 
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW])
 
@@ -54,9 +54,9 @@ async def test_compact_says_what_would_happen_before_it_does(
             tokens_kept=900,
         )
         await say(pilot, "/compact the tests")
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         modal = app.screen
-        assert isinstance(modal, WaysModal)
+        assert isinstance(modal, ChoiceDialog)
         told = "\n".join(modal.details)
         assert "summarised: 9 items, 45.0k tokens" in told
         assert "pinned: 1 item, 700 tokens" in told
@@ -66,7 +66,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         await pilot.press("b")
         assert world.agent.compacted == []
         await say(pilot, "/compact")
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("c")
         await until(pilot, lambda: world.agent.compacted == [""] and not app.conversation.busy)
         assert not app.chat.busy

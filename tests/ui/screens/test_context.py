@@ -19,8 +19,8 @@ from tui.agent.events import ContextChanged, Event
 from tui.app.ports import SessionChoice
 from tui.context.overrides import overlays_of, pins_of
 from tui.ui.screens.context import ContextScreen
-from tui.ui.screens.context.bulk_menu import BulkMenu
-from tui.ui.screens.context.item import ContextItemScreen
+from tui.ui.screens.context_changes import BulkMenu
+from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.file_viewer.pane import CopyPane
 

@@ -25,7 +25,7 @@ from tui.permissions.gate import RulesOnly
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.screens.context import ContextScreen
-from tui.ui.screens.context.texts import receipt_line, texts_of
+from tui.ui.screens.context_item import receipt_line, texts_of
 from tui.ui.widgets.conversation.tool_card import badge
 
 MODEL = "claude-sonnet-5-5"

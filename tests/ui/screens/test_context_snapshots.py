@@ -10,9 +10,9 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here
-from tui.ui.screens.context.bulk_menu import BulkMenu
-from tui.ui.screens.context.item import ContextItemScreen
-from tui.ui.screens.context.screen import ContextScreen
+from tui.ui.screens.context import ContextScreen
+from tui.ui.screens.context_changes import BulkMenu
+from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.file_viewer.pane import CopyPane
 
 RESULT = 4

@@ -20,7 +20,7 @@ from tui.core.errors import UsageError
 from tui.demo.drill import place
 from tui.demo.drill.screen import MARK, DrillApp, DrillProgram
 from tui.demo.drill.tour import OVER, STEPS, Tour
-from tui.ui.screens import subprocess_handoff
+from tui.ui.screens import external_programs
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem
 
@@ -148,13 +148,13 @@ async def test_the_command_steps_aside_for_a_process_of_its_own(
     def run(argv: list[str], **_: object) -> None:
         started.append(argv)
 
-    monkeypatch.setattr(subprocess_handoff.subprocess, "run", run)
+    monkeypatch.setattr(external_programs.subprocess, "run", run)
     async with running(World()) as (app, pilot):
         await say(pilot, "/drill")
         assert "in another" in app.chat.notice.text  # a test's terminal cannot be shared
         assert started == []
         await say(pilot, "/drill 429,boom")
         assert "There is no fault boom." in app.chat.notice.text
-    argv = subprocess_handoff.argv(["drill", "429,cut"], "daylight")
+    argv = external_programs.own_command(["drill", "429,cut"], "daylight")
     assert argv[1:] == ["-P", "-m", "tui", "drill", "429,cut", "--theme", "daylight"]
     assert argv[0] == sys.executable

@@ -11,7 +11,7 @@ import pytest
 from textual.app import App
 
 from tui.ui.screens import external_programs
-from tui.ui.screens.external_programs import command_of, look, look_at_text
+from tui.ui.screens.external_programs import command_of, open_file, open_text
 
 
 def program(folder: Path, name: str, body: str = "") -> Path:
@@ -58,11 +58,11 @@ async def test_it_gets_the_file_and_an_editor_cannot_write_to_it(
     mine = program(tmp_path, "mine", f'ls -l "$1" | cut -c1-10 > {seen}; cat "$1" >> {seen}')
     monkeypatch.setenv("VISUAL", str(mine))
     before = signal.getsignal(signal.SIGINT)
-    assert await look(app, file, "editor") == ""
+    assert await open_file(app, file, "editor") == ""
     assert seen.read_text() == "-r--------\nkept"
     assert file.stat().st_mode & 0o777 == 0o600
     assert signal.getsignal(signal.SIGINT) is before
-    assert await look_at_text(app, b"no file", "editor") == ""
+    assert await open_text(app, b"no file", "editor") == ""
     assert seen.read_text() == "-rw-------\nno file"
 
 
@@ -72,18 +72,18 @@ async def test_trouble_is_told(
     file = tmp_path / "copy.txt"
     file.write_text("kept")
     monkeypatch.setenv("PAGER", str(program(tmp_path, "broken", "exit 3")))
-    assert "ended at once, with exit code 3" in await look(app, file, "pager")
+    assert "ended at once, with exit code 3" in await open_file(app, file, "pager")
     not_runnable = tmp_path / "odd"
     not_runnable.write_bytes(b"\x7fELF nothing")
     not_runnable.chmod(0o755)
     monkeypatch.setenv("PAGER", str(not_runnable))
-    assert "cannot be started" in await look(app, file, "pager")
+    assert "cannot be started" in await open_file(app, file, "pager")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("PAGER", "")
-    assert "There is no pager: $PAGER is not set" in await look(app, file, "pager")
+    assert "There is no pager: $PAGER is not set" in await open_file(app, file, "pager")
     missing = tmp_path / "gone.txt"
     monkeypatch.setenv("PAGER", str(program(tmp_path, "fine")))
-    assert "cannot be opened" in await look(app, missing, "pager")
+    assert "cannot be opened" in await open_file(app, missing, "pager")
 
 
 async def test_how_one_left_a_pager_is_no_trouble(
@@ -93,4 +93,4 @@ async def test_how_one_left_a_pager_is_no_trouble(
     file = tmp_path / "copy.txt"
     file.write_text("kept")
     monkeypatch.setenv("PAGER", str(program(tmp_path, "odd", "exit 1")))
-    assert await look(app, file, "pager") == ""
+    assert await open_file(app, file, "pager") == ""

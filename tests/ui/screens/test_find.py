@@ -13,7 +13,7 @@ from tests.ui.screens.driving import running, say, until
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
 from tui.ui.widgets.conversation.search import Finder
-from tui.ui.widgets.find_bar import FindBar
+from tui.ui.widgets.search_bars import FindBar
 
 
 def at(app: HoldfastApp) -> Item | None:
@@ -75,15 +75,15 @@ async def test_while_it_is_still_looked_for_nobody_says_that_there_is_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slices = 0
-    looks = Finder.look
+    advance = Finder.advance
 
-    def look(self: Finder, items: Sequence[Item], seconds: float = 0.0) -> None:
+    def some(self: Finder, items: Sequence[Item], seconds: float = 0.0) -> None:
         nonlocal slices
         slices += 1
         assert seconds == 0.0
-        looks(self, items, 1.0 if slices > 40 else 1e-9)
+        advance(self, items, 1.0 if slices > 40 else 1e-9)
 
-    monkeypatch.setattr(Finder, "look", look)
+    monkeypatch.setattr(Finder, "advance", some)
     async with running(World()) as (app, pilot):
         app.chat.fill([AssistantItem("a pear" if n < 5 else f"{n}") for n in range(400)])
         await pilot.press("ctrl+f")

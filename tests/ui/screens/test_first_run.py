@@ -18,7 +18,7 @@ from tui.settings.local_servers import LocalServer
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen
-from tui.ui.widgets.confirmation import Confirmation
+from tui.ui.widgets.questions import Confirmation
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
 

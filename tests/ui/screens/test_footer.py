@@ -9,7 +9,7 @@ from tests.support.fake_agent import Hold, Step, World
 from tests.ui.screens.driving import NARROW, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.status_line import status_line
+from tui.ui.widgets.bars import status_line
 
 
 def lit(app: HoldfastApp) -> list[str]:

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, until
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.prompt_search import PromptSearch, matching
+from tui.ui.widgets.search_bars import PromptSearch, matching
 
 
 def test_the_newest_comes_first_and_each_once() -> None:

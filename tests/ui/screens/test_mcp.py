@@ -80,7 +80,7 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         assert time.switched_off == {"convert_time"}
         assert "kept from the model" in about(pilot)
         time.detail = "another"
-        screen.look()
+        screen.refresh_servers()
         assert "mcp__time__convert_time" in about(pilot)  # the cursor stays on its row
         await pilot.press("space", "up", "enter")
         assert time.switched_off == set()

@@ -101,11 +101,11 @@ async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
         await pilot.press("slash")
         await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
         await pilot.press(*"299", "enter")
-        await until(pilot, lambda: "1 of 13" in side.copy.said)  # 299, 1299, 2299, 2990 …
+        await until(pilot, lambda: "1 of 13" in side.copy.status)  # 299, 1299, 2299, 2990 …
         await pilot.press("n")
-        await until(pilot, lambda: "2 of 13" in side.copy.said)
+        await until(pilot, lambda: "2 of 13" in side.copy.status)
         await pilot.press("N", "N")
-        await until(pilot, lambda: "13 of 13 · from the end" in side.copy.said)
+        await until(pilot, lambda: "13 of 13 · from the end" in side.copy.status)
         await pilot.press("escape")
         await until(pilot, lambda: not side.copy.has_class("-search"))
         assert side.display
@@ -118,7 +118,7 @@ async def test_slash_searches_what_was_not_cut_too() -> None:
     async with running(world) as (app, pilot):
         side = await opened(world, Path(), pilot, app)
         await pilot.press("slash", *"two", "enter")
-        await until(pilot, lambda: "1 of 1" in side.copy.said)
+        await until(pilot, lambda: "1 of 1" in side.copy.status)
 
 
 async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:

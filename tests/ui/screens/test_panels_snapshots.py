@@ -32,13 +32,12 @@ from tui.permissions.types import Call
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.debug_log import VerboseScreen
-from tui.ui.screens.diff import DiffScreen
-from tui.ui.screens.doctor import DoctorScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.models import ModelsScreen
 from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.reports import DiffScreen, DoctorScreen
 
 CHECKS = [
     Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),

@@ -22,8 +22,7 @@ from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
 from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
 from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
 from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
-from tui.ui.widgets.choice import Choice
-from tui.ui.widgets.dialog import Dialog
+from tui.ui.widgets.questions import Choice
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"SettingsScreen"}
@@ -32,12 +31,13 @@ SMALL = (60, 20)
 
 
 def screens() -> Iterator[type[Screen[Any]]]:
-    """Every screen of the program."""
+    """Every screen of the program; a base leaves open what it is dismissed with."""
     for package in (tui.ui.screens, tui.ui.widgets):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for found in vars(importlib.import_module(module.name)).values():
+                base = getattr(found, "__parameters__", ())
                 ours = isinstance(found, type) and found.__module__ == module.name
-                if ours and issubclass(found, Screen) and found is not Dialog:
+                if ours and issubclass(found, Screen) and not base:
                     yield found
 
 

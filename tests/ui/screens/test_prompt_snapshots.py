@@ -22,7 +22,7 @@ from tests.ui.screens.pictures import (
     prompt,
 )
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.widgets.autocomplete.popup import Suggestions
+from tui.ui.widgets.autocomplete import Suggestions
 
 
 def typed(*keys: str) -> Callable[[Stage], Shot]:

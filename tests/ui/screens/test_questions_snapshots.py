@@ -32,8 +32,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.choice_dialog import WaysModal
-from tui.ui.widgets.confirmation import Confirmation
+from tui.ui.widgets.questions import ChoiceDialog, Confirmation
 
 DIFF = """\
 --- tests/test_store.py
@@ -119,7 +118,7 @@ def compaction(stage: Stage) -> Shot:
     async def drive(pilot: Pilot[None]) -> None:
         await opened(pilot)
         world.agent.planned = planned
-        await command("/compact the tests", WaysModal)(pilot)
+        await command("/compact the tests", ChoiceDialog)(pilot)
 
     return stage.app(world), drive
 
@@ -187,9 +186,9 @@ PICTURES: Pictures = {
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
     "trust": Picture(Confirmation, trust),
     "elevated": Picture(Confirmation, elevated, state=True),
-    "compaction": Picture(WaysModal, compaction),
+    "compaction": Picture(ChoiceDialog, compaction),
     "rewind": Picture(PickScreen, rewinding("up")),
-    "rewind files": Picture(WaysModal, rewinding("up", "enter"), state=True),
+    "rewind files": Picture(ChoiceDialog, rewinding("up", "enter"), state=True),
     "refused": Picture(RecoveryScreen, refused("invalid_request", ERROR, 400)),
     "too long": Picture(
         RecoveryScreen, refused("context_overflow", "prompt is too long", 400), state=True

@@ -14,10 +14,11 @@ from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.models import ModelsScreen
-from tui.ui.screens.recovery import GRACE_S, TYPING_S, RecoveryScreen
+from tui.ui.screens.recovery import TYPING_S, RecoveryScreen
 from tui.ui.screens.welcome import WelcomeScreen
-from tui.ui.widgets.confirmation import Confirmation
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
+from tui.ui.widgets.dialog import GRACE_S
+from tui.ui.widgets.questions import Confirmation
 
 RETRY = events.RetryScheduled(2, 3, 4.0, "Too many requests.", 429, "rate_limit", "req_1", 11)
 PARKED = events.Parked("2026-11-21T09:23:00.000Z", "Usage limit reached.")

@@ -26,8 +26,8 @@ from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.picker import PickScreen
-from tui.ui.widgets.choice_dialog import WaysModal
 from tui.ui.widgets.conversation.items import NoticeItem, UserItem
+from tui.ui.widgets.questions import ChoiceDialog
 
 
 class RealWorld(World):
@@ -91,7 +91,7 @@ async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None
         before = len(read(path).records)
         await pilot.press("escape", "escape")
         await choose(app, pilot)
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("f")
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "change it")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
@@ -114,7 +114,7 @@ async def test_only_the_conversation_goes_back_where_that_is_wanted(tmp_path: Pa
     async with two_turns(tmp_path) as (app, pilot, world):
         await say(pilot, "/rewind")
         await choose(app, pilot, "up")
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("c")
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "write a")
         assert (world.workspace / "a.txt").read_text() == "two\n"
@@ -126,7 +126,7 @@ async def test_a_file_that_somebody_changed_since_is_left_alone(tmp_path: Path) 
         (world.workspace / "a.txt").write_text("mine\n")
         await say(pilot, "/undo")
         await choose(app, pilot)
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("f")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
         assert (world.workspace / "a.txt").read_text() == "mine\n"

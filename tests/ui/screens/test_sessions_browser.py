@@ -22,8 +22,8 @@ from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.app import HoldfastApp
+from tui.ui.screens.session_rows import row_parts
 from tui.ui.screens.sessions import SessionsScreen
-from tui.ui.screens.sessions.rows import row_parts
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
 from tui.ui.widgets.conversation.view import Conversation
 from tui.ui.widgets.row_list import Part
@@ -240,7 +240,7 @@ async def test_ten_thousand_sessions_are_listed_with_only_those_in_sight_drawn(
         drawn.append(row.title)
         return row_parts(row, *more, **named)
 
-    monkeypatch.setattr("tui.ui.screens.sessions.listing.row_parts", counting)
+    monkeypatch.setattr("tui.ui.screens.sessions.row_parts", counting)
     async with running(world, size) as (app, pilot):
         screen = await browser(app, pilot, 10_000)
         await pilot.press(*"9876")

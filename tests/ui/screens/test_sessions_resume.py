@@ -25,9 +25,7 @@ from tui.session.reader import read
 from tui.session.records import Record
 from tui.tools.process import born
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.choice import Choice
-from tui.ui.widgets.choice_dialog import WaysModal
-from tui.ui.widgets.confirmation import Confirmation
+from tui.ui.widgets.questions import Choice, ChoiceDialog, Confirmation
 from tui.ui.widgets.resume_card import ResumeCard
 
 
@@ -164,7 +162,7 @@ async def test_B44_in_use_elsewhere(world: World, key: str, choice: SessionChoic
     world.refusals.append(SessionInUseError("It is open in process 1."))
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press(key)
         await until(pilot, lambda: len(world.chosen) == 2)
         wanted = SessionChoice(path, choice.take_over, choice.read_only)
@@ -177,7 +175,7 @@ async def test_B44_a_fork_of_what_another_program_has(world: World) -> None:
     world.refusals.append(SessionInUseError("It is open in process 1."))
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("f")
         await until(pilot, lambda: len(world.chosen) == 2)
         made = world.chosen[-1].path
@@ -198,7 +196,7 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
         session.records = [*session.records, unsaved]
         session.read_only, session.lost = True, "The session was taken over by process 7."
         await app.run_action("recheck")
-        await until(pilot, lambda: isinstance(app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         assert "process 7" in app.chat.status.state.trouble
         assert app.chat.prompt_rule.right.plain == "read-only"
         await pilot.press("f")

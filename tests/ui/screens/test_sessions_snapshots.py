@@ -16,10 +16,9 @@ from tui.app.ports import SessionChoice
 from tui.core.errors import SessionInUseError
 from tui.session.records import Finding
 from tui.ui.screens.repair import RepairScreen
-from tui.ui.screens.sessions.screen import SessionsScreen
-from tui.ui.widgets.ask_text import AskText
-from tui.ui.widgets.choice_dialog import WaysModal
+from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.questions import AskText, ChoiceDialog
 
 FOUND = (
     Finding("B52", "line 4 (byte 1200)", "skipped: not valid JSON"),
@@ -108,7 +107,7 @@ def taken_over(stage: Stage) -> Shot:
         await press()(pilot)
         session = world.agent.session
         session.lost, session.read_only = lost, True
-        await until(pilot, lambda: isinstance(pilot.app.screen, WaysModal))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
 
     return stage.app(world), drive
 
@@ -118,10 +117,10 @@ PICTURES: Pictures = {
     "searched": Picture(SessionsScreen, searched, state=True),
     "nothing yet": Picture(SessionsScreen, without(said="Every conversation"), state=True),
     "rename": Picture(AskText, browser("ctrl+r", screen=AskText), fresh=True),
-    "export": Picture(WaysModal, browser("ctrl+e", screen=WaysModal), state=True, fresh=True),
+    "export": Picture(ChoiceDialog, browser("ctrl+e", screen=ChoiceDialog), state=True, fresh=True),
     "damaged": Picture(RepairScreen, damaged),
-    "in use": Picture(WaysModal, in_use, fresh=True),
-    "taken over": Picture(WaysModal, taken_over, state=True),
+    "in use": Picture(ChoiceDialog, in_use, fresh=True),
+    "taken over": Picture(ChoiceDialog, taken_over, state=True),
 }
 
 

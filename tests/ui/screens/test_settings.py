@@ -21,7 +21,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.settings import SettingsScreen
-from tui.ui.widgets.edit_text import EditText
+from tui.ui.widgets.questions import EditText
 
 TEXT = """\
 # mine

@@ -22,7 +22,7 @@ from tests.ui.screens.pictures import (
 )
 from tui.core.paths import folders
 from tui.ui.screens.settings import SettingsScreen
-from tui.ui.widgets.edit_text import EditText
+from tui.ui.widgets.questions import EditText
 
 TEXT = """\
 # mine
@@ -55,9 +55,9 @@ def settings(*keys: str, text: str = TEXT, words: str = "") -> Callable[[Stage],
         world.env = {"ANTHROPIC_BASE_URL": "http://me:word@127.0.0.1:8080"}
         world.overrides = {"permissions": {"deny": ["run_command(git push*)"]}}
         for name in (
-            "screens.settings.screen",
-            "configuration.settings",
-            "configuration.settings_edit",
+            "ui.screens.settings",
+            "settings.layers",
+            "settings.edit",
         ):
             stage.monkeypatch.setattr(f"tui.{name}.shorten", _short(stage.folder, home))
         return stage.app(world), _drive(f"/config {words}".strip(), *keys)

@@ -12,7 +12,7 @@ from tests.ui.screens.driving import NARROW, WIDE, running, say, until
 from tui.app.dialog_data import ModelRow
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
-from tui.ui.widgets.autocomplete.popup import Suggestions
+from tui.ui.widgets.autocomplete import Suggestions
 
 
 @pytest.fixture

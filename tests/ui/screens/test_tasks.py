@@ -21,14 +21,13 @@ from tui.batch.command.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.core.clock import Clock
-from tui.ui.screens.task_picker import ChooseTasks
-from tui.ui.screens.task_rows import Pace, left_s, task_row
+from tui.ui.screens.picker import ChooseTasks
+from tui.ui.screens.task_rows import Pace, rest_s, task_row
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.app import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.confirmation import Confirmation
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
-from tui.ui.widgets.edit_text import EditText
+from tui.ui.widgets.questions import Confirmation, EditText
 
 TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
 
@@ -229,14 +228,14 @@ def test_the_time_that_is_left_counts_how_far_the_running_task_is() -> None:
         TaskState(index=i, group="g", task="t", status=s, seconds=(8, 12, 90, 0, 0, 5)[i])  # type: ignore[arg-type]
         for i, s in enumerate(stand)
     ]
-    assert left_s(tasks[2:], Pace()) is None  # nothing to judge by
-    assert left_s(tasks, Pace()) == 30
-    assert left_s(tasks, Pace(task_s=4)) == 26
-    assert left_s(tasks, Pace(task_s=4, skipped=frozenset({4}))) == 16
-    assert left_s(tasks, Pace(task_s=40)) == 2 * (8 + 12 + 40) / 3  # the tasks are longer now
-    assert left_s(tasks[:4], Pace(task_s=4)) == 6
-    assert left_s(tasks[:4], Pace(task_s=10.1)) is None  # it could take any time
-    assert left_s(tasks[:3], Pace()) == 0
+    assert rest_s(tasks[2:], Pace()) is None  # nothing to judge by
+    assert rest_s(tasks, Pace()) == 30
+    assert rest_s(tasks, Pace(task_s=4)) == 26
+    assert rest_s(tasks, Pace(task_s=4, skipped=frozenset({4}))) == 16
+    assert rest_s(tasks, Pace(task_s=40)) == 2 * (8 + 12 + 40) / 3  # the tasks are longer now
+    assert rest_s(tasks[:4], Pace(task_s=4)) == 6
+    assert rest_s(tasks[:4], Pace(task_s=10.1)) is None  # it could take any time
+    assert rest_s(tasks[:3], Pace()) == 0
 
 
 async def test_the_time_that_is_left_runs_down_and_is_not_told_of_a_pause(repo: Path) -> None:
@@ -323,7 +322,7 @@ async def test_a_task_file_is_chosen_and_run_from_the_chat(
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, ChooseTasks))
-        listing = app.screen.query_one("#files", OptionList)
+        listing = app.screen.query_one("#list", OptionList)
         row = str(listing.get_option_at_index(0).prompt)
         assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
         await pilot.press("enter")

@@ -14,10 +14,9 @@ from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each
 from tui.app.options.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
-from tui.ui.screens.task_picker import ChooseTasks
+from tui.ui.screens.picker import ChooseTasks
 from tui.ui.screens.tasks import TasksScreen
-from tui.ui.widgets.confirmation import Confirmation
-from tui.ui.widgets.edit_text import EditText
+from tui.ui.widgets.questions import Confirmation, EditText
 
 TASKS = """\
 ## the store

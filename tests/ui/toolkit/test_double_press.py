@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.clock import FakeClock
-from tui.ui.toolkit.double_press import Twice
+from tui.ui.toolkit.key_sequencer import Twice
 
 
 def test_only_the_second_time_soon_enough_counts() -> None:

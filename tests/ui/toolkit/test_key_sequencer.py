@@ -51,6 +51,11 @@ class Typing(KeyOrder):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#text"
 
+    @property
+    def settled(self) -> bool:
+        """Whether no key is on its way, and none waits for its turn."""
+        return self._key_ahead is None and not self._keys_behind
+
     def compose(self) -> ComposeResult:
         yield TextArea(id="text")
         yield Input(id="field")
@@ -168,8 +173,8 @@ async def test_the_prompt_and_the_session_browser_get_what_was_typed_for_them() 
         assert app.chat.prompt.text == "new"
 
 
-async def settled(app: KeyOrder, pilot: Pilot[None]) -> None:
+async def settled(app: Typing, pilot: Pilot[None]) -> None:
     """Until all that was typed has done what it does."""
-    await until(pilot, lambda: not app.busy_with_keys)
+    await until(pilot, lambda: app.settled)
     await pilot.pause()
     await asyncio.sleep(0)

@@ -9,8 +9,7 @@ from textual.content import Content
 from textual.filter import Monochrome
 from textual.strip import Strip
 
-from tui.ui.widgets.cached_render import StillColumn, StillRow
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.panes import PaneRule, StillColumn, StillRow
 
 
 class _Page(App[None]):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from tui.ui.widgets.conversation import item_renderer
-from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     AttemptItem,
@@ -15,13 +14,13 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.conversation.style import RULES
-from tui.ui.widgets.line_view.heights import Heights
-from tui.ui.widgets.line_view.viewport import Viewport
-from tui.ui.widgets.markdown.styles import RULES as MARKDOWN_RULES
+from tui.ui.widgets.conversation.style import STYLE_RULES
+from tui.ui.widgets.diff import draw_diff
+from tui.ui.widgets.line_view.viewport import Heights, Viewport
+from tui.ui.widgets.markdown.text import RULES as MARKDOWN_RULES
 from tui.ui.widgets.markdown.text import Line
 
-STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in RULES}
+STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in STYLE_RULES}
 
 
 @given(st.lists(st.integers(0, 9)), st.data())

@@ -12,9 +12,8 @@ from textual.containers import VerticalScroll
 
 from tests.ui.widgets.stage import Stage
 from tui.core.text_cleaning import visible
-from tui.ui.widgets.conversation.diff import draw_diff
-from tui.ui.widgets.conversation.selection import copied
-from tui.ui.widgets.diff import DiffView, counts
+from tui.ui.widgets.diff import DiffView, counts, draw_diff
+from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line
 
 MARKED = {name: Style(color=f"color({n})") for n, name in enumerate(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line, fold
 
 PLAIN, MARK = Style(), Style(dim=True)

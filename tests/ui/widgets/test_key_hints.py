@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.ui.widgets.key_hints import fitting, in_a_row, in_rows
+from tui.ui.widgets.keys import fitting, in_a_row, in_rows
 
 KEYS = (("enter", "open"), ("^f", "search texts"), ("esc", "back"))
 WORD = st.text("abc xyz", min_size=1, max_size=8).map(str.strip).filter(bool)

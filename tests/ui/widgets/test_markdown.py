@@ -9,10 +9,10 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown import Document, Line, render
 from tui.ui.widgets.markdown.parse import parse
-from tui.ui.widgets.markdown.styles import RULES
+from tui.ui.widgets.markdown.text import RULES
 
 STYLES = {name: Style(color=f"color({index + 16})") for index, name in enumerate(RULES)}
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
+from tui.ui.widgets.file_viewer.line_file import Needle
 from tui.ui.widgets.markdown.text import line
-from tui.ui.widgets.match_spans import Needle
 
 
 def spots(needle: Needle, text: str) -> list[str]:

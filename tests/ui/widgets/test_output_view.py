@@ -11,8 +11,8 @@ from textual.selection import Selection
 
 from tests.ui.screens.driving import until
 from tests.ui.widgets.stage import Stage
-from tui.ui.widgets import ansi
-from tui.ui.widgets.conversation.diff import draw_diff
+from tui.ui.widgets import text_view
+from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.line_view import key
 from tui.ui.widgets.output_lines import LINE_MAX, OutputLines
 from tui.ui.widgets.output_view import CELLS_MAX, OutputView
@@ -160,7 +160,7 @@ def test_lines_keep_what_no_encoding_knows() -> None:
 
 
 def test_colours_are_kept_and_other_controls_removed() -> None:
-    spans = ansi.spans(
+    spans = text_view.coloured(
         "a\x1b[1;31mred\x1b[0m\x1b[2K \x1b]0;title\x07b\x1b[38;5;200mx\x1b[48;2;1;2;3my", PLAIN
     )
     assert "".join(text for text, _ in spans) == "ared bxy"
@@ -172,7 +172,7 @@ def test_colours_are_kept_and_other_controls_removed() -> None:
 
 def test_a_reset_goes_back_to_the_ground() -> None:
     base = Style(color=Color.from_ansi(7), bgcolor=Color.from_ansi(0))
-    assert ansi.spans("\x1b[31;41ma\x1b[39mb\x1b[49mc\x1b[md", base)[1:] == [
+    assert text_view.coloured("\x1b[31;41ma\x1b[39mb\x1b[49mc\x1b[md", base)[1:] == [
         ("b", base + Style(bgcolor=Color.from_ansi(1))),
         ("c", base),
         ("d", base),
@@ -182,7 +182,7 @@ def test_a_reset_goes_back_to_the_ground() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="\x1b[];0123456789mKx\x07\t \x00\x9b漢", max_size=60))
 def test_no_sequence_survives(text: str) -> None:
-    shown = "".join(part for part, _ in ansi.spans(text, PLAIN))
+    shown = "".join(part for part, _ in text_view.coloured(text, PLAIN))
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in shown)
 
 

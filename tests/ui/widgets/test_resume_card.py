@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.widgets.stage import Stage
-from tui.ui.widgets.resume_card import Left, ResumeCard
+from tui.ui.widgets.resume_card import OpenItem, ResumeCard
 
 CALLS = (
-    Left("edit_file", "tui/session/store.py", "finished, but the result was lost"),
-    Left("write_file", "CHANGELOG.md", "never started"),
+    OpenItem("edit_file", "tui/session/store.py", "finished, but the result was lost"),
+    OpenItem("write_file", "CHANGELOG.md", "never started"),
 )
-COMMANDS = (Left("process 4711", "npm run dev", "still running, since 08:12 UTC", certain=False),)
+COMMANDS = (
+    OpenItem("process 4711", "npm run dev", "still running, since 08:12 UTC", certain=False),
+)
 
 
 async def nothing(_: str) -> None:

@@ -7,14 +7,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.ui.widgets.file_viewer.line_file import CopyFile
-from tui.ui.widgets.file_viewer.selection import WINDOW, part_of
+from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile, part_of
 
 
 def whole(data: bytes) -> CopyFile:
     """A file all of whose lines are known."""
     file = CopyFile(data)
-    while file.lines.left:
+    while file.lines.unfinished:
         file.lines.go_on(1.0)
     return file
 

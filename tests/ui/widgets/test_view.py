@@ -10,9 +10,8 @@ from textual.pilot import Pilot
 
 from tests.ui.widgets.stage import Stage
 from tui.ui.widgets.file_viewer import line_file
-from tui.ui.widgets.file_viewer.line_file import CopyFile
+from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile
 from tui.ui.widgets.file_viewer.pane import CopyPane
-from tui.ui.widgets.file_viewer.selection import WINDOW
 from tui.ui.widgets.file_viewer.view import CopyView
 
 SIZE = (40, 8)
@@ -39,7 +38,7 @@ async def settled(pilot: Pilot[None], app: Shown) -> None:
     """All is counted and drawn."""
     for _ in range(400):
         await pilot.pause(0.005)
-        if not app.view.file.lines.left:
+        if not app.view.file.lines.unfinished:
             await pilot.pause(0.1)
             return
     pytest.fail("it is not counted to the end")
@@ -152,9 +151,9 @@ async def test_the_search_goes_round_and_marks_the_place() -> None:
         async def said(text: str) -> None:
             for _ in range(400):
                 await pilot.pause(0.005)
-                if text in app.pane.said:
+                if text in app.pane.status:
                     return
-            pytest.fail(f"{app.pane.said!r} is not {text!r}")
+            pytest.fail(f"{app.pane.status!r} is not {text!r}")
 
         await pilot.press("slash", *"error", "enter")
         await said("1 of 2")
@@ -182,7 +181,7 @@ async def test_a_find_far_to_the_side_is_brought_into_sight() -> None:
             await pilot.press("slash", *"needle", "enter")
             for _ in range(200):
                 await pilot.pause(0.005)
-                if "1 of 1" in app.pane.said:
+                if "1 of 1" in app.pane.status:
                     break
             assert any("needle" in row for row in app.rows())
             await pilot.press("escape", "w")

@@ -15,7 +15,7 @@ CHAT, BUSY, OUTPUT, WHOLE = "chat", "busy", "output", "whole"
 """The conversation while nothing runs and while something does; the output over it, in a narrow
 terminal, and over the whole screen. Every other place is the name of a screen's class."""
 
-APPROVAL, CONTEXT, WAYS, PICK = "ApprovalModal", "ContextScreen", "WaysModal", "PickScreen"
+APPROVAL, CONTEXT, WAYS, PICK = "ApprovalModal", "ContextScreen", "ChoiceDialog", "PickScreen"
 SESSIONS, REPAIR, DEBUG = "SessionsScreen", "RepairScreen", "VerboseScreen"
 
 E = TypeVar("E")

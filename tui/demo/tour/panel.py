@@ -13,7 +13,7 @@ from textual.style import Style
 from textual.widgets import Static
 
 from tui.demo.tour.tour import TITLE, Said
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.panes import PaneRule
 
 _WIDE, _TALL = 72, 22
 """Below so many columns fewer words are made; below so many rows only what is next is said."""

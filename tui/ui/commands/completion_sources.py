@@ -11,8 +11,8 @@ from tui.app import manual
 from tui.app.commands.registry import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
 from tui.ui.toolkit import themes
-from tui.ui.widgets.autocomplete.files import WorkspaceFiles
-from tui.ui.widgets.autocomplete.popup import Choice
+from tui.ui.widgets.autocomplete import Suggestion
+from tui.ui.widgets.workspace_files import WorkspaceFiles
 
 _LOOKED_AT = 2000
 """Entries of the folder above, at most."""
@@ -26,42 +26,44 @@ class PromptSources:
         services = conversation.services
         self._files = WorkspaceFiles(services.workspace, services.clock)
 
-    def commands(self) -> Sequence[Choice]:
+    def commands(self) -> Sequence[Suggestion]:
         """All names, then the aliases."""
-        named = [Choice(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
+        named = [Suggestion(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
         own = [
-            Choice(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
+            Suggestion(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
             for c in self._conversation.user_commands.commands.values()
         ]
         aliases = [
-            Choice(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
+            Suggestion(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
             for c in COMMANDS
             for alias in c.aliases
         ]
         return [*named, *own, *aliases]
 
-    async def arguments(self, command: str) -> Sequence[Choice]:
+    async def arguments(self, command: str) -> Sequence[Suggestion]:
         services = self._conversation.services
         command = ELSEWHERE.get(command, command)
         found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
         match found.name if found else "":
             case "help":
                 topics = await asyncio.to_thread(manual.topics)
-                return [Choice(topic.name, topic.summary) for topic in topics]
+                return [Suggestion(topic.name, topic.summary) for topic in topics]
             case "theme":
                 folder = services.folders.config / "themes"
                 names = await asyncio.to_thread(themes.available, folder)
-                return [Choice(name) for name in names]
+                return [Suggestion(name) for name in names]
             case "model":
-                return [Choice(row.name, f"{row.window:,} tokens") for row in services.models()]
+                return [Suggestion(row.name, f"{row.window:,} tokens") for row in services.models()]
             case "resume":
                 rows = await services.list_sessions()
-                return [Choice(row.id, row.title, words=f"{row.id} {row.title}") for row in rows]
+                return [
+                    Suggestion(row.id, row.title, words=f"{row.id} {row.title}") for row in rows
+                ]
             case "add-dir":
                 names = await asyncio.to_thread(_neighbours, services.workspace)
-                return [Choice(f"../{name}/", words=name) for name in names]
+                return [Suggestion(f"../{name}/", words=name) for name in names]
             case _:
-                return [Choice(word) for word in found.offers] if found else []
+                return [Suggestion(word) for word in found.offers] if found else []
 
     async def files(self) -> Sequence[str]:
         return await self._files.paths()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui.app import doctor as checks
 from tui.app.options.flags import FAULTS
-from tui.ui.screens.subprocess_handoff import step_aside
+from tui.ui.screens.external_programs import step_aside
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 async def doctor(frontend: ScreenFrontend, _: str) -> None:
     """Show what `holdfast doctor` finds."""
-    from tui.ui.screens.doctor import DoctorScreen  # noqa: PLC0415 - on demand
+    from tui.ui.screens.reports import DoctorScreen  # noqa: PLC0415 - on demand
 
     services = frontend.services
     subject = checks.Subject.of(services.workspace, services.folders, os.environ)
@@ -46,9 +46,9 @@ def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
 
 async def edit_file(frontend: ScreenFrontend, path: Path) -> None:
     """Open a file in the person's own editor."""
-    from tui.ui.screens.external_programs import look  # noqa: PLC0415 - on demand
+    from tui.ui.screens.external_programs import open_file  # noqa: PLC0415 - on demand
 
-    if problem := await look(frontend.app, path, "editor", exact=False):
+    if problem := await open_file(frontend.app, path, "editor", exact=False):
         frontend.say(problem, "error")
 
 

@@ -14,8 +14,8 @@ from tui.ui.toolkit import themes
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
-    from tui.ui.screens.settings import Port
-    from tui.ui.screens.settings.port import Said
+    from tui.ui.screens.setting_rows import Port
+    from tui.ui.widgets.notices import NoticeText
 
 
 async def config(frontend: ScreenFrontend, words: str) -> None:
@@ -28,7 +28,8 @@ async def config(frontend: ScreenFrontend, words: str) -> None:
 def _port(frontend: ScreenFrontend) -> Port:
     from tui.agent.composition import PRACTICE  # noqa: PLC0415
     from tui.ui.commands.views import mcp  # noqa: PLC0415
-    from tui.ui.screens.settings import Port  # noqa: PLC0415
+    from tui.ui.screens.setting_rows import Port  # noqa: PLC0415
+    from tui.ui.toolkit import themes  # noqa: PLC0415
 
     services, agent = frontend.services, frontend.conversation.agent
     answering = (agent.model,) if agent and agent.model != PRACTICE else ()
@@ -64,11 +65,11 @@ async def take_up(frontend: ScreenFrontend, before: Config, now: Config) -> None
         await services.use_settings()
 
 
-async def edit_file(frontend: ScreenFrontend) -> Said:
+async def edit_file(frontend: ScreenFrontend) -> NoticeText:
     """Open config.toml in the editor; afterwards say whether it can be used."""
     from tui.session.writer import make_private  # noqa: PLC0415
-    from tui.ui.screens.external_programs import look  # noqa: PLC0415
-    from tui.ui.screens.settings.port import Said  # noqa: PLC0415
+    from tui.ui.screens.external_programs import open_file  # noqa: PLC0415
+    from tui.ui.widgets.notices import NoticeText  # noqa: PLC0415
 
     file = frontend.services.folders.config_file
     try:
@@ -76,14 +77,14 @@ async def edit_file(frontend: ScreenFrontend) -> Said:
         file.touch(mode=0o600, exist_ok=True)
         before = file.read_bytes()
     except OSError as error:
-        return Said(f"{shorten(file)} cannot be opened: {error.strerror or error}.", "error")
-    if problem := await look(frontend.app, file, "editor", exact=False):
-        return Said(problem, "error")
+        return NoticeText(f"{shorten(file)} cannot be opened: {error.strerror or error}.", "error")
+    if problem := await open_file(frontend.app, file, "editor", exact=False):
+        return NoticeText(problem, "error")
     if wrong := await asyncio.to_thread(config_problem, file):
-        return Said(wrong.message, "error", wrong.hint or "e opens it again.")
+        return NoticeText(wrong.message, "error", wrong.hint or "e opens it again.")
     if await asyncio.to_thread(file.read_bytes) == before:
-        return Said("The settings are as they were.")
-    return Said("The settings are sound.", "success", "What can count at once does.")
+        return NoticeText("The settings are as they were.")
+    return NoticeText("The settings are sound.", "success", "What can count at once does.")
 
 
 async def theme(frontend: ScreenFrontend, name: str) -> None:

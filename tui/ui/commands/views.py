@@ -83,7 +83,7 @@ async def find(frontend: ScreenFrontend, text: str) -> None:
 async def diff(frontend: ScreenFrontend, _: str) -> None:
     """What the session's own tools changed in files."""
     from tui.context.file_changes import changes  # noqa: PLC0415 - on demand, as those below
-    from tui.ui.screens.diff import DiffScreen  # noqa: PLC0415
+    from tui.ui.screens.reports import DiffScreen  # noqa: PLC0415
     from tui.ui.widgets.diff import counts  # noqa: PLC0415
 
     agent = frontend.conversation.agent

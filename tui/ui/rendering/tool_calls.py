@@ -83,7 +83,7 @@ class ToolCalls:
         if self._live is None:
             self._live, self.shown = id_, item
             self._chat.side.show(title_of(item), "")
-            self._chat.side.stands(masked=False, pinned=False)
+            self._chat.side.show_marks(masked=False, pinned=False)
 
     def change(self, id_: str, **changes: Any) -> None:
         """Set fields of a call's item, if there is one."""
@@ -117,7 +117,7 @@ class ToolCalls:
             diff=event.display,
             summary=event.summary,
         )
-        if event.name == "shell" and not self._chat.beside:  # the person wants to see it
+        if event.name == "shell" and not self._chat.output_in_sight:  # the person wants to see it
             item.folded = False
         streamed = event.id in self._outputs
         self._printed -= sum(map(len, self._outputs.get(event.id, ())))
@@ -154,11 +154,11 @@ class ToolCalls:
         else:
             self.change(id_, masked=change["view"] == "masked")
         if self.shown is not None and self.shown.id == id_:
-            self._chat.side.stands(masked=self.shown.masked, pinned=self.shown.pinned)
+            self._chat.side.show_marks(masked=self.shown.masked, pinned=self.shown.pinned)
 
     def _show(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
         self.shown = item
         diff = bool(item.diff) and item.state == "ok"
         text, receipt = item.diff if diff else text, item.receipt
         self._chat.side.show(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
-        self._chat.side.stands(masked=item.masked, pinned=item.pinned)
+        self._chat.side.show_marks(masked=item.masked, pinned=item.pinned)

@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tui.core.clock import Clock
 from tui.core.formatting import duration
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.panes import PaneRule
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 2

@@ -19,8 +19,7 @@ from tui.app.prompt_history import PromptHistory
 from tui.core.clock import Clock
 from tui.ui.screens.activity_indicator import FRAMES_PER_S, Phase
 from tui.ui.screens.conversation_side import ConversationSide
-from tui.ui.screens.footer import footer
-from tui.ui.screens.labels import (
+from tui.ui.screens.footer import (
     BACK,
     BUSY_HINTS,
     ELEVATED,
@@ -35,30 +34,27 @@ from tui.ui.screens.labels import (
     TO_ASK,
     TO_READ,
     UNSAVED,
+    footer,
 )
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
 from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.cached_render import Still, StillRow
+from tui.ui.widgets.bars import HeaderBar, Hint, StatusLine
 from tui.ui.widgets.context_meter import MeterState
-from tui.ui.widgets.header import HeaderBar
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.panes import PaneRule, Splitter, Still, StillRow
 from tui.ui.widgets.prompt import Prompt
-from tui.ui.widgets.splitter import Splitter
-from tui.ui.widgets.status_line import Hint, StatusLine
 from tui.ui.widgets.welcome_text import Intro
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode
-    from tui.ui.widgets.autocomplete.popup import Sources, Suggestions
+    from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.view import Conversation
-    from tui.ui.widgets.find_bar import FindBar
+    from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.output_view import OutputView
-    from tui.ui.widgets.prompt_search import PromptSearch
     from tui.ui.widgets.retry_banner import RetryBanner
-    from tui.ui.widgets.todos import TodoList
+    from tui.ui.widgets.search_bars import PromptSearch, SearchBar
 
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
@@ -155,7 +151,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
 
     @property
-    def beside(self) -> bool:
+    def output_in_sight(self) -> bool:
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
@@ -286,7 +282,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     async def suggest(self, sources: Sources) -> None:
         """Let the prompt suggest what may come next. Called once, after `furnish`."""
-        from tui.ui.widgets.autocomplete.popup import Suggestions  # noqa: PLC0415
+        from tui.ui.widgets.autocomplete import Suggestions  # noqa: PLC0415
 
         popup = Suggestions(sources, id="suggestions")
         await self.mount(popup, before="#prompt-row")
@@ -299,7 +295,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
 
     async def action_search_history(self) -> None:
         """Look for an earlier prompt; what is typed stays until one is taken."""
-        from tui.ui.widgets.prompt_search import PromptSearch  # noqa: PLC0415 - only where asked for
+        from tui.ui.widgets.search_bars import PromptSearch  # noqa: PLC0415 - only where asked for
 
         if self._search is None:
             self._search = PromptSearch(id="prompt-search")
@@ -313,11 +309,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         event.stop()
         self.prompt.put_whole(event.text)
 
-    def on_prompt_search_closed(self, event: PromptSearch.Closed) -> None:
-        event.stop()
-        self.prompt.focus()
-
-    def on_find_bar_closed(self, event: FindBar.Closed) -> None:
+    def on_search_bar_closed(self, event: SearchBar.Closed) -> None:
         event.stop()
         self.prompt.focus()
 

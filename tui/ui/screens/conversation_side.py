@@ -8,17 +8,15 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from tui.core.clock import Clock
-from tui.ui.widgets.cached_render import StillColumn
 from tui.ui.widgets.context_meter import ContextMeter
-from tui.ui.widgets.notice import NoticeLine
-from tui.ui.widgets.pane_title import PaneRule
-from tui.ui.widgets.queued_prompts import Queued
+from tui.ui.widgets.notices import NoticeLine, Queued
+from tui.ui.widgets.panes import PaneRule, StillColumn
 
 if TYPE_CHECKING:
     from tui.ui.widgets.conversation.view import Conversation
-    from tui.ui.widgets.find_bar import FindBar
+    from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.retry_banner import RetryBanner
-    from tui.ui.widgets.todos import TodoList
+    from tui.ui.widgets.search_bars import FindBar
 
 
 class ConversationSide(StillColumn):
@@ -48,8 +46,8 @@ class ConversationSide(StillColumn):
     async def furnish(self, clock: Clock) -> None:
         """Add what the first frame does without."""
         from tui.ui.widgets.conversation.view import Conversation  # noqa: PLC0415
+        from tui.ui.widgets.notices import TodoList  # noqa: PLC0415
         from tui.ui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
-        from tui.ui.widgets.todos import TodoList  # noqa: PLC0415
 
         self.conversation = Conversation(id="conversation")
         self.todos = TodoList(id="todos")
@@ -70,7 +68,7 @@ class ConversationSide(StillColumn):
 
     async def find(self, text: str = "") -> None:
         """Open the find bar, with a text to look for."""
-        from tui.ui.widgets.find_bar import FindBar  # noqa: PLC0415 - only where it is asked for
+        from tui.ui.widgets.search_bars import FindBar  # noqa: PLC0415 - only where it is asked for
 
         if self._find is None:
             self._find = FindBar(id="find")
@@ -78,7 +76,7 @@ class ConversationSide(StillColumn):
         self._find.open(text)
 
     def end_find(self) -> None:
-        """Close the find bar, if it is open. It tells `FindBar.Closed` then."""
+        """Close the find bar, if it is open. It tells `SearchBar.Closed` then."""
         if self._find and self._find.opened:
             self._find.action_close()
 
@@ -88,10 +86,10 @@ class ConversationSide(StillColumn):
         if self._find and not event.text:
             self._find.say()
 
-    def on_conversation_found(self, event: Conversation.Found) -> None:
+    def on_conversation_matches(self, event: Conversation.Matches) -> None:
         event.stop()
         if self._find:
             self._find.say(event.at, event.total, more=event.more, last=event.last)
 
-    def on_find_bar_closed(self) -> None:
+    def on_search_bar_closed(self) -> None:
         self.conversation.end_find()

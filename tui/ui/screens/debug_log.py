@@ -14,7 +14,8 @@ from textual.widgets import Input, Static
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import clean, one_line
-from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.screens.table_screen import TableDialog
+from tui.ui.widgets.dialog import SCROLL, TextField
 from tui.ui.widgets.event_log import Entry, EventLog
 from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, Rows
@@ -29,7 +30,7 @@ _EMPTY = (
 )
 
 
-class VerboseScreen(Dialog[None]):
+class VerboseScreen(TableDialog[None]):
     """Shows `log`; follows its end until the cursor leaves it or the person pauses."""
 
     CSS_PATH = "verbose.tcss"
@@ -51,9 +52,7 @@ class VerboseScreen(Dialog[None]):
         with self.framed(Vertical(), "debug view"):
             with Horizontal(id="words-row"):
                 yield Static("/", id="slash", markup=False)
-                words = Input(placeholder="name, id or text of an event", id="words")
-                words.cursor_blink = False
-                yield words
+                yield TextField(placeholder="name, id or text of an event", id="words")
             yield Rows(id="events")
             yield Static(id="nothing", markup=False)
             with VerticalScroll(id="whole"):
@@ -67,10 +66,6 @@ class VerboseScreen(Dialog[None]):
     def shown(self) -> Sequence[Entry]:
         """The entries in the table."""
         return self._shown
-
-    @property
-    def rows(self) -> Rows:
-        return self.query_one("#events", Rows)
 
     def action_pause(self) -> None:
         """Stop the table, or let it follow again."""
@@ -114,10 +109,8 @@ class VerboseScreen(Dialog[None]):
         event.stop()
         self.rows.focus()
 
-    @on(Rows.Chosen)
-    def _open(self, event: Rows.Chosen) -> None:
-        event.stop()
-        self.query_one("#json", Static).update(Content(clean(self._shown[event.index].whole)))
+    def row_chosen(self, index: int) -> None:
+        self.put("json", Content(clean(self._shown[index].whole)))
         self.add_class("-whole")
         self.query_one("#whole").focus()
         self._say("")
@@ -133,8 +126,8 @@ class VerboseScreen(Dialog[None]):
         cursor = self.rows.cursor
         self._shown = self._log.entries(self._words)
         self.set_class(not self._shown, "-empty")
-        said = f"No event matches “{one_line(self._words)}”." if self._words else _EMPTY
-        self.query_one("#nothing", Static).update(Content(said))
+        why = f"No event matches “{one_line(self._words)}”." if self._words else _EMPTY
+        self.put("nothing", Content(why))
         end = len(self._shown) - 1
         self.rows.show(len(self._shown), self._draw, cursor=end if follow else cursor)
         if follow:
@@ -145,13 +138,17 @@ class VerboseScreen(Dialog[None]):
         entry = self._shown[index]
         head = f"{entry.at:%H:%M:%S}.{entry.at.microsecond // 1000:03d}  "
         line = one_line(entry.line[:10_000])
-        return [(head, "muted"), (entry.kind.ljust(NAME)[:NAME] + "  ", entry.look), (line, "text")]
+        return [
+            (head, "muted"),
+            (entry.kind.ljust(NAME)[:NAME] + "  ", entry.style),
+            (line, "text"),
+        ]
 
     def _say(self, state: str) -> None:
         """How it stands, beside the title, and what the keys do now."""
         state = state or ("paused" if self._paused else "")
-        found = plural(len(self._shown), "event")
-        title = " · ".join(filter(None, ("debug view", found, state)))
+        count = plural(len(self._shown), "event")
+        title = " · ".join(filter(None, ("debug view", count, state)))
         self.query_one("#box").border_title = Content(title)
         if self.has_class("-whole"):
             self.show_keys(SCROLL, ("y", "copy"), ("esc", "back"))

@@ -7,9 +7,10 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -44,7 +45,7 @@ def command_of(program: Program, environment: dict[str, str] | None = None) -> l
     return []
 
 
-async def look(app: App[Any], path: Path, program: Program, *, exact: bool = True) -> str:
+async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool = True) -> str:
     """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
 
     What runs goes on meanwhile; nothing is drawn. `exact`: an editor can only read the file.
@@ -74,13 +75,13 @@ async def look(app: App[Any], path: Path, program: Program, *, exact: bool = Tru
     return f"{command[0]} ended at once, with exit code {code}."
 
 
-async def look_at_text(app: App[Any], text: bytes, program: Program) -> str:
-    """As `look`, for a text that is in no file."""
+async def open_text(app: App[Any], text: bytes, program: Program) -> str:
+    """As `open_file`, for a text that is in no file."""
     try:
         with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
             file.write(text)
             file.flush()
-            return await look(app, Path(file.name), program, exact=False)
+            return await open_file(app, Path(file.name), program, exact=False)
     except OSError as error:
         return f"There is no room for a temporary file: {error.strerror or error}."
 
@@ -91,7 +92,7 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
         with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
             file = Path(folder) / "prompt.md"
             file.write_text(text, encoding="utf-8", errors="replace")
-            problem = await look(app, file, "editor", exact=False)
+            problem = await open_file(app, file, "editor", exact=False)
             if problem:
                 return None, problem
             return file.read_text(encoding="utf-8", errors="replace"), ""
@@ -126,3 +127,22 @@ async def _run(command: list[str]) -> int:
 
 def _nothing(_signal: int, _frame: object) -> None:
     """Leave it to the program in front."""
+
+
+def step_aside(app: App[Any], *words: str) -> str:
+    """Leave the terminal to `holdfast` with these words until it ends. Blocks.
+
+    It is a process of its own: nothing of this one can get into it. Returns what is in the way,
+    "" where nothing was.
+    """
+    try:
+        with app.suspend():
+            subprocess.run(own_command(words, app.theme), check=False)
+    except SuspendNotSupported:
+        return f"This terminal cannot be shared. Run `holdfast {words[0]}` in another."
+    return ""
+
+
+def own_command(words: Sequence[str], theme: str) -> list[str]:
+    """A command line of this program. What lies in the current folder is never imported."""
+    return [sys.executable, "-P", "-m", "tui", *words, "--theme", theme]

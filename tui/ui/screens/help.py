@@ -14,18 +14,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.geometry import Size
 from textual.selection import Selection
-from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from tui.app import manual
 from tui.app.manual import Match
 from tui.ui.widgets import markdown
-from tui.ui.widgets.conversation.selection import copied
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.line_view import LAST_ROW, LineView, Picture, place, strips
+from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line
+from tui.ui.widgets.panes import TextLines
 from tui.ui.widgets.row_list import Part, Rows
 
 _SCROLL: Final = ("↑ ↓ pgup pgdn", "scroll")
@@ -69,7 +68,7 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
     return lines
 
 
-class HelpTable(Widget):
+class HelpTable(TextLines):
     """As high as its rows are at its width."""
 
     DEFAULT_CSS = "HelpTable { width: 1fr; height: auto; }"
@@ -78,11 +77,8 @@ class HelpTable(Widget):
         super().__init__()
         self._sections = sections
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return len(help_lines(self._sections, width))
-
-    def render(self) -> Content:
-        return Content("\n").join(help_lines(self._sections, self.content_size.width))
+    def lines(self, width: int) -> list[Content]:
+        return help_lines(self._sections, width)
 
 
 class ManualPage(LineView):

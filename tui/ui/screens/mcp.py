@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from rich.cells import cell_len, set_cell_size
-from textual import on, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -18,7 +18,8 @@ from textual.widgets import Static
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
-from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.screens.table_screen import TableDialog
+from tui.ui.widgets.dialog import SCROLL
 from tui.ui.widgets.keys import MCP_KEYS, bindings
 from tui.ui.widgets.row_list import Part, Rows
 
@@ -59,7 +60,7 @@ class Agent(Protocol):
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> None: ...
 
 
-class McpScreen(Dialog[None]):
+class McpScreen(TableDialog[None]):
     """A row for each server, and below an opened one a row for each of its tools."""
 
     CSS_PATH = "mcp.tcss"
@@ -85,14 +86,10 @@ class McpScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.set_class(not self._agent.servers, "-none")
-        self.look()
-        self.set_interval(LOOK_S, self.look)
+        self.refresh_servers()
+        self.set_interval(LOOK_S, self.refresh_servers)
 
-    @property
-    def rows(self) -> Rows:
-        return self.query_one("#servers", Rows)
-
-    def look(self) -> None:
+    def refresh_servers(self) -> None:
         """Show how the servers stand now."""
         chosen = self._shown[self.rows.cursor] if self._shown else None
         self._shown = []
@@ -105,7 +102,7 @@ class McpScreen(Dialog[None]):
         if chosen is not None:
             cursor = places.get(_key(chosen), places.get(_key((chosen[0], None)), cursor))
         self.rows.show(len(self._shown), self._draw, cursor=cursor)
-        self._tell()
+        self._explain()
 
     def action_restart(self) -> None:
         """Stop the server under the cursor and start it again."""
@@ -115,7 +112,7 @@ class McpScreen(Dialog[None]):
     @work(group="restart")
     async def _restart(self, server: Server) -> None:
         await server.restart()
-        self.look()
+        self.refresh_servers()
 
     def action_switch(self) -> None:
         """Keep the tool under the cursor from the model, or offer it again."""
@@ -128,7 +125,7 @@ class McpScreen(Dialog[None]):
             return
         on_ = tool.own_name in server.switched_off
         self._agent.switch_tool(server, tool.own_name, on=on_)
-        self.look()
+        self.refresh_servers()
 
     def action_log(self) -> None:
         """What the server under the cursor wrote to its standard error."""
@@ -138,7 +135,7 @@ class McpScreen(Dialog[None]):
     @work(group="log", exclusive=True)
     async def _show_log(self, path: Path) -> None:
         text = await asyncio.to_thread(_end_of, path)
-        self.query_one("#log-text", Static).update(Content(clean(text)))
+        self.put("log-text", Content(clean(text)))
         self.add_class("-log")
         pane = self.query_one("#log", VerticalScroll)
         pane.focus()
@@ -151,23 +148,19 @@ class McpScreen(Dialog[None]):
             self.remove_class("-log")
             self.query_one("#box").border_title = Content("mcp servers")
             self.rows.focus()
-            self._tell()
+            self._explain()
         else:
             self.dismiss()
 
-    @on(Rows.Chosen)
-    def _chosen(self, event: Rows.Chosen) -> None:
-        event.stop()
-        server, tool = self._shown[event.index]
+    def row_chosen(self, index: int) -> None:
+        server, tool = self._shown[index]
         if tool is None:
             self._open(server)
         else:
             self.action_switch()
 
-    @on(Rows.Moved)
-    def _moved(self, event: Rows.Moved) -> None:
-        event.stop()
-        self._tell()
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
+        self._explain()
 
     @property
     def _row(self) -> tuple[Server, McpTool | None] | None:
@@ -175,7 +168,7 @@ class McpScreen(Dialog[None]):
 
     def _open(self, server: Server) -> None:
         self._opened ^= {server.name}
-        self.look()
+        self.refresh_servers()
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
         server, tool = self._shown[index]
@@ -184,8 +177,8 @@ class McpScreen(Dialog[None]):
             mark: Part = ("    ○ ", "muted") if off else ("    ● ", "success")
             column = max(cell_len(one_line(other.own_name)) for other in server.tools)
             name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
-            said = one_line(tool.description)[:width]
-            return [mark, (name, "muted" if off else "text"), (f"  {said}", "muted")]
+            about = one_line(tool.description)[:width]
+            return [mark, (name, "muted" if off else "text"), (f"  {about}", "muted")]
         glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
         off = sum(tool.own_name in server.switched_off for tool in server.tools)
@@ -203,19 +196,19 @@ class McpScreen(Dialog[None]):
             (tail[:width], "muted"),
         ]
 
-    def _tell(self) -> None:
+    def _explain(self) -> None:
         """All of the row under the cursor, and the keys."""
-        row, said = self._row, ""
+        row, text = self._row, ""
         if row is not None:
             server, tool = row
             if tool is not None:
                 off = tool.own_name in server.switched_off
                 state = "kept from the model in this session" if off else "offered to the model"
-                said = f"{tool.name}: {state}\n{tool.description}"
+                text = f"{tool.name}: {state}\n{tool.description}"
             else:
                 where = server.config.url or " ".join(server.config.command)
-                said = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
-        self.query_one("#about", Static).update(Content(clean(said)))
+                text = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
+        self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
             keys = () if row is None else _OF_SERVER if row[1] is None else _OF_TOOL
             self.show_keys(*keys, ("esc", "close"))

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
 
-from textual import on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
 
 from tui.app.dialog_data import ModelRow
 from tui.core.formatting import tokens
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.dialog import Dialog
+from tui.ui.screens.picker import FilterDialog
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
 
@@ -44,82 +37,29 @@ def model_line(row: ModelRow, width: int) -> Content:
     return line.truncate(width, ellipsis=True)
 
 
-class ModelsScreen(Dialog[str | None]):
+class ModelsScreen(FilterDialog[str]):
     """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
 
-    CSS_PATH = "models.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "close", "back", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-        Binding("pageup", "move(-10)", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "#name"
+    DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
-        super().__init__(classes="-table")
+        super().__init__("model", "Type to filter, or another name", "switch", classes="-table")
         self.rows = rows
         self._shown: list[ModelRow] = []
 
-    def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "model", ("enter", "switch"), ("esc", "back")):
-            with Horizontal(id="name-row"):
-                yield Static("❯", id="caret", markup=False)
-                name = Input(placeholder="Type to filter, or another name", id="name")
-                name.cursor_blink = False
-                yield name
-            listing = OptionList(id="list", compact=True)
-            listing.can_focus = False
-            yield listing
-            yield Static(id="about", markup=False)
+    def choices(self, words: str, width: int) -> Iterable[tuple[str, Content]]:
+        self._shown = [row for row in self.rows if words.casefold() in row.name.casefold()]
+        return [(row.name, model_line(row, width)) for row in self._shown]
 
-    def on_mount(self) -> None:
-        self.call_after_refresh(self._draw)
+    def first(self) -> int:
+        return next((at for at, row in enumerate(self._shown) if row.now), 0)
 
-    def on_resize(self) -> None:
-        self._draw()
+    def typed(self, words: str) -> str:
+        return words
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
-    def action_move(self, rows: int) -> None:
-        listing = self.query_one("#list", OptionList)
-        if self._shown:
-            at = (listing.highlighted or 0) + rows
-            listing.highlighted = max(0, min(len(self._shown) - 1, at))
-
-    @on(Input.Changed, "#name")
-    def _filter(self) -> None:
-        self._draw()
-
-    @on(Input.Submitted, "#name")
-    def _enter(self, event: Input.Submitted) -> None:
-        at = self.query_one("#list", OptionList).highlighted
-        if at is not None and at < len(self._shown):
-            self.dismiss(self._shown[at].name)
-        elif name := event.value.strip():
-            self.dismiss(name)
-
-    @on(OptionList.OptionSelected, "#list")
-    def _clicked(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._shown[event.option_index].name)
-
-    def _draw(self) -> None:
-        wanted = self.query_one("#name", Input).value.strip()
-        self._shown = [row for row in self.rows if wanted.casefold() in row.name.casefold()]
-        listing = self.query_one("#list", OptionList)
-        width = listing.size.width - 2
-        listing.clear_options()
-        listing.display = bool(self._shown)
-        listing.add_options(Option(model_line(row, width)) for row in self._shown)
-        listing.styles.height = min(len(self._shown), self.rows_left(5))
-        if self._shown:
-            now = (n for n, row in enumerate(self._shown) if row.now)
-            listing.highlighted = next(now, 0)
-        about = "Prices are in USD per million tokens, as configured; — is not known."
-        if not self._shown and wanted:
-            about = f"Enter asks for {wanted}: the server decides whether it has it."
-        elif not self._shown:
-            about = "None is known here: type the name of one."
-        self.query_one("#about", Static).update(Content.styled(about, "$text-muted"))
+    def explain(self, words: str, *, listed: bool) -> str:
+        if listed:
+            return "Prices are in USD per million tokens, as configured; — is not known."
+        if words:
+            return f"Enter asks for {words}: the server decides whether it has it."
+        return "None is known here: type the name of one."

@@ -16,10 +16,9 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.cached_render import StillColumn
 from tui.ui.widgets.context_meter import ContextMeter
-from tui.ui.widgets.key_hints import fitting
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.keys import fitting
+from tui.ui.widgets.panes import PaneRule, StillColumn
 
 if TYPE_CHECKING:
     from tui.ui.screens.external_programs import Program
@@ -136,7 +135,7 @@ class OutputSide(StillColumn):
             self._quiet.stop()
         self._quiet = self.set_timer(SAID_S, self._hint)
 
-    def stands(self, *, masked: bool, pinned: bool) -> None:
+    def show_marks(self, *, masked: bool, pinned: bool) -> None:
         """How the model sees what is shown."""
         self._masked, self._pinned = masked, pinned
         self._hint()
@@ -200,16 +199,10 @@ class OutputSide(StillColumn):
                 self.output.focus()
 
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
-        from tui.core.output_store import why_missing  # noqa: PLC0415 - not for the first frame
-        from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
+        from tui.ui.widgets.file_viewer.pane import open_copy  # noqa: PLC0415 - not for the first frame
 
-        try:
-            file = await asyncio.to_thread(CopyFile, path)
-        except (OSError, ValueError) as error:
-            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            why = await asyncio.to_thread(why_missing, path) if missing else ""
-            reason = getattr(error, "strerror", None) or str(error)
-            why = why or f"The full copy cannot be read: {reason}."
+        file, why = await open_copy(path)
+        if file is None:
             self.badge(self._receipt, f"{why[:1].lower()}{why[1:].rstrip('.')}")
             return
         self._show_file(file)
@@ -285,14 +278,14 @@ class OutputSide(StillColumn):
 
     async def action_outside(self, program: Program) -> None:
         """Open the full copy, or what is shown, in the person's own pager or editor."""
-        from tui.ui.screens.external_programs import look, look_at_text  # noqa: PLC0415
+        from tui.ui.screens.external_programs import open_file, open_text  # noqa: PLC0415
 
         path, app = self._path, cast("App[Any]", self.app)
         if path is not None and await asyncio.to_thread(path.is_file):
-            self._tell(await look(app, path, program))
+            self._tell(await open_file(app, path, program))
             return
         text = self.output.raw.encode("utf-8", "replace")
-        self._tell(await look_at_text(app, text, program))
+        self._tell(await open_text(app, text, program))
 
     def _tell(self, trouble: str) -> None:
         if trouble:

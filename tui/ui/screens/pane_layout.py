@@ -1,17 +1,63 @@
-"""How the chat screen's two sides share its width."""
+"""How the chat screen's two sides share its width, kept from one run to the next."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import logging
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from textual.screen import Screen
 
-from tui.ui.screens import layout
 from tui.ui.screens.output_side import OutputSide
-from tui.ui.widgets.pane_title import PaneRule
-from tui.ui.widgets.splitter import Splitter
+from tui.ui.widgets.panes import PaneRule, Splitter
+
+log = logging.getLogger(__name__)
+
+NARROWEST, WIDEST = 0.2, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`side` is the share of the screen's width that output and context get."""
+
+    side: float = 0.44
+    open: bool = True
+
+    def resized(self, side: float) -> Layout:
+        """The same with another width, as far as that is sensible."""
+        return Layout(max(NARROWEST, min(WIDEST, side)), open=True)
+
+
+def load_layout(path: Path) -> Layout:
+    """What was kept; the usual layout where nothing was, or nothing that can be read."""
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return Layout()
+    data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    side, shown = data.get("side"), data.get("open")
+    layout = Layout(open=shown if isinstance(shown, bool) else True)
+    if isinstance(side, float) and NARROWEST <= side <= WIDEST:
+        layout = Layout(side, layout.open)
+    return layout
+
+
+def save_layout(path: Path, layout: Layout) -> None:
+    """Keep a layout. Where that fails the next run has the usual one."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(asdict(layout)))
+        new.replace(path)
+    except OSError:
+        log.debug("the layout could not be kept", exc_info=True)
+        with suppress(OSError):
+            new.unlink()
+
 
 WIDE = 100
 TALL = 22
@@ -35,7 +81,7 @@ class Panes:
         self._splitter = splitter
         self._below = below
         self._file = file
-        self._layout = layout.load(file) if file else layout.Layout()
+        self._layout = load_layout(file) if file else Layout()
         screen.set_class(not self._layout.open, "-side-closed")
 
     def toggle(self) -> None:
@@ -82,10 +128,10 @@ class Panes:
     def _cells(self, width: int) -> int:
         return max(SIDE_MIN, min(round(width * self._layout.side), width - LEFT_MIN - 1))
 
-    def _keep(self, wanted: layout.Layout) -> None:
+    def _keep(self, wanted: Layout) -> None:
         self._layout = wanted
         if self._file:
-            layout.save(self._file, wanted)
+            save_layout(self._file, wanted)
         self.arrange()
 
     def _join_rules(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -15,7 +14,8 @@ from textual.widgets import Static
 
 from tui.app.permission_log import Decided
 from tui.core.formatting import plural
-from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.screens.table_screen import TableDialog
+from tui.ui.widgets.dialog import SCROLL
 from tui.ui.widgets.row_list import Part, Rows
 
 WIDE = 80
@@ -37,7 +37,7 @@ def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
     return lines
 
 
-class PermissionsScreen(Dialog[None]):
+class PermissionsScreen(TableDialog[None]):
     """Closed by Esc or q. The decision under the cursor is shown whole below."""
 
     DEFAULT_CSS = """
@@ -70,8 +70,8 @@ class PermissionsScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._fit)
-        self.query_one(Rows).show(len(self._found), self._row, cursor=len(self._found) - 1)
-        self._show(len(self._found) - 1)
+        self.rows.show(len(self._found), self._row, cursor=len(self._found) - 1)
+        self.row_moved(len(self._found) - 1)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._fit)
@@ -80,21 +80,16 @@ class PermissionsScreen(Dialog[None]):
         """A part of the room for the rules, one for the decision, and the rest for the rows."""
         rules = self.query_one("#rules", VerticalScroll)
         lines = rule_lines(self._rules, rules.size.width - 1)
-        self.query_one("#rule-lines", Static).update(Content("\n").join(lines))
-        part = max(3, self.size.height // 5) if self._found else self.rows_left(3)
+        self.put("rule-lines", Content("\n").join(lines))
+        part = max(3, self.size.height // 5) if self._found else self.free_rows(3)
         rules.styles.max_height = part
         rules.can_focus = len(lines) > part
         self.query_one("#whole").styles.max_height = part
-        room = max(3, self.rows_left(min(part, len(lines)) + part + 4))
-        self.query_one(Rows).styles.height = min(len(self._found), room)
+        room = max(3, self.free_rows(min(part, len(lines)) + part + 4))
+        self.rows.styles.height = min(len(self._found), room)
         self.show_keys(*(_RULES if rules.can_focus else ()), ("esc", "close"))
 
-    @on(Rows.Moved)
-    def _moved(self, event: Rows.Moved) -> None:
-        event.stop()
-        self._show(event.index)
-
-    def _show(self, index: int) -> None:
+    def row_moved(self, index: int) -> None:
         if self._found:
             one = self._found[index]
             whole = Content.assemble(
@@ -102,7 +97,7 @@ class PermissionsScreen(Dialog[None]):
                 (f" by {one.by}. {one.reason}\n", "$text-muted"),
                 (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
             )  # fmt: skip
-            self.query_one("#whole", Static).update(whole)
+            self.put("whole", whole)
 
     def _row(self, index: int, width: int) -> Sequence[Part]:
         one = self._found[index]

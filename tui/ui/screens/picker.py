@@ -1,20 +1,28 @@
-"""Choose one of some rows; what a row means can be shown while the cursor stands on it."""
+"""Choose one of some rows, or a task file to run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
-from tui.ui.widgets.dialog import Dialog
+from tui.core.formatting import plural
+from tui.core.text_cleaning import one_line
+from tui.ui.screens.table_screen import TableDialog
+from tui.ui.widgets.dialog import Dialog, TextField
 from tui.ui.widgets.row_list import Part, Rows
 
 
-class PickScreen(Dialog[int | None]):
+class PickScreen(TableDialog[int | None]):
     """Dismissed with the number of a row; None for Esc. The parts must be clean already.
 
     `enter` says what Enter does, in a word or two.
@@ -51,24 +59,168 @@ class PickScreen(Dialog[int | None]):
     def on_resize(self) -> None:
         self._fit()
 
-    @property
-    def rows(self) -> Rows:
-        return self.query_one("#rows", Rows)
-
     def _fit(self) -> None:
         """As high as there are rows, as far as there is room."""
-        self.rows.styles.height = max(1, min(len(self._rows), self.rows_left(0)))
+        self.rows.styles.height = max(1, min(len(self._rows), self.free_rows(0)))
 
-    @on(Rows.Moved)
-    def _moved(self, event: Rows.Moved) -> None:
-        event.stop()
+    def row_moved(self, index: int) -> None:
         if self._on_move is not None:
-            self._on_move(event.index)
+            self._on_move(index)
 
-    @on(Rows.Chosen)
-    def _chosen(self, event: Rows.Chosen) -> None:
-        event.stop()
-        self.dismiss(event.index)
+    def row_chosen(self, index: int) -> None:
+        self.dismiss(index)
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+ResultT = TypeVar("ResultT")
+
+
+class FilterDialog(Dialog[ResultT | None]):
+    """A field over a list that it filters; what is typed may also be an answer of its own.
+
+    A subclass says what is listed and explained. Dismissed with what was chosen, or None.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "back", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#words"
+    DEFAULT_CSS = """
+    FilterDialog #words-row { height: 1; margin: 0 0 1 0; }
+    FilterDialog #caret { width: 2; color: $text-primary; text-style: bold; }
+    FilterDialog #list {
+        border: none; padding: 0; background: $surface; scrollbar-size-vertical: 1;
+    }
+    FilterDialog #list > .option-list--option { padding: 0 1; }
+    FilterDialog #about { height: auto; color: $text-muted; }
+    """
+
+    def __init__(self, title: str, placeholder: str, enter: str, *, classes: str = "") -> None:
+        super().__init__(classes=classes)
+        self._title, self._placeholder, self._enter = title, placeholder, enter
+        self._values: list[ResultT] = []
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
+            with Horizontal(id="words-row"):
+                yield Static("❯", id="caret", markup=False)
+                yield TextField(placeholder=self._placeholder, id="words")
+            listing = OptionList(id="list", compact=True)
+            listing.can_focus = False
+            yield listing
+            yield Static(id="about", markup=False)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    # What a subclass says
+
+    def choices(self, words: str, width: int) -> Iterable[tuple[ResultT, Content]]:
+        """What is listed for some words, and its row in `width` cells."""
+        raise NotImplementedError
+
+    def first(self) -> int:
+        """The row under the cursor at first."""
+        return 0
+
+    def typed(self, words: str) -> ResultT:
+        """The answer that some words are, where nothing is listed for them."""
+        raise NotImplementedError
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        """What stands under the list; "" for nothing."""
+        raise NotImplementedError
+
+    # Keys
+
+    @property
+    def listing(self) -> OptionList:
+        return self.query_one("#list", OptionList)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def action_move(self, rows: int) -> None:
+        if self._values:
+            at = (self.listing.highlighted or 0) + rows
+            self.listing.highlighted = max(0, min(len(self._values) - 1, at))
+
+    @on(Input.Changed, "#words")
+    def _filter(self) -> None:
+        self._draw()
+
+    @on(Input.Submitted, "#words")
+    def _enter_pressed(self, event: Input.Submitted) -> None:
+        event.stop()
+        at = self.listing.highlighted
+        if at is not None and at < len(self._values):
+            self.dismiss(self._values[at])
+        elif words := event.value.strip():
+            self.dismiss(self.typed(words))
+
+    @on(OptionList.OptionSelected, "#list")
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(self._values[event.option_index])
+
+    def _draw(self) -> None:
+        words = self.query_one("#words", Input).value.strip()
+        rows = list(self.choices(words, self.listing.size.width - 2))
+        self._values = [value for value, _ in rows]
+        self.listing.clear_options()
+        self.listing.display = bool(rows)
+        self.listing.add_options(Option(row) for _, row in rows)
+        self.listing.highlighted = self.first() if rows else None
+        about, text = self.query_one("#about", Static), self.explain(words, listed=bool(rows))
+        about.update(Content(text))
+        about.display = bool(text)
+        self.listing.styles.height = min(len(rows), self.free_rows(5 if text and rows else 2))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFileRow:
+    """A file with `tasks` checkboxes, of which `done` are set."""
+
+    path: Path
+    tasks: int
+    done: int
+
+
+class ChooseTasks(FilterDialog[Path]):
+    """Dismissed with the path of a task file, or None. A path may be typed."""
+
+    def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
+        super().__init__("run a task file", "Type to filter, or a path", "choose")
+        self._root, self._rows = root, rows
+
+    def choices(self, words: str, width: int) -> Iterable[tuple[Path, Content]]:  # noqa: ARG002
+        column = max(12, min(60, self.size.width - 36))
+        for row in self._rows:
+            name = str(row.path.relative_to(self._root))
+            if words.lower() in name.lower():
+                yield (
+                    row.path,
+                    Content.assemble(
+                        Content(one_line(name)).truncate(column, ellipsis=True, pad=True),
+                        (f"  {plural(row.tasks, 'task')}, {row.done} done", "$text-muted"),
+                    ),
+                )
+
+    def typed(self, words: str) -> Path:
+        return self._root / Path(words).expanduser()
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        if listed:
+            return ""
+        if words:
+            return f"None of those found is so named: Enter takes {one_line(words)} as a path."
+        return "No Markdown file with checkboxes is near. The path of one can be typed."

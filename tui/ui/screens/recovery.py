@@ -21,9 +21,8 @@ from textual.widgets.option_list import Option
 from tui.app.dialog_data import RecoveryOption, Trouble
 from tui.core.clock import Clock
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, Dialog
+from tui.ui.widgets.dialog import PAGES, Dialog, Grace
 
-GRACE_S: Final = 0.5
 TYPING_S: Final = 2.0
 """So long after a letter somebody is taken to be typing."""
 
@@ -54,14 +53,14 @@ class RecoveryScreen(Dialog[str | None]):
         self.trouble = trouble
         self._clock = clock
         self._stray = stray
-        self._armed_at = clock.monotonic() + GRACE_S
+        self._grace = Grace(clock, stray)
         self._typing_until = 0.0
 
     def compose(self) -> ComposeResult:
         trouble = self.trouble
         with self.framed(Vertical(), trouble.title, *_keys(len(trouble.ways))):
             with VerticalScroll(id="said", can_focus=False):
-                yield Static(_said(trouble), markup=False)
+                yield Static(_message(trouble), markup=False)
             yield OptionList(
                 *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways)),
                 id="ways",
@@ -72,24 +71,23 @@ class RecoveryScreen(Dialog[str | None]):
     @property
     def armed(self) -> bool:
         """Whether keys count by now."""
-        return self._clock.monotonic() >= self._armed_at
+        return self._grace.over
 
     def on_key(self, event: events.Key) -> None:
         """A digit chooses. What was typed for the prompt gets there."""
         typed = event.character if event.is_printable else None
         now = self._clock.monotonic()
         typing = now < self._typing_until
-        if not self.armed and (typed or event.key in {"enter", "escape"}):
-            self._armed_at = now + GRACE_S
-        elif not typed and not (typing and event.key == "enter"):
-            return
-        event.stop()
-        event.prevent_default()
-        if typed and self.armed and not typing and self._answer(typed):
-            return
+        early = self._grace.takes(event)
+        if not early and (typed or (typing and event.key == "enter")):
+            event.stop()
+            event.prevent_default()
+            if typed and (typing or not self._answer(typed)):
+                self._stray(typed)
+            else:
+                typed = None
         if typed:
             self._typing_until = now + TYPING_S
-            self._stray(typed)
 
     def _answer(self, typed: str) -> bool:
         """Go the way of a digit. False where there is none."""
@@ -131,7 +129,7 @@ def _reference(trouble: Trouble) -> str:
     return " · ".join(filter(None, (status, request)))
 
 
-def _said(trouble: Trouble) -> Content:
+def _message(trouble: Trouble) -> Content:
     error = visible(trouble.error)
     if len(error) > _SHOWN_CHARS:
         error = error[:_SHOWN_CHARS] + " …"

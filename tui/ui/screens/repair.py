@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -20,19 +19,18 @@ from tui.app.damage_report import Damage, in_words, where
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.choice import Choice
+from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.output_view import OutputView
-from tui.ui.widgets.pane_title import PaneRule
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.questions import Choice
 from tui.ui.widgets.row_list import Part, Rows
 
 Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
-WIDE = 100
 SIDES_AFTER_S = 0.06
 
 
-class RepairScreen(Sized, Screen[Answer]):
+class RepairScreen(TableScreen[Answer]):
     """Dismissed with the way that was chosen; Esc is back.
 
     `copy` is where a repaired copy would be written; None for a session of another agent, which
@@ -56,7 +54,6 @@ class RepairScreen(Sized, Screen[Answer]):
 
     def __init__(self, damage: Damage, copy: Path | None, *, title: str = "") -> None:
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self._damage = damage
         self._copy = copy
         self._title = one_line(title)
@@ -89,10 +86,6 @@ class RepairScreen(Sized, Screen[Answer]):
             self.query_one(f"#{side}", OutputView).wrap = True
         self.rows.show(len(findings), self._row)
         self._sides_soon()
-
-    @property
-    def rows(self) -> Rows:
-        return self.query_one("#rows", Rows)
 
     def sides(self) -> tuple[str, str]:
         """What is shown now, before and after."""
@@ -132,9 +125,7 @@ class RepairScreen(Sized, Screen[Answer]):
             (one_line(finding.action), "text"),
         ]
 
-    @on(Rows.Moved)
-    def _moved(self, event: Rows.Moved) -> None:
-        event.stop()
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
         self._sides_soon()
 
     def _sides_soon(self) -> None:
@@ -153,12 +144,6 @@ class RepairScreen(Sized, Screen[Answer]):
             view = self.query_one(f"#{side}", OutputView)
             view.show(f"{side} {plural(number + 1, 'finding')}", text)
             view.action_edge(-1)
-
-    def action_move(self, step: int) -> None:
-        self.rows.action_move(step)
-
-    def action_page(self, step: int) -> None:
-        self.rows.action_page(step)
 
     @on(Choice.Chosen)
     def _chosen(self, event: Choice.Chosen) -> None:

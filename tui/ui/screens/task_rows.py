@@ -1,12 +1,14 @@
-"""The rows of the tasks screen, and the line of totals. Pure."""
+"""The queue of the tasks screen: what it asks of a run, its rows, and the line of totals."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
 
 from tui.batch.report import cost_of
 from tui.batch.state import RunState, TaskState, total_usage
@@ -93,12 +95,12 @@ def totals_line(state: RunState, pace: Pace) -> Content:
         parts.append(Content.styled(money(cost), "$text-muted"))
     if pace.seconds:
         parts.append(Content.styled(duration(pace.seconds), "$text-muted"))
-    if pace.live and not pace.pausing and (eta := left_s(tasks, pace)) is not None and eta >= 1:
+    if pace.live and not pace.pausing and (eta := rest_s(tasks, pace)) is not None and eta >= 1:
         parts.append(Content.styled(f"about {duration(eta)} left", "$text-muted"))
     return Content(" · ").join(parts)
 
 
-def left_s(tasks: Collection[TaskState], pace: Pace) -> float | None:
+def rest_s(tasks: Collection[TaskState], pace: Pace) -> float | None:
     """About how long what is left will take, from what the others took; None while unknown.
 
     A running task that has taken longer than the others did raises what is expected of the rest;
@@ -123,3 +125,78 @@ def title_line(state: RunState | None) -> str:
     if state is None:
         return "tasks"
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
+
+
+class Run(Protocol):
+    """`live`: it is being worked on in this program."""
+
+    @property
+    def live(self) -> bool: ...
+    @property
+    def state(self) -> RunState | None: ...
+    @property
+    def running(self) -> int | None: ...
+    @property
+    def skipped(self) -> frozenset[int]: ...
+    @property
+    def pausing(self) -> bool: ...
+    def pause(self) -> None:
+        """End the run after the running task; again, or where it has ended: go on."""
+        ...
+
+    def skip(self, index: int) -> None: ...
+    async def refresh(self) -> None:
+        """Look again how the run stands, where another program works on it."""
+        ...
+
+    async def redo(self, index: int) -> None: ...
+    async def edit(self, data: bytes) -> None: ...
+
+
+class TaskQueue(OptionList):
+    """Rows that did not change are left alone, and so is the cursor."""
+
+    def __init__(self) -> None:
+        super().__init__(id="queue", compact=True)
+        self._names: list[tuple[int, str, str]] = []
+        self._rows: dict[int, tuple[TaskState, bool, int]] = {}
+
+    def show(self, state: RunState, skipped: Collection[int], width: int) -> None:
+        """How the tasks stand, in rows of `width` cells."""
+        names = [(task.section, task.group, task.task) for task in state.tasks]
+        if names != self._names:
+            self._names = names
+            self._fill(state, width)
+        for task in state.tasks:
+            wanted = (task, task.index in skipped, width)
+            if self._rows.get(task.index) != wanted:
+                self._rows[task.index] = wanted
+                row = task_row(task, width, skipped=wanted[1])
+                self.replace_option_prompt(f"task-{task.index}", row)
+
+    def follow(self, index: int) -> None:
+        """Bring a task's row into view."""
+        if index < len(self._names):
+            self.highlighted = self.get_option_index(f"task-{index}")
+
+    @property
+    def at_cursor(self) -> int | None:
+        """The index of the task under the cursor."""
+        if self.highlighted is None:
+            return None
+        id_ = self.get_option_at_index(self.highlighted).id
+        return int(id_.removeprefix("task-")) if id_ else None
+
+    def _fill(self, state: RunState, width: int) -> None:
+        at = self.at_cursor or 0
+        self.clear_options()
+        self._rows.clear()
+        section = None
+        options: list[Option] = []
+        for task in state.tasks:
+            if task.section != section:
+                section = task.section
+                options.append(Option(group_row(task.group), disabled=True))
+            options.append(Option(task_row(task, width), id=f"task-{task.index}"))
+        self.add_options(options)
+        self.follow(min(at, len(state.tasks) - 1))

@@ -22,16 +22,14 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.task_port import Run
-from tui.ui.screens.task_queue import TaskQueue
-from tui.ui.screens.task_rows import Pace, title_line, totals_line
-from tui.ui.widgets.cached_render import StillRow
+from tui.ui.screens.task_rows import Pace, Run, TaskQueue, title_line, totals_line
+from tui.ui.widgets.bars import Hint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
-from tui.ui.widgets.pane_title import PaneRule
-from tui.ui.widgets.status_line import Hint
+from tui.ui.widgets.panes import PaneRule, StillRow
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode
+
 
 _FILE_MAX = 10_000_000
 TICK_S = 0.25
@@ -109,7 +107,7 @@ class TasksScreen(ChatScreen):
         """Add the lower part's widgets, then show the run."""
         await super().furnish()
         self.set_interval(TICK_S, self.redraw)
-        self.set_interval(1, self.look_again)
+        self.set_interval(1, self.refresh_run)
         self.query_one("#queue").focus()
         self.redraw()
 
@@ -117,7 +115,7 @@ class TasksScreen(ChatScreen):
         self.redraw()
 
     @work(exclusive=True, group="look")
-    async def look_again(self) -> None:
+    async def refresh_run(self) -> None:
         """What another program has done meanwhile. A damaged state stays as it was seen."""
         with suppress(HoldfastError):
             await self.run.refresh()
@@ -234,7 +232,7 @@ class TasksScreen(ChatScreen):
 
     @work(exclusive=True, group="tasks")
     async def action_edit(self) -> None:
-        from tui.ui.widgets.edit_text import EditText  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.questions import EditText  # noqa: PLC0415 - on demand
 
         state = self.run.state
         if state is None:

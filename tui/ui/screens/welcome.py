@@ -16,9 +16,9 @@ from textual.widgets.option_list import Option
 
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.settings.local_servers import LocalServer
-from tui.ui.screens.subprocess_handoff import step_aside
+from tui.ui.screens.external_programs import step_aside
 from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.key_hints import in_a_row
+from tui.ui.widgets.keys import in_a_row
 
 _WIDTH = 26
 _FIXED = ("key", "server", "practice", "tour")
@@ -99,10 +99,10 @@ class WelcomeScreen(Sized, Screen[Setup | None]):
 
     def on_mount(self) -> None:
         self._say(self._problem)
-        self.look_around()
+        self.offer_servers()
 
     @work(exclusive=True)
-    async def look_around(self) -> None:
+    async def offer_servers(self) -> None:
         """Offer the servers that answer on this machine, by name."""
         found = await self._probe()
         if not found or not self.is_attached:

@@ -18,11 +18,11 @@ from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.session import catalog
 from tui.session.reader import read
-from tui.ui.screens.task_picker import ChooseTasks, TaskFileRow
+from tui.ui.screens.picker import ChooseTasks, TaskFileRow
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.run import RunOnScreen
-from tui.ui.widgets.confirmation import Confirmation, Question
-from tui.ui.widgets.header import HeaderState
+from tui.ui.widgets.bars import HeaderState
+from tui.ui.widgets.questions import Confirmation, Question
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend

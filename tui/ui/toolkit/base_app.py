@@ -127,12 +127,12 @@ class TooSmall(Sized, ModalScreen[None]):
         yield Static(markup=False)
 
     def on_resize(self) -> None:
-        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+        self._check_size(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
 
     def on_screen_resume(self) -> None:
-        self._look(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+        self._check_size(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
 
-    def _look(self, size: Size) -> None:
+    def _check_size(self, size: Size) -> None:
         if fits(size):
             if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
                 self.dismiss()

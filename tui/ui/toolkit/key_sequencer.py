@@ -15,7 +15,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-LOOK_S = 0.05
+from tui.core.clock import Clock
+
+CHECK_S = 0.05
 """How often it is looked whether a key can still arrive, while others wait for it."""
 LONGEST_S = 5.0
 """No key is waited for longer: what it does goes on behind the next one."""
@@ -46,11 +48,6 @@ class KeyOrder(App[None]):
         self._key_ahead: KeyOrder.Arrived | None = None
         self._keys_behind: deque[events.Key | events.Paste] = deque()
 
-    @property
-    def busy_with_keys(self) -> bool:
-        """Whether a key is on its way, or waits for its turn."""
-        return self._key_ahead is not None or bool(self._keys_behind)
-
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
             await super().on_event(event)
@@ -58,7 +55,7 @@ class KeyOrder(App[None]):
             await self.pass_on(event)
         else:
             if not self._keys_behind:
-                self.set_timer(LOOK_S, partial(self._look, self._key_ahead))
+                self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
             self._keys_behind.append(event)
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
@@ -95,14 +92,14 @@ class KeyOrder(App[None]):
         while self._keys_behind and self._key_ahead is None:
             await self.pass_on(self._keys_behind.popleft())
         if self._keys_behind:
-            self.set_timer(LOOK_S, partial(self._look, self._key_ahead))
+            self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
 
-    async def _look(self, climbing: Arrived | None) -> None:
+    async def _check_arrival(self, climbing: Arrived | None) -> None:
         """Go on without a key that was lost with the widget it was for, or that takes too long."""
         if climbing is None or climbing is not self._key_ahead:
             return
         if climbing.start.is_attached and monotonic() - climbing.sent < LONGEST_S:
-            self.set_timer(LOOK_S, partial(self._look, climbing))
+            self.set_timer(CHECK_S, partial(self._check_arrival, climbing))
         else:
             await self._go_on()
 
@@ -114,3 +111,22 @@ def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
     if isinstance(taker, TextArea) and taker.read_only:
         return False
     return isinstance(event, events.Paste) or event.is_printable
+
+
+class Twice:
+    """Ctrl+C to quit, Esc to rewind: the second time counts if it comes within `within_s`."""
+
+    def __init__(self, clock: Clock, within_s: float) -> None:
+        self._within_s = within_s
+        self._clock = clock
+        self._asked = float("-inf")
+
+    def asked(self) -> bool:
+        """Whether it was asked for just before. It has been now."""
+        now, before = self._clock.monotonic(), self._asked
+        self._asked = now
+        return now - before <= self._within_s
+
+    def forget(self) -> None:
+        """The next time is the first one again."""
+        self._asked = float("-inf")

@@ -137,7 +137,7 @@ def grey_tints(theme: Theme) -> dict[str, str]:
     return dict.fromkeys(_TINTS, grey)
 
 
-def look_of(theme: Theme) -> dict[str, str]:
+def remembered_colours(theme: Theme) -> dict[str, str]:
     """What `remembered` makes the theme of again, as `tui.core.theme_cache` keeps it."""
     variables = theme.variables
     colours = {
@@ -166,7 +166,7 @@ def remember(name: str, user: Path) -> None:
     """Keep the colours of a theme for the first frame of the next run. One that cannot be read
     is left to the app, which says so."""
     with suppress(ConfigError):
-        theme_cache.save(look_of(load(name, user).theme))
+        theme_cache.save(remembered_colours(load(name, user).theme))
 
 
 def remembered(look: Mapping[str, str]) -> Theme:

@@ -19,12 +19,10 @@ from textual.widgets import Input, Static
 from tui.core.clock import Clock
 from tui.core.text_cleaning import visible
 from tui.permissions.types import Answer, Call, Decision
-from tui.ui.widgets.choice import Choice
-from tui.ui.widgets.dialog import SCROLL, Dialog
+from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings
-
-GRACE_S = 0.5
+from tui.ui.widgets.questions import Choice
 
 _VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
 _RISKS = {"safe": "$text-success", "standard": "$text-muted", "high-risk": "$text-error"}
@@ -55,10 +53,7 @@ class ApprovalModal(Dialog[Answer]):
     ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
     ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
-    ApprovalModal Input, ApprovalModal Input:focus {
-        display: none; margin: 1 0 0 0; border: none; height: 1; padding: 0 1;
-        background: $background; background-tint: $background 0%;
-    }
+    ApprovalModal Input { display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }
     ApprovalModal.-explaining Input { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
     """
@@ -74,9 +69,7 @@ class ApprovalModal(Dialog[Answer]):
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.call = call
         self.decision = decision
-        self._clock = clock
-        self._stray = stray
-        self._armed_at = clock.monotonic() + GRACE_S
+        self._grace = Grace(clock, stray)
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), visible(self.call.tool), *_KEYS) as box:
@@ -91,22 +84,15 @@ class ApprovalModal(Dialog[Answer]):
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
                     yield Choice(key, label, name)
-            reason = Input(placeholder="Why not? The model is told.")
-            reason.cursor_blink = False
-            yield reason
+            yield TextField(placeholder="Why not? The model is told.")
 
     @property
     def armed(self) -> bool:
         """Whether keys and clicks count by now."""
-        return self._clock.monotonic() >= self._armed_at
+        return self._grace.over
 
     def on_key(self, event: events.Key) -> None:
-        if not self.armed and (event.is_printable or event.key in {"escape", "enter"}):
-            self._armed_at = self._clock.monotonic() + GRACE_S
-            event.stop()
-            event.prevent_default()
-            if self._stray and event.is_printable and event.character:
-                self._stray(event.character)
+        self._grace.takes(event)
 
     def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
         if self.armed:

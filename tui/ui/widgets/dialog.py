@@ -19,25 +19,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
+from textual.widgets import Input
 
+from tui.core.clock import Clock
 from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.key_hints import in_rows
+from tui.ui.widgets.keys import in_rows
 
 T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
 Key = tuple[str, str]
 
 _TALL = 24
+GRACE_S = 0.5
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
 """These are shown only where something can be scrolled."""
+
+
+class TextField(Input):
+    """A field of one row without a border, on the ground of what it stands on."""
+
+    DEFAULT_CSS = """
+    TextField { width: 1fr; height: 1; border: none; padding: 0; background: transparent; }
+    TextField:focus { border: none; background-tint: $background 0%; }
+    """
+
+    cursor_blink = reactive(False, init=False)
+
+
+class Grace:
+    """For what opens by itself: keys count only after half a second without one, and what is typed
+    until then goes to `stray`."""
+
+    def __init__(self, clock: Clock, stray: Callable[[str], object] | None = None) -> None:
+        self._clock, self._stray = clock, stray
+        self._ends_at = clock.monotonic() + GRACE_S
+
+    @property
+    def over(self) -> bool:
+        """Whether keys count by now."""
+        return self._clock.monotonic() >= self._ends_at
+
+    def takes(self, event: events.Key) -> bool:
+        """Whether a key came too early; nothing else is done with it then."""
+        if self.over or not (event.is_printable or event.key in {"escape", "enter"}):
+            return False
+        self._ends_at = self._clock.monotonic() + GRACE_S
+        event.stop()
+        event.prevent_default()
+        if self._stray and event.is_printable and event.character:
+            self._stray(event.character)
+        return True
 
 
 class Dialog(Sized, ModalScreen[T]):
@@ -88,7 +130,7 @@ class Dialog(Sized, ModalScreen[T]):
         """Its title, and its keys with what they do."""
         return self.query_one("#box").border_title or "", self._keys
 
-    def rows_left(self, taken: int) -> int:
+    def free_rows(self, taken: int) -> int:
         """How many rows a box has room for beside those that are `taken` within its edges."""
         height = self.size.height
         return max(1, (height - 2 if height < _TALL else height * 96 // 100 - 4) - taken)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -41,7 +41,6 @@ _LOOKS: Final[Mapping[str, str]] = {
 class Entry:
     """One event; of a stream of deltas, all of them. `count` and `chars` are of the deltas."""
 
-    number: int
     at: datetime
     kind: str
     values: dict[str, Any]
@@ -49,7 +48,7 @@ class Entry:
     chars: int = 0
 
     @property
-    def look(self) -> str:
+    def style(self) -> str:
         """How its name is drawn, one of `rows.LOOKS`."""
         return _LOOKS.get(self.kind, "text")
 
@@ -77,7 +76,6 @@ class EventLog:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: deque[Entry] = deque(maxlen=ENTRIES_MAX)
-        self.total = 0
         self.version = 0
 
     def add(self, event: Event) -> None:
@@ -105,12 +103,8 @@ class EventLog:
         wanted = words.casefold().split()
         return [entry for entry in self._entries if all(word in _text(entry) for word in wanted)]
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
-
     def _append(self, kind: str, values: dict[str, Any], *, chars: int = 0) -> None:
-        self.total += 1
-        self._entries.append(Entry(self.total, self._clock.now(), kind, values, chars=chars))
+        self._entries.append(Entry(self._clock.now(), kind, values, chars=chars))
 
 
 def _text(entry: Entry) -> str:

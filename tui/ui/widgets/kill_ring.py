@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.widgets import TextArea
 
 
-class Cutting(TextArea):
+class KillRingArea(TextArea):
     """What Ctrl+W, Ctrl+U, Ctrl+K and Alt+D delete can be put back in with `action_yank`.
 
     Cuts that follow each other without anything between them are one. Whoever shows something

@@ -8,14 +8,13 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 from textual.selection import Selection
 
-from tui.ui.widgets import ansi
 from tui.ui.widgets.conversation import style
-from tui.ui.widgets.conversation.diff import Diff
-from tui.ui.widgets.conversation.selection import copied
+from tui.ui.widgets.diff import Diff
 from tui.ui.widgets.line_view import place
+from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line, Span, decoration
 from tui.ui.widgets.output_lines import OutputLines
-from tui.ui.widgets.text_view import TextView
+from tui.ui.widgets.text_view import TextView, coloured
 
 CELLS_MAX = 4_000
 """Cells of a line that can be seen."""
@@ -51,16 +50,6 @@ class OutputView(TextView):
         self._viewport.lay(flat=True)
         self._diff: Diff | None = None
         self.title = ""
-
-    @property
-    def wrap(self) -> bool:
-        return self._wrap
-
-    @wrap.setter
-    def wrap(self, wrap: bool) -> None:
-        self._wrap = wrap
-        self._pictures.clear()
-        self._lay()
 
     @property
     def text(self) -> str:
@@ -156,7 +145,7 @@ class OutputView(TextView):
             size = output.dropped_bytes / 1e6
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
             return [decoration([(text, looks["note"])])]
-        spans = ansi.spans(output[index], looks["text"])
+        spans = coloured(output[index], looks["text"])
         return self._laid(_clipped(spans, output.over(index), looks["note"]))
 
     # Copying
@@ -164,7 +153,7 @@ class OutputView(TextView):
     def _between(self, start: int, stop: int) -> str:
         base = Style.null()
         return "\n".join(
-            "".join(text for text, _ in ansi.spans(row, base))
+            "".join(text for text, _ in coloured(row, base))
             for row in self._output.between(start, stop)
         )
 

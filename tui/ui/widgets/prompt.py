@@ -16,10 +16,10 @@ from textual.widgets import TextArea
 from tui.app.prompt_history import PromptHistory
 from tui.core.formatting import plural, size
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
-from tui.ui.widgets.kill_ring import Cutting
+from tui.ui.widgets.kill_ring import KillRingArea
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.autocomplete.popup import Suggestions
+    from tui.ui.widgets.autocomplete import Suggestions
 
 MAX_ROWS = 8
 
@@ -43,7 +43,7 @@ class Attachments(Protocol):
     async def of_clipboard(self) -> tuple[str, bool]: ...
 
 
-class Prompt(Cutting):
+class Prompt(KillRingArea):
     """A text area that sends on Enter. Grows to eight rows.
 
     `value` is what would be sent: pastes that were folded are whole in it, images are the words
@@ -126,7 +126,7 @@ class Prompt(Cutting):
         self._images = images
         unlooked, self._unlooked = self._unlooked, []
         for pasted in unlooked:
-            self.look_at(pasted)
+            self.attach_paths(pasted)
 
     @property
     def value(self) -> str:
@@ -166,7 +166,7 @@ class Prompt(Cutting):
         plain = text.replace("\r\n", "\n").replace("\r", "\n")
         clean = self.folded(plain)
         if clean == plain:
-            self.look_at(clean)
+            self.attach_paths(clean)
         if result := self._replace_via_keyboard(clean, *self.selection):
             self.move_cursor(result.end_location)
             self._set = self.text
@@ -174,13 +174,13 @@ class Prompt(Cutting):
         if self.suggestions is not None:
             self.suggestions.close()
 
-    def look_at(self, pasted: str) -> None:
+    def attach_paths(self, pasted: str) -> None:
         """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
         if self.images is None:
             self._unlooked.append(pasted)
         elif not self.text.startswith("!") and self.images.could_hold(pasted):
             self._looking += 1
-            self.run_worker(self._look(self.images, pasted), group="attach")
+            self.run_worker(self._attach_images(self.images, pasted), group="attach")
 
     def accept(self, text: str | None = None) -> None:
         """`text` (else all there is) has been taken: remember it and begin anew.
@@ -231,7 +231,7 @@ class Prompt(Cutting):
         if not self._looking and self.text.strip():
             self.post_message(self.Submitted(self, self.value))
 
-    async def _look(self, images: Attachments, pasted: str) -> None:
+    async def _attach_images(self, images: Attachments, pasted: str) -> None:
         """Put the words for images in the place of their pasted paths."""
         try:
             words = await images.of_paste(pasted)
@@ -293,12 +293,12 @@ class Prompt(Cutting):
             return False
         for found in _WORD.finditer(line):
             start, end = found.span()
-            if column == (end if before else start) and self._stands_for(found[0]):
+            if column == (end if before else start) and self._is_placeholder(found[0]):
                 self._delete_via_keyboard((row, start), (row, end))
                 return True
         return False
 
-    def _stands_for(self, word: str) -> bool:
+    def _is_placeholder(self, word: str) -> bool:
         """Whether a word stands for a paste or an image."""
         return word in self._pastes or (self.images is not None and self.images.knows(word))
 

@@ -11,18 +11,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.geometry import Size
-from textual.widget import Widget
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.choice import Choice
+from tui.ui.widgets.panes import TextLines
+from tui.ui.widgets.questions import Choice
 
 _APART = "   "
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OpenItem:
     """One thing that was left open: what it is, and what is known of it."""
 
     name: str
@@ -35,10 +34,10 @@ class ResumeCard(Vertical):
     """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "way('tell')", show=False),
-        Binding("a", "way('again')", show=False),
-        Binding("l", "way('leave')", show=False),
-        Binding("s", "way('stop')", show=False),
+        Binding("t", "answer('tell')", show=False),
+        Binding("a", "answer('again')", show=False),
+        Binding("l", "answer('leave')", show=False),
+        Binding("s", "answer('stop')", show=False),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
     ]
@@ -57,8 +56,8 @@ class ResumeCard(Vertical):
 
     def __init__(
         self,
-        calls: Sequence[Left],
-        commands: Sequence[Left],
+        calls: Sequence[OpenItem],
+        commands: Sequence[OpenItem],
         act: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
         super().__init__()
@@ -74,7 +73,7 @@ class ResumeCard(Vertical):
         yield _Pair(title, Content.styled(" · ".join(facts), "$text-muted"), id="resume-title")
         with VerticalScroll(id="resume-items", can_focus=False):
             for left in (*self._calls, *self._commands):
-                yield _Pair(*_told(left))
+                yield _Pair(*_item_texts(left))
         if self._calls:
             with Horizontal(classes="ways"):
                 yield Choice("t", "Tell the model", "tell")
@@ -90,19 +89,19 @@ class ResumeCard(Vertical):
         work = self._act(event.name)
         self.app.run_worker(work, group="card")  # pyright: ignore[reportUnknownMemberType]
 
-    def action_way(self, name: str) -> None:
+    def action_answer(self, name: str) -> None:
         if choice := next((c for c in self.query(Choice) if c.name == name), None):
             choice.action_choose()
 
 
-def _told(left: Left) -> tuple[Content, Content]:
+def _item_texts(left: OpenItem) -> tuple[Content, Content]:
     """What it is, and what is known of it."""
     label = f" {one_line(left.label)}" if left.label else ""
     what = Content.assemble((left.name, "bold $foreground"), (label, "$foreground"))
     return what, Content.styled(left.known, "$text-muted" if left.certain else "$text-warning")
 
 
-class _Pair(Widget):
+class _Pair(TextLines):
     """A thing and what is said of it: in one row where there is room, else in rows of their own."""
 
     DEFAULT_CSS = """
@@ -113,13 +112,7 @@ class _Pair(Widget):
         super().__init__(id=id)
         self._what, self._said = what, said
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return len(self._rows(width))
-
-    def render(self) -> Content:
-        return Content("\n").join(self._rows(self.content_size.width))
-
-    def _rows(self, width: int) -> list[Content]:
+    def lines(self, width: int) -> list[Content]:
         if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
             return [Content.assemble(self._what, _APART, self._said)]
         indent = Content("  ")

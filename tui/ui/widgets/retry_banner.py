@@ -12,17 +12,16 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tui.app.error_labels import words
 from tui.core.clock import Clock
 from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import BANNER_KEYS, bindings
+from tui.ui.widgets.panes import TextLines
 
 Wish: TypeAlias = Literal["now", "other"]
 
@@ -53,7 +52,7 @@ class _Wait:
         return self.due is not None or self.until is not None
 
 
-class RetryBanner(Widget, can_focus=True):
+class RetryBanner(TextLines, can_focus=True):
     """Hidden unless something is waited for. `other` is the model that f goes on with, "" for
     none."""
 
@@ -154,12 +153,6 @@ class RetryBanner(Widget, can_focus=True):
     def on_blur(self) -> None:
         self.refresh(layout=True)
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return len(self._lines(width))
-
-    def render(self) -> Content:
-        return Content("\n").join(self._lines(self.content_size.width))
-
     def _show(self, wait: _Wait) -> None:
         self._wait = wait
         self.add_class("-waiting")
@@ -173,7 +166,7 @@ class RetryBanner(Widget, can_focus=True):
                 self._timer.pause()
         self.refresh(layout=True)
 
-    def _lines(self, width: int) -> list[Content]:
+    def lines(self, width: int) -> list[Content]:
         """What is shown, in one line where it fits and else in two: the keys are never cut."""
         wait = self._wait
         if wait is None or width <= 0:
@@ -184,18 +177,21 @@ class RetryBanner(Widget, can_focus=True):
         room = width - head.cell_length
         said = reason + tail
         if len(said) + _GAP + keys.cell_length <= room:
-            return [_beside(Content.assemble(head, (said, "$foreground")), keys, width)]
+            return [_in_row(Content.assemble(head, (said, "$foreground")), keys, width)]
         if wait.tail:  # what must be known before the program is closed: a line of its own
             first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
-            return [first, _beside(Content.styled(wait.tail, "$foreground"), keys, width)]
+            return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
         if room >= _GAP + keys.cell_length + 12:
             cut = Content.styled(reason, "$foreground")
             cut = cut.truncate(room - _GAP - keys.cell_length, ellipsis=True)
-            return [_beside(Content.assemble(head, cut), keys, width)]
+            return [_in_row(Content.assemble(head, cut), keys, width)]
         if room >= _GAP + keys.cell_length:
-            return [_beside(head, keys, width)]
+            return [_in_row(head, keys, width)]
         first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
-        return [first, _beside(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
+        return [
+            first,
+            _in_row(Content(""), keys.truncate(width, ellipsis=True), width, gap=0),
+        ]
 
     def _when(self, wait: _Wait) -> Content:
         if wait.until is not None:
@@ -240,6 +236,6 @@ def span(seconds: int) -> str:
     return f"in {hours} h {rest} min" if rest else f"in {hours} h"
 
 
-def _beside(left: Content, right: Content, width: int, *, gap: int = _GAP) -> Content:
+def _in_row(left: Content, right: Content, width: int, *, gap: int = _GAP) -> Content:
     gap = max(gap, width - left.cell_length - right.cell_length)
     return Content.assemble(left, " " * gap, right)

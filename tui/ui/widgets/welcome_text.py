@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from tui.ui.widgets.cached_render import Still
+from tui.ui.widgets.panes import Still
 
 WIDTH = 88
 """Cells of its text at most."""

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from tui.ui.widgets.autocomplete.popup import ROWS, Choice, Suggestions
+from tui.ui.widgets.autocomplete import ROWS, Suggestion, Suggestions
 
 
 class Known:
-    def commands(self) -> Sequence[Choice]:
-        return [Choice("model", "another model"), Choice("memory", "what is kept"), Choice("help")]
+    def commands(self) -> Sequence[Suggestion]:
+        return [
+            Suggestion("model", "another model"),
+            Suggestion("memory", "what is kept"),
+            Suggestion("help"),
+        ]
 
-    async def arguments(self, command: str) -> Sequence[Choice]:
-        return [Choice("midnight"), Choice("daylight")] if command == "theme" else []
+    async def arguments(self, command: str) -> Sequence[Suggestion]:
+        return [Suggestion("midnight"), Suggestion("daylight")] if command == "theme" else []
 
     async def files(self) -> Sequence[str]:
         return ["src/", "src/main.py", "with blank.md", *(f"m{n}.txt" for n in range(20))]

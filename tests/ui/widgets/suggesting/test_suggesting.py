@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.ui.widgets.autocomplete import files as listing
-from tui.ui.widgets.autocomplete.asked import Asked, asked, completed
-from tui.ui.widgets.autocomplete.files import FRESH_S, WorkspaceFiles
-from tui.ui.widgets.autocomplete.rank import rank
+from tui.ui.widgets import workspace_files as listing
+from tui.ui.widgets.autocomplete import Asked, asked, completed, rank
+from tui.ui.widgets.workspace_files import FRESH_S, WorkspaceFiles
 
 
 @pytest.mark.parametrize(

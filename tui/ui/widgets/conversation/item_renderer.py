@@ -1,12 +1,14 @@
-"""Items → lines, and what else there is to know of an item."""
+"""Items → lines, and what else there is to know of an item, such as the source of a selection."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rich.style import Style
+from textual.selection import Selection
 
 from tui.app.error_labels import words
 from tui.core.formatting import plural
@@ -22,12 +24,14 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.conversation.measures import BODY_MAX, inner
+from tui.ui.widgets.conversation.style import BODY_MAX, inner
 from tui.ui.widgets.conversation.tool_card import draw_card, has_inside
-from tui.ui.widgets.markdown.styles import Styles
+from tui.ui.widgets.line_view import LAST_ROW, place
+from tui.ui.widgets.line_view.strips import copied, extent
 from tui.ui.widgets.markdown.text import (
     Line,
     Span,
+    Styles,
     decoration,
     line,
     prefixed,
@@ -233,3 +237,31 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
             more_rows = f"… +{len(inside) - BODY_MAX:,} lines"
             drawn.append(decoration([*rail, (more_rows, styles["c-fold"])]))
     return drawn
+
+
+def selected_source(
+    items: Sequence[Item], lines: Callable[[int], Sequence[Line]], selection: Selection
+) -> str:
+    """The source of a selection: of whole items their own text, of the rest what is drawn."""
+    if not items:
+        return ""
+    start, end = selection
+    first = (*place(start.y), start.x) if start else (0, 0, 0)
+    last = (*place(end.y), end.x) if end else (len(items) - 1, LAST_ROW, 1 << 30)
+    parts: list[str] = []
+    for index in range(max(0, first[0]), min(last[0], len(items) - 1) + 1):
+        begins = (first[1], first[2]) if index == first[0] else (0, 0)
+        stops = (last[1], last[2]) if index == last[0] else (LAST_ROW, 1 << 30)
+        if begins == (0, 0) and stops[0] == LAST_ROW:
+            text = source(items[index])
+        else:
+            rows = lines(index)
+            begins = max(begins, (int(gap(items[index - 1] if index else None, items[index])), 0))
+            text = copied(rows, begins, stops)
+            bounds = [step for step, row in enumerate(rows) if extent(row)[0] < extent(row)[1]]
+            if bounds and begins <= (bounds[0], extent(rows[bounds[0]])[0]):
+                tail = (bounds[-1], extent(rows[bounds[-1]])[1])
+                text = source(items[index]) if stops >= tail else text
+        before = items[index - 1] if parts else None
+        parts.append(("\n" if gap(before, items[index]) else "") + text)
+    return "\n".join(parts)

@@ -47,7 +47,7 @@ class ToolItem:
     """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
 
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
-    takes it away; `elevated`: nobody was asked (K47).
+    takes it away; `elevated`: nobody was asked.
 
     While it runs, `started` is when it began, on the clock that `Conversation.tick` is told.
     """

@@ -42,9 +42,6 @@ class Pictures:
         self._lines = 0
         self._streams: dict[Item, _Stream] = {}
 
-    def __contains__(self, item: Item) -> bool:
-        return item in self._kept
-
     def reset(self, width: int, styles: Mapping[str, Style]) -> None:
         """Forget all that was drawn: the width or the theme is another one."""
         self.width, self._styles = width, styles

@@ -35,7 +35,7 @@ class Finder:
             self._left = iter(sorted(before.counts, reverse=True))
         self.done = False
 
-    def look(self, items: Sequence[Item], seconds: float = SLICE_S) -> None:
+    def advance(self, items: Sequence[Item], seconds: float = SLICE_S) -> None:
         """Go on for about so long, those that came since first; `done` when all were seen."""
         for index in range(self.seen_to, len(items)):
             self.recount(index, items[index])
@@ -62,7 +62,7 @@ class Finder:
         """So many are to be seen of an item."""
         self.counts[index] = count
 
-    def beside(self, index: int, step: int) -> int | None:
+    def nearest(self, index: int, step: int) -> int | None:
         """The nearest item with the text before (step -1) or behind `index`, of those seen."""
         near = (other for other in self.counts if (other - index) * step > 0)
         return max(near, default=None) if step < 0 else min(near, default=None)

@@ -1,4 +1,4 @@
-"""The conversation's style names and their rules; see `tui.ui.widgets.markdown.styles`."""
+"""The conversation's style names and their rules, and the places of an item's parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from tui.ui.widgets import markdown
 
-RULES: dict[str, str] = {
+STYLE_RULES: dict[str, str] = {
     "you": "color: $text-primary; text-style: bold;",
     "you-text": "color: $text;",
     "you-bar": "color: $primary;",
@@ -45,13 +45,13 @@ OF_DIFFS = (
 )
 """What a diff is drawn with."""
 
-COMPONENTS = {f"conversation--{name}" for name in RULES} | markdown.COMPONENTS
+COMPONENTS = {f"conversation--{name}" for name in STYLE_RULES} | markdown.COMPONENTS
 COMPONENTS_OF_DIFFS = {f"conversation--{name}" for name in OF_DIFFS}
 
 
 def css(selector: str) -> str:
     """The rules as nested CSS for the widget `selector`."""
-    return _css(selector, RULES) + markdown.css(selector)
+    return _css(selector, STYLE_RULES) + markdown.css(selector)
 
 
 def css_of_diffs(selector: str) -> str:
@@ -60,13 +60,13 @@ def css_of_diffs(selector: str) -> str:
 
 
 def _css(selector: str, names: Collection[str]) -> str:
-    rules = "\n".join(f"    & > .conversation--{name} {{ {RULES[name]} }}" for name in names)
+    rules = "\n".join(f"    & > .conversation--{name} {{ {STYLE_RULES[name]} }}" for name in names)
     return f"{selector} {{\n{rules}\n}}\n"
 
 
 def styles(widget: Widget) -> dict[str, Style]:
     """Every name's style, markdown's under its own names, the conversation's behind `c-`."""
-    return markdown.styles(widget) | _styles(widget, RULES)
+    return markdown.styles(widget) | _styles(widget, STYLE_RULES)
 
 
 def styles_of_diffs(widget: Widget) -> dict[str, Style]:
@@ -76,3 +76,13 @@ def styles_of_diffs(widget: Widget) -> dict[str, Style]:
 
 def _styles(widget: Widget, names: Iterable[str]) -> dict[str, Style]:
     return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in names}
+
+
+MARGIN = 3
+BODY_MAX = 400
+"""Lines of an item's inside that are drawn; the rest is counted."""
+
+
+def inner(width: int) -> int:
+    """The cells that an item's text gets: a margin on both sides."""
+    return max(8, width - MARGIN - 1)

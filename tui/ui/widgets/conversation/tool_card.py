@@ -9,11 +9,10 @@ from rich.cells import cell_len
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.conversation.diff import draw_diff
 from tui.ui.widgets.conversation.items import STOPPED, ToolItem
-from tui.ui.widgets.conversation.measures import BODY_MAX, MARGIN, inner
-from tui.ui.widgets.markdown.styles import Styles
-from tui.ui.widgets.markdown.text import Line, Span, clip, decoration, line, prefixed, wrap
+from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner
+from tui.ui.widgets.diff import draw_diff
+from tui.ui.widgets.markdown.text import Line, Span, Styles, clip, decoration, line, prefixed, wrap
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {

@@ -13,10 +13,10 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from tui.ui.widgets.conversation import item_renderer
+from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
 from tui.ui.widgets.conversation.items_view import ItemsView
 from tui.ui.widgets.conversation.search import Finder
-from tui.ui.widgets.conversation.selection import selected
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
 
@@ -53,7 +53,7 @@ class Conversation(ItemsView):
             super().__init__()
             self.item = item
 
-    class Found(Message):
+    class Matches(Message):
         """What is looked for was found `total` times so far; the `at`-th, counted from the
         newest, is in sight (0: none). `more`: there are items left to look through. `last`: all
         were, and there is none beyond it in the direction that was asked for."""
@@ -109,7 +109,7 @@ class Conversation(ItemsView):
 
         `anew` begins with the newest. What is folded over it is opened. A long conversation is
         looked through in slices: where False is returned, the place may still be found, and
-        `Found` says how it stands.
+        `Matches` says how it stands.
         """
         if not text:
             self.end_find()
@@ -150,7 +150,7 @@ class Conversation(ItemsView):
             self._slices = None
         if finder is None:
             return False
-        finder.look(self._items)
+        finder.advance(self._items)
         wanted = bool(self._step)
         moved = wanted and self._go(finder, self._step)
         if moved or finder.done:
@@ -159,23 +159,23 @@ class Conversation(ItemsView):
             self._slices = self.set_timer(SLICES_S, self._search)
         at = self._ordinal(finder, self._hit) if self._hit else 0
         last = wanted and not moved and finder.done
-        self.post_message(self.Found(at, finder.total, more=not finder.done, last=last))
+        self.post_message(self.Matches(at, finder.total, more=not finder.done, last=last))
         return moved
 
     def _go(self, finder: Finder, step: int) -> bool:
         hit = self._hit
         if hit is not None:
-            beside = [
+            others = [
                 spot
                 for spot in self._spots(finder, hit.item)
                 if (spot > hit if step > 0 else spot < hit)
             ]
-            if beside:
-                self._show_hit(beside[0 if step > 0 else -1])
+            if others:
+                self._show_hit(others[0 if step > 0 else -1])
                 return True
         start = len(self._items) if step < 0 else -1
         start = hit.item if hit else self._cursor if self._cursor is not None else start
-        index = finder.beside(start, step)
+        index = finder.nearest(start, step)
         if index is None:
             return False
         spots = self._spots(finder, index)
@@ -230,7 +230,7 @@ class Conversation(ItemsView):
     # Selecting
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        return selected(self._items, self._lines, selection), "\n"
+        return selected_source(self._items, self._lines, selection), "\n"
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)

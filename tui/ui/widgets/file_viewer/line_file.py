@@ -12,9 +12,13 @@ import stat
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 from time import monotonic
+from typing import NamedTuple
+
+from tui.ui.widgets.markdown.text import Line
 
 BLOCK = 1 << 16
 _BLOCKS_KEPT = 32
@@ -108,7 +112,7 @@ class CopyFile:
     def count(self) -> int:
         """How many lines there are; an estimate until all are counted."""
         lines = self.lines
-        if lines.left:
+        if lines.unfinished:
             return round(lines.total * self.size / max(1, lines.seen)) or 1
         return lines.total + (self.size > 0 and self.read(self.size - 1, self.size) != b"\n")
 
@@ -151,7 +155,7 @@ class Counts:
         return min((len(self._sums) - 1) * BLOCK, self._file.size)
 
     @property
-    def left(self) -> bool:
+    def unfinished(self) -> bool:
         """Whether there is anything left to count."""
         return self.seen < self._file.size
 
@@ -163,12 +167,12 @@ class Counts:
     def go_on(self, seconds: float, stop: Event | None = None) -> bool:
         """Count on for about so long; whether there is anything left. Belongs into a thread."""
         until = monotonic() + seconds
-        while self.left and not (stop and stop.is_set()):
+        while self.unfinished and not (stop and stop.is_set()):
             data = self._read(len(self._sums) - 1)
             self._sums.append(self._sums[-1] + data.count(self.needle))
             if monotonic() > until:
                 break
-        return self.left
+        return self.unfinished
 
     def _read(self, number: int) -> bytes:
         """A block and as much of the next as what begins in it may take."""
@@ -176,7 +180,7 @@ class Counts:
         data = self._file.read(number * BLOCK, (number + 1) * BLOCK + more)
         return data.lower() if self.fold else data
 
-    def _look(self, number: int) -> bytes:
+    def _block(self, number: int) -> bytes:
         return self._file.block(number) if self._kept else self._read(number)
 
     def passed(self, start: int, stop: int) -> bool:
@@ -189,7 +193,7 @@ class Counts:
         rest = at - number * BLOCK
         if not rest or number >= len(self._sums) - 1:
             return self._sums[number]
-        data = self._look(number)
+        data = self._block(number)
         return self._sums[number] + data.count(self.needle, 0, rest + len(self.needle) - 1)
 
     def nth(self, number: int) -> int | None:
@@ -197,7 +201,7 @@ class Counts:
         if number < 0 or number >= self.total:
             return None
         block = bisect_left(self._sums, number + 1) - 1
-        data, at = self._look(block), -len(self.needle)
+        data, at = self._block(block), -len(self.needle)
         for _ in range(number - self._sums[block] + 1):
             at = data.find(self.needle, at + len(self.needle))
             if at < 0:
@@ -216,7 +220,7 @@ class Counts:
                 if most <= 0:
                     return None
                 most -= 1
-            data = self._look(number)
+            data = self._block(number)
             found = data.find(self.needle, max(0, at - number * BLOCK))
             if found >= 0:
                 return number * BLOCK + found
@@ -235,8 +239,80 @@ class Counts:
                     return None
                 most -= 1
             rest = min(at - number * BLOCK, BLOCK) + len(self.needle) - 1
-            found = self._look(number).rfind(self.needle, 0, rest)
+            found = self._block(number).rfind(self.needle, 0, rest)
             if found >= 0:
                 return number * BLOCK + found
             number -= 1
         return None
+
+
+WINDOW = 1 << 14
+"""Bytes of a line that are drawn at a time."""
+
+
+class Part(NamedTuple):
+    """What is drawn of a line. `behind` is None where the end of the line is not known yet."""
+
+    data: bytes
+    before: int
+    """Bytes of the line that stand before it."""
+    behind: int | None
+    """Bytes of the line that stand behind it."""
+    first: int
+    """The byte of the file that it begins with."""
+
+
+def part_of(file: CopyFile, start: int, shift: int) -> Part:
+    """The part of the line that begins at byte `start`; of a long one that from `shift` bytes on.
+
+    A carriage return starts its line again: what stands before the last one was overwritten.
+    """
+    end = file.end(start)
+    stop = file.size if end is None else end
+    tail = file.read(max(start, stop - WINDOW), stop).rstrip(b"\r") if end else b""
+    again = tail.rfind(b"\r")
+    if again >= 0:
+        return Part(tail[again + 1 :], 0, 0, max(start, stop - WINDOW) + again + 1)
+    if stop - start <= WINDOW:
+        return Part(tail, 0, 0, start)
+    first = start + min(shift, max(0, stop - start - WINDOW))
+    data = file.read(first, first + WINDOW)
+    if first > start:
+        cut = _torn(data)
+        data, first = data[cut:], first + cut
+    behind = None if end is None else max(0, stop - first - len(data))
+    return Part(data, first - start, behind, first)
+
+
+def _torn(data: bytes) -> int:
+    """How many bytes at the beginning belong to a character that began before."""
+    return next((n for n in range(4) if n >= len(data) or data[n] & 0xC0 != 0x80), 0)
+
+
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """`text` in the bytes of a file, "" for nothing; `fold`: capitals (ASCII only) are the same
+    as small letters, and `text` has only these."""
+
+    text: bytes = b""
+    fold: bool = False
+
+    def count(self, data: bytes) -> int:
+        """How often it stands in these bytes."""
+        return (data.lower() if self.fold else data).count(self.text)
+
+    def spots(self, drawn: Line) -> list[tuple[int, int]]:
+        """The characters of a drawn line that it is, from start to end."""
+        wanted = self.text.decode("utf-8", "replace")
+        if not wanted:
+            return []
+        text = drawn.text.translate(_LOWER) if self.fold else drawn.text
+        found: list[tuple[int, int]] = []
+        at = text.find(wanted)
+        while at >= 0:
+            found.append((at, at + len(wanted)))
+            at = text.find(wanted, at + len(wanted))
+        return found

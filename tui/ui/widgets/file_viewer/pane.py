@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -14,12 +15,25 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.worker import Worker
 
+from tui.core.output_store import why_missing
+from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.file_viewer.line_file import BLOCK, CopyFile, Counts
 from tui.ui.widgets.file_viewer.view import CopyView
 
 _BLOCKS = 256
 """So many are looked through in a thread before it is asked whether to go on: 16 MB."""
 _SLICE_S = 0.03
+
+
+async def open_copy(path: Path) -> tuple[CopyFile | None, str]:
+    """The full copy of an output; None, and why there is none."""
+    try:
+        return await asyncio.to_thread(CopyFile, path), ""
+    except (OSError, ValueError) as error:
+        gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        why = await asyncio.to_thread(why_missing, path) if gone else ""
+        reason = getattr(error, "strerror", None) or str(error)
+        return None, why or f"The full copy cannot be read: {reason}."
 
 
 class CopyPane(Vertical):
@@ -33,10 +47,6 @@ class CopyPane(Vertical):
     CopyPane .search { height: 1; padding: 0 1; display: none; background: $panel; }
     CopyPane.-search .search { display: block; }
     CopyPane .search Static { width: auto; height: 1; }
-    CopyPane .search Input, CopyPane .search Input:focus {
-        width: 1fr; height: 1; border: none; padding: 0; background: $panel;
-        background-tint: $panel 0%;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", show=False),
@@ -48,8 +58,7 @@ class CopyPane(Vertical):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self.view = CopyView(classes="text")
-        self._words = Input(placeholder="in all of it", select_on_focus=True)
-        self._words.cursor_blink = False
+        self._words = TextField(placeholder="in all of it")
         self._said = Static(markup=False)
         self._hits: Counts | None = None
         self._here = -1
@@ -64,7 +73,7 @@ class CopyPane(Vertical):
             yield self._said
 
     @property
-    def said(self) -> str:
+    def status(self) -> str:
         """What is said of the search."""
         return str(self._said.render())
 
@@ -182,7 +191,7 @@ class CopyPane(Vertical):
         if hits is None:
             return
         size = self.view.file.size
-        if hits.left:
+        if hits.unfinished:
             text = f"{hits.total:,} so far · {100 * hits.seen // max(1, size)} %"
         elif not hits.total:
             text = "not found"

@@ -10,14 +10,11 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.worker import Worker
 
-from tui.ui.widgets import ansi
-from tui.ui.widgets.file_viewer.line_file import CopyFile
-from tui.ui.widgets.file_viewer.port import CopyPort
-from tui.ui.widgets.file_viewer.selection import WINDOW, Part, part_of
+from tui.ui.widgets.file_viewer.file_viewport import CopyPort
+from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile, Needle, Part, part_of
 from tui.ui.widgets.line_view import place, strips
 from tui.ui.widgets.markdown.text import Line, Span, line
-from tui.ui.widgets.match_spans import Needle
-from tui.ui.widgets.text_view import TextView
+from tui.ui.widgets.text_view import TextView, coloured
 
 STEP = WINDOW - 512
 """By so many bytes a long line is paged to the side."""
@@ -78,7 +75,7 @@ class CopyView(TextView):
         self._port.following = at_end
         file.lines.go_on(0)
         self._settle()
-        if self.is_attached and file.lines.left:
+        if self.is_attached and file.lines.unfinished:
             self._counting = self.run_worker(self._count(), group="lines", exclusive=True)
 
     def clear(self) -> None:
@@ -184,7 +181,7 @@ class CopyView(TextView):
         if behind is None:
             self._endless.add(index)
             data = data.rstrip(b"\r").rpartition(b"\r")[2]
-        drawn = ansi.spans(data.decode("utf-8", "replace"), self._look["text"])
+        drawn = coloured(data.decode("utf-8", "replace"), self._look["text"])
         note = self._look["note"]
         spans: list[Span] = [(f"{before:,}+ … ", note)] if before else []
         spans += drawn
@@ -221,7 +218,7 @@ class CopyView(TextView):
         base = Style.null()
         rows = self.file.read(0, most).decode("utf-8", "replace").split("\n")
         bare = (row.rstrip("\r").rpartition("\r")[2] for row in rows)
-        plain = "\n".join("".join(text for text, _ in ansi.spans(row, base)) for row in bare)
+        plain = "\n".join("".join(text for text, _ in coloured(row, base)) for row in bare)
         return plain.removesuffix("\n")
 
     # Scrolling

@@ -21,8 +21,9 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from tui.ui.widgets.keys import PANE_KEYS, bindings
-from tui.ui.widgets.line_view import caret, scrolling, strips
-from tui.ui.widgets.line_view.bar import Bar, Thin
+from tui.ui.widgets.line_view import scrolling, strips
+from tui.ui.widgets.line_view.scrolling import Bar, Thin
+from tui.ui.widgets.line_view.strips import Caret, move_caret
 from tui.ui.widgets.line_view.viewport import Viewport
 from tui.ui.widgets.markdown.text import Line
 
@@ -107,7 +108,7 @@ class LineView(ScrollView, can_focus=True):
         self._shown: list[Line] = []
         self._frame_timer: Timer | None = None
         self._frame_after = 0.0
-        self._caret = caret.Caret()
+        self._caret = Caret()
 
     @property
     def following(self) -> bool:
@@ -317,7 +318,7 @@ class LineView(ScrollView, can_focus=True):
     def action_select(self, rows: int, columns: int) -> None:
         """Move the end of the selection; begin one where there is none."""
         step = rows, columns
-        now = caret.move(self._caret, self.text_selection, step, self._in_sight, self.action_rows)
+        now = move_caret(self._caret, self.text_selection, step, self._in_sight, self.action_rows)
         if now is not None:
             self.screen.selections = {self: now}
 

@@ -2,7 +2,6 @@
 
 from tui.ui.widgets.markdown.document import Document, render
 from tui.ui.widgets.markdown.parse import warm
-from tui.ui.widgets.markdown.styles import COMPONENTS, Styles, css, styles
-from tui.ui.widgets.markdown.text import Line
+from tui.ui.widgets.markdown.text import COMPONENTS, Line, Styles, css, styles
 
 __all__ = ["COMPONENTS", "Document", "Line", "Styles", "css", "render", "styles", "warm"]

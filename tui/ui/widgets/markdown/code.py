@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         _TokenType,  # pyright: ignore[reportPrivateUsage]  # the stubs name it so
     )
 
-    from tui.ui.widgets.markdown.styles import Styles
+    from tui.ui.widgets.markdown.text import Styles
 
 PIECE_LINES = 60
 """A piece ends at the first line after so many that looks like a fresh start …"""

@@ -14,10 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tui.ui.widgets.markdown import code, flow
-from tui.ui.widgets.markdown.intake import Intake, as_if_ended
-from tui.ui.widgets.markdown.parse import References, Unit, parse
-from tui.ui.widgets.markdown.styles import Styles
-from tui.ui.widgets.markdown.text import BLANK, Line
+from tui.ui.widgets.markdown.parse import Intake, References, Unit, as_if_ended, parse
+from tui.ui.widgets.markdown.text import BLANK, Line, Styles
 
 CAP = 8_000
 """Characters of a paragraph or a table that are drawn as one; four times as many of the rest."""

@@ -1,5 +1,7 @@
-"""Parsed blocks → lines. Spacing inside lists and quotes follows the source, line by line, so that
-an item looks the same whatever comes after it."""
+"""Parsed blocks, and what stands inside a paragraph → lines. Nothing is parsed as markup again.
+
+Spacing inside lists and quotes follows the source, line by line, so that an item looks the same
+whatever comes after it."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from tui.ui.widgets.markdown import code, inline
+from tui.ui.widgets.markdown import code
 from tui.ui.widgets.markdown.parse import References, groups, start_of
 from tui.ui.widgets.markdown.parse import inline as parse_inline
 from tui.ui.widgets.markdown.table import Align, Table
@@ -19,7 +21,49 @@ from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, pr
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-    from tui.ui.widgets.markdown.styles import Styles
+    from tui.ui.widgets.markdown.text import Styles
+
+
+_OVERLAYS = {"strong_open": "strong", "em_open": "em", "s_open": "strike"}
+_SAFE = ("http://", "https://")
+
+
+def link(href: str, styles: Styles) -> Style:
+    """The style of a link: one the terminal can open only where it leads to the web."""
+    safe = href.lower().startswith(_SAFE) and href.isprintable()
+    return styles["link"] + Style(link=href) if safe else styles["link"]
+
+
+def inline_spans(children: list[Token], base: Style, styles: Styles) -> list[Span]:
+    """The spans of a parsed inline; a hard break is a newline."""
+    drawn: list[Span] = []
+    stack = [base]
+    for token in children:
+        style = stack[-1]
+        match token.type:
+            case "text" | "text_special":
+                drawn.append((token.content, style))
+            case "softbreak":
+                drawn.append((" ", style))
+            case "hardbreak":
+                drawn.append(("\n", style))
+            case "code_inline":
+                drawn.append((token.content, style + styles["code"]))
+            case "strong_open" | "em_open" | "s_open":
+                stack.append(style + styles[_OVERLAYS[token.type]])
+            case "link_open":
+                stack.append(style + link(str(token.attrs.get("href", "")), styles))
+            case "strong_close" | "em_close" | "s_close" | "link_close":
+                if len(stack) > 1:
+                    stack.pop()
+            case "image":
+                text = token.content or str(token.attrs.get("src", ""))
+                look = link(str(token.attrs.get("src", "")), styles)
+                drawn.append((f"[{text}]", style + look))
+            case _:
+                drawn.append((token.content, style + styles["muted"]))
+    return [(text.replace("\t", " "), style) for text, style in drawn if text]
+
 
 MEASURE = 120
 """Prose is not set wider than this: longer lines are hard to follow back."""
@@ -45,7 +89,7 @@ class Pen:
 
 
 def _spans(token: Token, pen: Pen, base: Style) -> list[Span]:
-    return inline.spans(parse_inline(token, pen.references), base, pen.styles)
+    return inline_spans(parse_inline(token, pen.references), base, pen.styles)
 
 
 def _prose(spans: list[Span], pen: Pen) -> list[Line]:

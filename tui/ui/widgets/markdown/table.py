@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, prefixed, wrap
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.markdown.styles import Styles
+    from tui.ui.widgets.markdown.text import Styles
 
 Align: TypeAlias = Literal["left", "center", "right"]
 _LEAST, _WORD = 6, 14

@@ -8,7 +8,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from tui.ui.widgets.markdown.document import render
-from tui.ui.widgets.markdown.styles import RULES
+from tui.ui.widgets.markdown.text import RULES
 
 _STYLES = dict.fromkeys(RULES, Style()) | {
     "h1": Style(bold=True, underline=True),

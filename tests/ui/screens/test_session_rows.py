@@ -1,0 +1,121 @@
+"""What the session browser looks at, and what it says of it: without a screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui.app.dialog_data import Picked, SessionRow
+from tui.app.session_repository import Place
+from tui.ui.screens import session_rows
+from tui.ui.screens.session_rows import Browsing
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def row(title: str, hours: int = 0, **more: Any) -> SessionRow:
+    made = SessionRow(title, Path(f"/s/{title}"), title, NOON - timedelta(hours=hours), 2, 100)
+    return replace(made, **more)
+
+
+ROWS = [
+    row("old", hours=9, size=900, state="needs_repair"),
+    row("new", messages=1),
+    row("middle", hours=5, messages=40),
+]
+
+
+def titles(seen: Browsing) -> list[str]:
+    return [each.title for each in seen.sifted()]
+
+
+def test_the_newest_comes_first_and_each_order_has_its_turn() -> None:
+    seen = Browsing(sessions=ROWS)
+    orders = [titles(seen)]
+    for _ in range(5):
+        seen.turn_order()
+        orders.append(titles(seen))
+    assert orders == [
+        ["new", "middle", "old"],
+        ["middle", "new", "old"],
+        ["middle", "old", "new"],
+        ["old", "new", "middle"],
+        ["old", "new", "middle"],
+        ["new", "middle", "old"],
+    ]
+
+
+def test_words_filter_titles_and_states() -> None:
+    assert titles(Browsing(sessions=ROWS, words="DLE")) == ["middle"]
+    assert titles(Browsing(sessions=ROWS, words="needs repair")) == ["old"]
+
+
+def test_tabs_go_round_and_other_agents_end_a_search() -> None:
+    seen = Browsing(searching=True)
+    seen.turn_tab(1)
+    assert (seen.tab, seen.searching) == ("everywhere", True)
+    seen.turn_tab(1)
+    assert (seen.tab, seen.searching) == ("others", False)
+    seen.turn_tab(1)
+    assert seen.tab == "here"
+    seen.turn_tab(-1)
+    assert seen.tab == "others"
+
+
+def test_a_row_stands_for_a_session_or_for_a_place_in_one() -> None:
+    places = [Place(ROWS[0], "m1", "…")]
+    seen = Browsing(sessions=ROWS, places=places)
+    assert seen.picked(1, ROWS) == Picked(ROWS[1])
+    assert seen.picked(3, ROWS) is None
+    seen.searching = True
+    assert seen.picked(0, ROWS) == Picked(ROWS[0], "m1")
+    assert seen.picked(1, ROWS) is None
+
+
+def test_the_title_counts_and_names_trouble() -> None:
+    assert session_rows.sessions_title(Browsing()).plain.strip() == "sessions"
+    assert (
+        "3 sessions · 1 needs repair" in session_rows.sessions_title(Browsing(sessions=ROWS)).plain
+    )
+    found = Browsing(sessions=ROWS, places=[], searching=True)
+    assert session_rows.sessions_title(found).plain.endswith("0 places")
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (Browsing(), "Looking for sessions …"),
+        (Browsing(read=(1, 2)), f"Reading sessions: 1 of 2\n{'█' * 12}{'░' * 12}"),
+        (Browsing(sessions=[]), "No sessions in this folder yet."),
+        (Browsing(sessions=[], words="a"), "No sessions in this folder yet."),
+        (Browsing(sessions=[], tab="everywhere"), "No sessions yet."),
+        (Browsing(sessions=[], tab="others"), "No sessions of other agents were found."),
+        (Browsing(sessions=[], problem="It is gone."), "It is gone."),
+        (Browsing(sessions=ROWS, words="x"), "No session matches “x”."),
+        (Browsing(sessions=ROWS, words="x", searching=True), "Type words that stand in"),
+        (Browsing(sessions=ROWS, words="xy", searching=True), "Searching …"),
+        (Browsing(sessions=ROWS, words="xy", searching=True, places=[]), "Nothing has “xy” in it."),
+    ],
+)
+def test_where_nothing_stands_it_is_said_why(seen: Browsing, said: str) -> None:
+    assert session_rows.empty_text(seen).startswith(said)
+
+
+def test_over_the_preview_stand_the_id_and_what_is_wrong() -> None:
+    about = session_rows.preview_title(row("x", id="0123456789abcdef", cwd="/w", problems=("B52",)))
+    assert about.plain == "0123456789ab · /w · B52"
+
+
+def test_only_keys_that_mean_something_are_named() -> None:
+    every = session_rows.session_keys("here", 3, 200).plain
+    assert "ctrl+r rename" in every
+    assert every.endswith("ctrl+e export   esc back")
+    assert session_rows.session_keys("here", 0, 200).plain == "tab scope   ctrl+f search   esc back"
+    others = session_rows.session_keys("others", 3, 200).plain
+    assert others == "enter open   tab scope   ctrl+s sort   ctrl+e export   esc back"
+    assert session_rows.session_keys("others", 0, 200).plain == "tab scope   esc back"
+    assert session_rows.session_keys("here", 3, 58).plain.endswith("ctrl+d delete   esc back")

@@ -1,0 +1,270 @@
+"""F2: what the next request holds, item by item; what is masked or pinned here can be undone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from tui.agent.events import Event
+from tui.context import masks, request_assembly
+from tui.context.file_changes import change_checker
+from tui.context.masks import record_of
+from tui.context.token_ledger import Item
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.ui.screens.context_changes import BulkMenu, Change, change_text, masking, pinning, undoing
+from tui.ui.screens.context_item import ContextItemScreen, Inspected, texts_in
+from tui.ui.screens.context_rows import (
+    FIXED,
+    KEYS,
+    ORDERS,
+    Order,
+    Row,
+    context_title,
+    empty_text,
+    filtered,
+    heading,
+    ordered,
+    row_parts,
+    tab_names,
+    totals,
+)
+from tui.ui.screens.table_screen import TableScreen
+from tui.ui.widgets.file_viewer.line_file import CopyFile
+from tui.ui.widgets.file_viewer.pane import CopyPane
+from tui.ui.widgets.keys import CONTEXT_KEYS, bindings
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.row_list import Rows
+
+FOLLOW_S = 1.0
+"""How often the table is brought up to date while a turn runs behind it."""
+
+
+class ContextScreen(TableScreen[None]):
+    """`tell` gets the events of what is changed here; `root` is the workspace."""
+
+    CSS_PATH = "context.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(CONTEXT_KEYS),
+        Binding("escape,f2", "close", "back", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#rows"
+
+    def __init__(
+        self, agent: Inspected, tell: Callable[[Event], None], root: Path = Path()
+    ) -> None:
+        super().__init__()
+        self._agent = agent
+        self._tell = tell
+        self._root = root
+        self._records_seen = -1
+        self._undo: list[Change] = []
+        self._items: Sequence[Row] = ()
+        self._order: Order = "request"
+        self.shown: Sequence[Row] = ()
+        """The rows as they are sorted and filtered now."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="totals", markup=False)
+        yield self.filter_row("/", "kind, text, state or pinned")
+        yield PaneRule("items", id="items-rule")
+        with Vertical(id="items"):
+            yield Static(id="columns", markup=False)
+            yield Rows(id="rows")
+            yield Static(id="empty", markup=False)
+        yield CopyPane(id="request")
+        yield from self.foot()
+
+    def on_mount(self) -> None:
+        self._agent.view()  # the ledger takes from it how each record stands now
+        self._load()
+        self.set_interval(FOLLOW_S, self._follow)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row under the cursor."""
+        return self.shown[self.rows.cursor] if self.shown else None
+
+    @property
+    def _shows_request(self) -> bool:
+        return self.has_class("-request")
+
+    # What is shown
+
+    def _follow(self) -> None:
+        if len(self._agent.session.records) != self._records_seen:
+            self._load()
+
+    def _load(self) -> None:
+        records = self._agent.session.records
+        self._records_seen = len(records)
+        turns = masks.ages(records)
+        items = self._agent.ledger.items(images=True)
+        self._items = [Row(one, turns.get(record_of(one.id)[0])) for one in items]
+        self._draw()
+
+    def _draw(self) -> None:
+        """Show what there is now, the cursor on the item that it was on."""
+        count, window = self._agent.ledger.tokens, self._agent.window
+        items, width = [row.item for row in self._items], self.size.width - 2
+        before, words = self.chosen, self.filter_field.value
+        shown = self.shown = ordered(filtered(self._items, words), self._order)
+        same = (at for at, row in enumerate(shown) if before and row.item.id == before.item.id)
+        self.rows.show(
+            len(shown),
+            lambda at, width: row_parts(shown[at], width, window),
+            cursor=next(same, self.rows.cursor),
+        )
+        begun = words or any(row.age is not None for row in self._items)
+        self.show_empty("" if shown and begun else empty_text("" if shown else words))
+        self.put("columns", Content(heading(max(20, width - 1))))
+        self.put("title", context_title(items, count, window))
+        self.put("totals", totals(items, count, window, width))
+        self.show_keys(KEYS)
+        rule = self.query_one("#items-rule", PaneRule)
+        rule.title = tab_names(request=self._shows_request)
+        order = "" if self._shows_request else ORDERS[self._order]
+        rule.right = Content.styled(order, "$text-muted")
+
+    def action_sort(self, order: Order) -> None:
+        """In an order; the same again gives the order of the request."""
+        self._order = "request" if self._order == order else order
+        self._draw()
+        self.rows.move_to(0)
+
+    def action_filter(self) -> None:
+        if not self._shows_request:
+            self.add_class("-filter")
+            self.filter_field.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self) -> None:
+        self._draw()
+
+    @on(Input.Submitted, "#filter")
+    def _filter_set(self) -> None:
+        self.rows.focus()
+
+    async def action_close(self) -> None:
+        """Esc: the filter, the request, then the screen."""
+        if self.filter_field.value or self.filter_field.has_focus:
+            self.filter_field.value = ""
+            self.remove_class("-filter")
+            self.rows.focus()
+        elif self._shows_request:
+            await self.action_other_tab()
+        else:
+            self.dismiss(None)
+
+    # Looking closer
+
+    async def action_other_tab(self) -> None:
+        """Between the items and the request."""
+        self.toggle_class("-request")
+        self.notice.clear()
+        self._draw()
+        if not self._shows_request:
+            self.rows.focus()
+            return
+        pane = self.query_one("#request", CopyPane)
+        sent = self._agent.next_request(prompt_follows=True)
+        text = await asyncio.to_thread(request_assembly.printed, sent)
+        pane.show(CopyFile(text.encode("utf-8", "replace")))
+        pane.view.focus()
+
+    def row_chosen(self, index: int) -> None:
+        item = self.shown[index].item
+        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window)
+        self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
+
+    def _after_item(self, action: str | None) -> None:
+        if action == "mask":
+            self.action_mask()
+        elif action == "pin":
+            self.action_pin()
+
+    def action_copy(self) -> None:
+        """Copy the item as the model sees it, or the exact request."""
+        if self._shows_request:
+            sent = request_assembly.to_json(self._agent.next_request(prompt_follows=True))
+            text = json.dumps(sent, ensure_ascii=True, indent=2)
+        elif row := self.chosen:
+            text = texts_in(self._agent, row.item).sent
+        else:
+            return
+        self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+        self.notice.say(f"Copied: {plural(len(text), 'character')}.", "success")
+
+    # Changing
+
+    def action_mask(self) -> None:
+        """Mask the item under the cursor, or unmask it."""
+        if item := self._changeable():
+            self.change(masking(item, self._agent.session.records))
+
+    def action_pin(self) -> None:
+        """Pin the item under the cursor, or let it go."""
+        if item := self._changeable():
+            self.change(pinning(item))
+
+    def _changeable(self) -> Item | None:
+        """The item under the cursor, where it can be changed; else it is said why not."""
+        row = None if self._shows_request else self.chosen
+        if row is not None and row.age is None:
+            self.notice.say(FIXED)
+            return None
+        return row.item if row else None
+
+    def action_undo(self) -> None:
+        """Take back the last change that was made on this screen."""
+        if self._undo:
+            self.change(self._undo.pop(), undo=True)
+        else:
+            self.notice.say("Nothing was changed here that could be undone.")
+
+    @work(exclusive=True, group="bulk")
+    async def action_many(self) -> None:
+        """Mask many results at once, with the effect shown first."""
+        records = list(self._agent.session.records)
+        stands, weigh = self._agent.view().stands, self._agent.ledger.would
+        found = masks.results(records, stands=stands, weigh=weigh)
+        stale = await asyncio.to_thread(masks.outdated, found, change_checker(self._root))
+        menu = BulkMenu(found, stale, self._agent.window)
+        plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
+        if plan is not None and plan.targets:
+            self.change(Change(plan.overlays()))
+
+    @work(group="change")
+    async def change(self, change: Change, *, undo: bool = False) -> None:
+        """Change how records stand, and say what that came to."""
+        back, before = undoing(change, self._agent.session.records), self._agent.ledger.tokens
+        try:
+            for event in await self._agent.overlay(change.overlays) if change.overlays else ():
+                self._tell(event)
+            for event in await self._agent.pin(change.pins) if change.pins else ():
+                self._tell(event)
+        except HoldfastError as error:
+            self.refuse(error)
+            return
+        if not undo:
+            self._undo.append(back)
+        self._load()
+        text = change_text(change, before - self._agent.ledger.tokens, self._agent.window)
+        if undo:
+            self.notice.say(f"Undone: {text}", "success")
+        else:
+            self.notice.say(text, "success", hint="u undoes it.")

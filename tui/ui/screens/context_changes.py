@@ -1,0 +1,147 @@
+"""What a key of the inspector changes and what undoes it; masking many results at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tui.context import masks
+from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
+from tui.context.overrides import Overlay, overlays_of, pins_of
+from tui.context.token_ledger import Item
+from tui.core.formatting import plural, tokens
+from tui.session.records import Record
+from tui.ui.screens.context_rows import share
+from tui.ui.screens.table_screen import TableDialog
+from tui.ui.widgets.row_list import Part, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How records shall stand from now on, and which are pinned (True) or let go."""
+
+    overlays: Sequence[Overlay] = ()
+    pins: Mapping[str, bool] = field(default_factory=dict[str, bool])
+
+
+def masking(item: Item, records: Sequence[Record]) -> Change:
+    """Mask an item, or show it again where it is masked; of an image only that."""
+    hide, (id_, place) = item.state != "masked", record_of(item.id)
+    if place is not None:
+        return Change([one_image(records, id_, place, hide=hide)])
+    return Change([Overlay(id_, "masked" if hide else "full")])
+
+
+def pinning(item: Item) -> Change:
+    """Pin an item, or let it go."""
+    return Change(pins={record_of(item.id)[0]: not item.pinned})
+
+
+def undoing(change: Change, records: Sequence[Record]) -> Change:
+    """What brings back how things stand in `records`, which is before the change."""
+    masks, pinned = overlays_of(records), pins_of(records)
+    targets = [overlay.target for overlay in change.overlays]
+    return Change(
+        [masks.get(target, Overlay(target, "full", reason="undone")) for target in targets],
+        {target: target in pinned for target in change.pins},
+    )
+
+
+def change_text(change: Change, saved: int, window: int) -> str:
+    """What a change came to; `saved` is in tokens, less than 0 where it costs some."""
+    if not change.overlays:
+        what = "pinned" if any(change.pins.values()) else "not pinned any more"
+        return f"{plural(len(change.pins), 'item')} {what}."
+    many = plural(len(change.overlays), "item")
+    masked = any(overlay.view != "full" for overlay in change.overlays)
+    what = f"{many} masked" if masked else f"{many} as recorded again"
+    verb = "costs" if saved < 0 else "saves"
+    size = f"{tokens(abs(saved))} tokens ({share(abs(saved), window)})"
+    return f"{what}: {verb} ~{size}, from the next request on."
+
+
+TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)
+CHARS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+
+
+def effect(plan: MaskPlan, window: int) -> str:
+    """What a plan would come to."""
+    if not plan.targets:
+        return "nothing to mask"
+    saved = f"saves ~{tokens(plan.saves)} tokens ({share(plan.saves, window)})"
+    return f"masks {plural(len(plan.targets), 'result')}, {saved}"
+
+
+class BulkMenu(TableDialog[MaskPlan | None]):
+    """Dismissed with the plan that was chosen, or None. `stale` is that of the changed files."""
+
+    CSS_PATH = "context.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,b,q,ctrl+c", "dismiss(None)", "close", show=False),
+        Binding("left,minus", "step(-1)", show=False),
+        Binding("right,plus", "step(1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#plans"
+
+    def __init__(self, found: Sequence[MaskableResult], stale: MaskPlan, window: int) -> None:
+        super().__init__()
+        self._found = found
+        self._stale = stale
+        self._window = window
+        self._turns, self._chars = TURNS.index(6), CHARS.index(5_000)
+
+    def compose(self) -> ComposeResult:
+        keys = (("enter", "mask"), ("← →", "change the number"), ("esc", "back"))
+        with self.framed(Vertical(), "mask many results", *keys):
+            yield Rows(id="plans")
+            yield Static(
+                "\nPinned results stay. What is masked can be undone with u.", markup=False
+            )
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    def plans(self) -> list[MaskPlan]:
+        """The choices, in their order."""
+        return [
+            masks.older(self._found, TURNS[self._turns]),
+            masks.larger(self._found, CHARS[self._chars]),
+            self._stale,
+        ]
+
+    def _draw(self) -> None:
+        rows, plans = self.rows, self.plans()
+        rows.styles.height = len(plans)
+        rows.show(
+            len(plans), lambda index, width: self._row(plans[index], width), cursor=rows.cursor
+        )
+
+    def _row(self, plan: MaskPlan, width: int) -> list[Part]:
+        what, comes_to = plan.reason, effect(plan, self._window)
+        if not what.startswith("reads"):
+            what = f"results {what}"
+        look = "success" if plan.targets else "muted"
+        if width < 80 and plan.targets:
+            comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"
+        return [(f" {what:<32}", "text"), (comes_to, look)]
+
+    def action_step(self, step: int) -> None:
+        """More or less of what the row under the cursor counts."""
+        match self.rows.cursor:
+            case 0:
+                self._turns = max(0, min(self._turns + step, len(TURNS) - 1))
+            case 1:
+                self._chars = max(0, min(self._chars + step, len(CHARS) - 1))
+            case _:
+                return
+        self._draw()
+
+    def row_chosen(self, index: int) -> None:
+        plan = self.plans()[index]
+        self.dismiss(plan if plan.targets else None)

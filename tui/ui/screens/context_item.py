@@ -1,0 +1,267 @@
+"""What the inspector asks of an agent; `tui.agent.agent.Agent` says what each does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, cast
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from tui.agent.events import Event
+from tui.context.masks import record_of
+from tui.context.overrides import Overlay, Stand, content_of
+from tui.context.token_ledger import Item, Ledger
+from tui.context.view import View
+from tui.core.formatting import plural, size, tokens
+from tui.core.images import facts, of_block
+from tui.core.messages import Block, blocks_of
+from tui.core.text_cleaning import one_line
+from tui.provider.base import Request
+from tui.session.records import Record
+from tui.ui.screens.context_rows import share
+from tui.ui.screens.external_programs import Program, open_file, open_text
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.conversation.tool_card import shrunk
+from tui.ui.widgets.file_viewer.line_file import CopyFile
+from tui.ui.widgets.file_viewer.pane import CopyPane, open_copy
+from tui.ui.widgets.file_viewer.view import COPY_MAX
+from tui.ui.widgets.keys import in_rows
+from tui.ui.widgets.notices import NoticeLine
+from tui.ui.widgets.panes import PaneRule
+
+
+class Session(Protocol):
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+class Inspected(Protocol):
+    @property
+    def session(self) -> Session: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    def view(self) -> View: ...
+    def fixed_texts(self) -> Mapping[str, str]: ...
+    def next_request(self, *, prompt_follows: bool = False) -> Request: ...
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]: ...
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """An item's texts. `path` is the file of the full copy where something was cut."""
+
+    sent: str
+    recorded: str
+    receipt: dict[str, Any] | None = None
+
+    @property
+    def path(self) -> Path | None:
+        path = (self.receipt or {}).get("path")
+        return Path(path) if isinstance(path, str) and path else None
+
+
+def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> Texts:
+    """The texts of a record, or of a part that every request carries."""
+    if record is None:
+        return Texts(fixed, fixed)
+    recorded = shown(content_of(record))
+    receipt: object = record.data.get("receipt")
+    return Texts(
+        shown(stand.blocks) if stand else recorded,
+        recorded,
+        cast("dict[str, Any]", receipt) if isinstance(receipt, dict) else None,
+    )
+
+
+def texts_of_image(record: Record, place: int, stand: Stand | None) -> Texts:
+    """The texts of one image of a prompt."""
+    blocks = content_of(record)
+    sent = stand.blocks if stand else blocks
+    apart = len(sent) == len(blocks)
+    return Texts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
+
+
+def texts_in(agent: Inspected, item: Item) -> Texts:
+    """The texts of an item as it stands in the next request of an agent."""
+    id_, place = record_of(item.id)
+    record = next((one for one in agent.session.records if one.id == id_), None)
+    stand = agent.view().stands.get(id_)
+    if record is not None and place is not None:
+        return texts_of_image(record, place, stand)
+    return texts_of(record, stand, "" if record else agent.fixed_texts().get(item.id, ""))
+
+
+def shown(blocks: Iterable[Block]) -> str:
+    """Blocks as text to be read; what is no text is told in a line or as JSON."""
+    return "\n\n".join(_block(block) for block in blocks)
+
+
+def _block(block: Block) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "thinking", "thinking": str(text)}:
+            return f"── thinking ──\n{text}"
+        case {"type": "tool_use"}:
+            given = json.dumps(block.get("input"), ensure_ascii=False, indent=2, default=str)
+            return f"── call of {block.get('name')} ──\n{given}"
+        case {"type": "tool_result"}:
+            return f"── result ──\n{shown(blocks_of(block.get('content')))}"
+        case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:
+            image = of_block(block, "")
+            return f"── {kind}, {facts(image) if image else size(len(data) * 3 // 4)} ──"
+        case _:
+            return json.dumps(block, ensure_ascii=False, indent=2, default=str)
+
+
+def receipt_line(texts: Texts) -> str:
+    """What was cut of the output, and where the whole of it is."""
+    receipt = texts.receipt
+    if not receipt:
+        return ""
+    stages = ", ".join(map(str, cast("list[object]", receipt.get("stages") or [])))
+    text = f"{shrunk(receipt)} by {stages or 'a guard'}"
+    lines = receipt.get("lines_total"), receipt.get("lines_shown")
+    if isinstance(lines[0], int) and isinstance(lines[1], int):
+        text += f" · {lines[0]:,} → {lines[1]:,} lines"
+    return f"{text} · full copy: {texts.path}" if texts.path else f"{text} · no full copy was kept"
+
+
+def _file(text: str) -> CopyFile:
+    return CopyFile(text.encode("utf-8", "replace"))
+
+
+class ContextItemScreen(Sized, Screen[str]):
+    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
+
+    CSS_PATH = "context.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close('')", "back", show=False),
+        Binding("m", "close('mask')", "mask", show=False),
+        Binding("p", "close('pin')", "pin", show=False),
+        Binding("y", "copy", "copy", show=False),
+        Binding("v", "outside('pager')", "pager", show=False),
+        Binding("e", "outside('editor')", "editor", show=False),
+        Binding("tab", "app.focus_next", show=False),
+        Binding("shift+tab", "app.focus_previous", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = None
+
+    def __init__(self, item: Item, texts: Texts, window: int) -> None:
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+        self._item = item
+        self._texts = texts
+        self._window = window
+        whole = texts.path is None
+        self.set_class(whole and texts.sent == texts.recorded, "-same")
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._title(), id="title", markup=False)
+        receipt = Static(Content(receipt_line(self._texts)), id="receipt", markup=False)
+        receipt.display = bool(self._texts.receipt)
+        yield receipt
+        with Horizontal(id="texts"):
+            with Vertical(classes="side"):
+                yield PaneRule("as the model sees it", id="sent-rule")
+                yield CopyPane(id="sent")
+            yield Static(id="between")
+            with Vertical(classes="side", id="whole-side"):
+                yield PaneRule("in full", id="whole-rule")
+                yield CopyPane(id="whole")
+        yield NoticeLine(id="notice")
+        yield PaneRule()
+        yield Static(id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        sent, whole = self.query_one("#sent", CopyPane), self.query_one("#whole", CopyPane)
+        sent.view.wrap = whole.view.wrap = True
+        sent.show(_file(self._texts.sent))
+        sent.view.focus()
+        if self.has_class("-same"):
+            rule = self.query_one("#sent-rule", PaneRule)
+            rule.title = Content.styled("the model sees all of it", "$text-muted")
+        elif self._texts.path is None:
+            whole.show(_file(self._texts.recorded))
+        else:
+            self._read(self._texts.path)
+
+    def on_resize(self) -> None:
+        self.query_one("#keys", Static).update(self._keys())
+
+    @work(exclusive=True)
+    async def _read(self, path: Path) -> None:
+        """The full copy; the recorded text where it is gone, and why it is."""
+        whole, rule = self.query_one("#whole", CopyPane), self.query_one("#whole-rule", PaneRule)
+        file, why = await open_copy(path)
+        if file is None:
+            rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")
+            self.query_one("#notice", NoticeLine).say(why, "warning")
+        whole.show(file or _file(self._texts.recorded))
+
+    @property
+    def _side(self) -> CopyPane:
+        """The side that has the focus."""
+        whole = self.query_one("#whole", CopyPane)
+        return whole if whole.has_focus_within else self.query_one("#sent", CopyPane)
+
+    def action_copy(self) -> None:
+        """Copy this side, as far as a clipboard takes it."""
+        text = self._side.view.text()
+        self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+        said = f"Copied: {plural(len(text), 'character')}."
+        if self._side.view.file.size > COPY_MAX:
+            said = f"Copied the first {size(COPY_MAX)}."
+        self.query_one("#notice", NoticeLine).say(said, "success")
+
+    async def action_outside(self, program: Program) -> None:
+        """Open this side in the person's own pager or editor."""
+        view, app = self._side.view, cast("App[Any]", self.app)
+        if view.file.path:
+            trouble = await open_file(app, view.file.path, program)
+        else:
+            trouble = await open_text(app, view.file.read(0, view.file.size), program)
+        if trouble:
+            self.query_one("#notice", NoticeLine).say(trouble, "error")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        return not isinstance(self.focused, Input) or action == "close"
+
+    def action_close(self, action: str) -> None:
+        self.dismiss(action)
+
+    def _title(self) -> Content:
+        item = self._item
+        return Content.assemble(
+            (item.kind, "bold $text-primary"),
+            (f"  {one_line(item.label[:400])}", "$foreground"),
+            (f"   {tokens(item.tokens)} tokens, {share(item.tokens, self._window)}", "$text-muted"),
+            (f"   {item.state}", "$text-accent" if item.state != "full" else "$text-muted"),
+            ("   ◆ pinned" if item.pinned else "", "$text-warning"),
+        )
+
+    def _keys(self) -> Content:
+        masked, pinned = self._item.state == "masked", self._item.pinned
+        keys = (
+            ("m", "unmask" if masked else "mask"),
+            ("p", "unpin" if pinned else "pin"),
+            ("y", "copy this side"),
+            ("/", "find"),
+            ("v", "pager"),
+            ("e", "editor"),
+            ("tab", "other side"),
+            ("esc", "back"),
+        )
+        return in_rows(keys, self.size.width - 2)

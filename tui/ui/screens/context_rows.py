@@ -1,0 +1,208 @@
+"""The ledger as a table: rows, their order, the filter, how one is drawn, the words around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rich.cells import set_cell_size
+from textual.content import Content
+
+from tui.context.token_ledger import PARTS, Item
+from tui.core.formatting import plural, tokens
+from tui.core.text_cleaning import one_line
+from tui.ui.widgets.context_meter import KINDS, MARK, MeterState, bar
+from tui.ui.widgets.row_list import Part
+
+Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
+ORDERS: dict[Order, str] = {
+    "request": "in the order of the request",
+    "tokens": "largest first",
+    "age": "oldest first",
+    "kind": "by kind",
+}
+NARROW = 76
+
+_KIND_LOOKS = {
+    "system": "secondary",
+    "tools": "accent",
+    "memory": "warning",
+    "summary": "warning",
+    "user": "primary",
+    "image": "secondary",
+    "assistant": "primary",
+    "result": "success",
+}
+_STATE_LOOKS = {
+    "full": "muted",
+    "cut": "warning",
+    "pruned": "secondary",
+    "masked": "accent",
+    "summarised": "secondary",
+    "repaired": "error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item and how many turns ago it was made; None for what every request carries."""
+
+    item: Item
+    age: int | None
+
+
+def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
+    """The rows in an order; equals stay in the order of the request."""
+    match order:
+        case "tokens":
+            return sorted(rows, key=lambda row: -row.item.tokens)
+        case "age":
+            return sorted(rows, key=lambda row: -1 if row.age is None else row.age, reverse=True)
+        case "kind":
+            kinds = list(_KIND_LOOKS)
+            return sorted(rows, key=lambda row: (kinds.index(row.item.kind), -row.item.tokens))
+        case "request":
+            return list(rows)
+
+
+def filtered(rows: Iterable[Row], words: str) -> list[Row]:
+    """The rows in whose kind, label or state every word occurs; "pinned" finds pins."""
+    wanted = words.casefold().split()
+    return [row for row in rows if all(word in _searched(row) for word in wanted)]
+
+
+def _searched(row: Row) -> str:
+    item = row.item
+    pinned = "pinned" if item.pinned else ""
+    return f"{item.kind} {item.label} {item.state} {pinned}".casefold()
+
+
+def heading(width: int) -> str:
+    """The heading over `row_parts`, with the keys that sort."""
+    if width < NARROW:
+        return f"  {'kind':<10}{'item':<{max(4, width - 30)}}{'tokens':>8}  state"
+    room = max(4, width - 51)
+    return f"  {'kind':<11}{'item':<{room}}{'turns ago':>10}{'tokens':>9}{'share':>8}  state"
+
+
+def row_parts(row: Row, width: int, window: int) -> list[Part]:
+    """One row in `width` cells: pin, kind, label, and where there is room age and share."""
+    item = row.item
+    label = one_line(item.label[:400])
+    parts: list[Part] = [("◆ " if item.pinned else "  ", "warning")]
+    look = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
+    if width < NARROW:
+        return [
+            *parts,
+            (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
+            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), look),
+            (f"{tokens(item.tokens):>8}", "text"),
+            (f"  {item.state:<8}"[:10], _STATE_LOOKS[item.state]),
+        ]
+    room = max(4, width - 51)
+    age = "" if row.age is None else f"{row.age:,}"
+    return [
+        *parts,
+        (f"{item.kind:<11}", _KIND_LOOKS[item.kind]),
+        (set_cell_size(_short(label, room), room), look),
+        (f"{age:>10}", "muted"),
+        (f"{tokens(item.tokens):>9}", "text"),
+        (f"{share(item.tokens, window):>8}", "muted"),
+        (f"  {item.state:<9}", _STATE_LOOKS[item.state]),
+    ]
+
+
+def share(count: int, window: int) -> str:
+    """Of the window: 9 %, 0.4 %, — where the window is not known."""
+    if not window:
+        return "—"
+    part = 100 * count / window
+    if 0 < part < 0.05:
+        return "<0.1 %"
+    return f"{part:.0f} %" if part >= 9.95 or not part else f"{part:.1f} %"
+
+
+def _short(label: str, room: int) -> str:
+    cut = set_cell_size(label, room)
+    return cut if cut.rstrip() == label.rstrip() else set_cell_size(label, room - 1) + "…"
+
+
+KEYS = (
+    ("enter", "open"),
+    ("m", "mask"),
+    ("p", "pin"),
+    ("u", "undo"),
+    ("b", "many"),
+    ("/", "filter"),
+    ("t a k", "sort"),
+    ("y", "copy"),
+    ("tab", "request"),
+    ("esc", "back"),
+)
+NOTHING_SENT = """\
+Nothing has been said yet, so there is nothing to look at.
+Every message and every tool result of the next request will stand here, with what it weighs.
+A result that is not needed any more can be masked: the model then sees one line in its place.
+What is masked is not lost. The record keeps it, and u brings it back."""
+FIXED = "Every request carries this: it can be neither masked nor pinned."
+_NEARLY_FULL = 0.95
+
+
+def context_title(items: Sequence[Item], count: int, window: int) -> Content:
+    """The tokens, the window, and how the items stand."""
+    full = count / window if window else 0.0
+    look = "$foreground"
+    if full > MARK:
+        look = "$text-error" if full > _NEARLY_FULL else "$text-warning"
+    return Content.assemble(
+        ("context", "bold $text-primary"),
+        (f"   {tokens(count)}", f"bold {look}"),
+        (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
+        (f"   {' · '.join(_facts(items))}", "$text-muted"),
+    )
+
+
+def _facts(items: Sequence[Item]) -> list[str]:
+    counts = {
+        state: sum(item.state == state for item in items)
+        for state in ("cut", "masked", "pruned", "summarised", "repaired")
+    }
+    counts["pinned"] = sum(item.pinned for item in items)
+    return [
+        plural(len(items), "item"),
+        *(f"{count:,} {state}" for state, count in counts.items() if count),
+    ]
+
+
+def totals(items: Sequence[Item], count: int, window: int, width: int) -> Content:
+    """A bar of what each kind of item takes of the window, and the names of the kinds."""
+    parts: dict[str, int] = {}
+    for item in items:
+        part = PARTS[item.kind]
+        parts[part] = parts.get(part, 0) + item.tokens
+    legend = Content("  ").join(
+        [
+            Content.assemble((glyph, style), (f" {kind} {tokens(parts[kind])}", "$text-muted"))
+            for kind, (glyph, style) in KINDS.items()
+            if parts.get(kind)
+        ]
+    )
+    width = max(10, width)
+    drawn = bar(MeterState(count, 0, count, window, parts), width)
+    return Content("\n").join([drawn, legend.truncate(width, ellipsis=True)])
+
+
+def tab_names(*, request: bool) -> Content:
+    """The names of the tabs, the open one in colour."""
+    on, off = "bold $text-primary", "$text-muted"
+    return Content.assemble(
+        ("items", off if request else on), ("   ", ""), ("request", on if request else off)
+    )
+
+
+def empty_text(words: str) -> str:
+    """Why there is no row."""
+    return (
+        f"Nothing matches “{one_line(words)}”.\nEsc clears the filter." if words else NOTHING_SENT
+    )

@@ -1,0 +1,230 @@
+"""The sessions of the browser: read in a thread, previewed, renamed, copied, exported, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.timer import Timer
+
+from tui.app.dialog_data import Picked
+from tui.app.session_repository import Format, Preview, Progress, SessionRepository
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.ui.screens.session_rows import Browsing, preview_title
+from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.notices import Kind, NoticeText
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.questions import Alternative, ChoiceDialog
+from tui.ui.widgets.record_items import entry_of, items_of
+
+
+async def load_sessions(seen: Browsing, shelf: SessionRepository) -> None:
+    """Read the sessions of the tab that is open."""
+    progress = _progress(seen)
+    try:
+        if seen.tab == "others":
+            seen.sessions = await asyncio.to_thread(shelf.others, everywhere=True)
+        else:
+            seen.sessions = await asyncio.to_thread(
+                shelf.ours, everywhere=seen.tab == "everywhere", progress=progress
+            )
+    except (HoldfastError, OSError) as error:
+        seen.sessions, seen.problem = [], str(error)
+
+
+async def search_sessions(seen: Browsing, shelf: SessionRepository) -> bool:
+    """Look for the words in the texts of the sessions that are there.
+
+    Returns whether that is still what is wanted; if not, nothing is taken over.
+    """
+    words = seen.words.strip()
+    try:
+        found = await asyncio.to_thread(
+            shelf.search, words, seen.sessions or (), progress=_progress(seen)
+        )
+    except (HoldfastError, OSError) as error:
+        found, seen.problem = [], str(error)
+    wanted = seen.searching and words == seen.words.strip()
+    if wanted:
+        seen.places = found
+    return wanted
+
+
+def _progress(seen: Browsing) -> Progress:
+    def progress(done: int, of: int) -> None:
+        """Called in the thread that reads."""
+        seen.read = (done, of)
+
+    return progress
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(NoticeText):
+    """What came of it, for the person. `changed`: the list is to be read again."""
+
+    kind: Kind = "success"
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """Each takes what is under the cursor, says what came of it, and says nothing (None) where
+    the person thought better of it. Raises HoldfastError.
+
+    `current` is the file of the session that is open; `rename_current` gives it another title.
+    """
+
+    app: App[Any]
+    shelf: SessionRepository
+    current: Path | None = None
+    rename_current: Callable[[str], object] | None = None
+
+    async def rename(self, picked: Picked) -> Outcome | None:
+        """Give it the title that the person types."""
+        from tui.ui.widgets.questions import AskText  # noqa: PLC0415 - on demand
+
+        row = picked.row
+        if row.agent:
+            return _foreign(row.agent, "renamed")
+        ask = AskText("Rename the session", row.title)
+        title = await self.app.push_screen_wait(ask)
+        if title is None:
+            return None
+        if row.path == self.current and self.rename_current is not None:
+            self.rename_current(title)
+        else:
+            await asyncio.to_thread(self.shelf.rename, row, title)
+        return Outcome(f"It is called “{title}” now.", changed=True)
+
+    async def fork(self, picked: Picked) -> Outcome | None:
+        """A copy, up to the place that was found in a search, or whole."""
+        if picked.row.agent:
+            return _foreign(picked.row.agent, "forked")
+        await asyncio.to_thread(self.shelf.fork, picked.row, picked.message)
+        what = "A copy up to the place found is made." if picked.message else "A copy is made."
+        return Outcome(what, changed=True)
+
+    async def export(self, picked: Picked) -> Outcome | None:
+        """Write it into the workspace, in the format that the person chooses."""
+        where = shorten(self.shelf.workspace)
+        modal = ChoiceDialog(
+            "Export the session",
+            f"The document is written into {where}. Keys of known shapes are masked in it.",
+            (
+                Alternative("m", "Markdown", "md"),
+                Alternative("h", "HTML, one file", "html"),
+                Alternative("j", "JSON lines, every record", "jsonl"),
+                Alternative("b", "Back", "back"),
+            ),
+        )
+        chosen = await self.app.push_screen_wait(modal)
+        if chosen not in {"md", "html", "jsonl"}:
+            return None
+        format_ = cast("Format", chosen)
+        path, secrets = await asyncio.to_thread(self.shelf.export, picked.row, format_)
+        masked = f"{plural(secrets, 'secret')} masked." if secrets else ""
+        return Outcome(f"Written to {shorten(path)}.", hint=masked)
+
+    async def delete(self, picked: Picked) -> Outcome | None:
+        """Move it to the trash, if the person confirms that."""
+        from tui.ui.widgets.questions import Confirmation, Question  # noqa: PLC0415 - on demand
+
+        row = picked.row
+        if row.agent:
+            return _foreign(row.agent, "deleted")
+        if row.path == self.current:
+            return Outcome("This session is open here.", "warning", hint="/new leaves it.")
+        question = Question(
+            "Delete this session?",
+            "It goes to the trash folder, from where it can be moved back.",
+            yes="Delete it",
+            no="Keep it",
+            details=(one_line(row.title) or "(nothing asked)", shorten(row.path)),
+        )
+        if not await self.app.push_screen_wait(Confirmation(question)):
+            return None
+        await asyncio.to_thread(self.shelf.delete, row)
+        trash = shorten(self.shelf.folders.data / "trash")
+        return Outcome(f"It is in the trash: {trash}.", changed=True)
+
+
+def _foreign(agent: str, what: str) -> Outcome:
+    return Outcome(f"{agent}'s own files are never {what}.", "warning", hint="Enter makes a copy.")
+
+
+REST_S = 0.06
+"""So long the cursor stands still before a session is read."""
+
+
+class PreviewSide(Vertical):
+    """Shows what it is told to `follow`, once that has not changed for a moment."""
+
+    def __init__(self, shelf: SessionRepository) -> None:
+        super().__init__(id="preview-side")
+        self._shelf = shelf
+        self._picked: Picked | None = None
+        self._read: Picked | None = None
+        self._soon: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield PaneRule(id="preview-rule")
+        view = Conversation(id="preview")
+        view.can_focus = False
+        yield view
+
+    def follow(self, picked: Picked | None) -> None:
+        """Show this soon; what is shown already is not read again."""
+        self._picked = picked
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(REST_S, self._rested)
+
+    def forget(self) -> None:
+        """What is shown may be another text by now: read it again when it is followed."""
+        self._read = None
+
+    def _rested(self) -> None:
+        if not _same(self._picked, self._read):
+            self._read = self._picked
+            self._show(self._picked)
+
+    @work(exclusive=True, group="preview")
+    async def _show(self, picked: Picked | None) -> None:
+        rule, view = self.query_one(PaneRule), self.query_one(Conversation)
+        if picked is None:
+            rule.title = Content.styled("nothing chosen", "$text-muted")
+            view.clear()
+            return
+        try:
+            seen = await asyncio.to_thread(self._shelf.preview, picked.row, picked.message)
+            rule.title = preview_title(picked.row)
+        except (HoldfastError, OSError) as error:
+            seen = Preview(())
+            rule.title = Content.styled(one_line(str(error)), "$text-error")
+        items = items_of(seen.records)
+        view.clear()
+        view.extend(items)
+        if seen.message and (item := entry_of(seen.records, seen.message, items)):
+            view.go_to(item)
+        else:
+            view.action_edge(1)
+
+    def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
+        event.stop()  # the preview is only looked at
+
+
+def _same(one: Picked | None, other: Picked | None) -> bool:
+    """Whether both are the same place of the same file."""
+    if one is None or other is None:
+        return one is other
+    return (one.row.path, one.message) == (other.row.path, other.message)

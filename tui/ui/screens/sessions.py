@@ -1,0 +1,296 @@
+"""F3: the sessions. Typing filters, Tab shows other folders and other agents, Enter goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from tui.app.dialog_data import Picked, SessionRow
+from tui.app.session_repository import Place, SessionRepository
+from tui.core.errors import HoldfastError
+from tui.ui.screens.session_actions import (
+    Actions,
+    Outcome,
+    PreviewSide,
+    load_sessions,
+    search_sessions,
+)
+from tui.ui.screens.session_rows import (
+    Browsing,
+    Tab,
+    empty_text,
+    heading,
+    order_name,
+    place_parts,
+    row_parts,
+    session_keys,
+    sessions_title,
+    tab_names,
+)
+from tui.ui.screens.table_screen import TableScreen
+from tui.ui.widgets.keys import SESSION_KEYS, bindings
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.row_list import Rows
+
+
+class Columns(Widget):
+    """The names of the columns, in the width that there is."""
+
+    folders: reactive[bool] = reactive(False)
+
+    def render(self) -> Content:
+        return Content(heading(self.size.width, folders=self.folders))
+
+
+SEARCH_AFTER_S = 0.25
+FOLLOW_S = 0.1
+"""How often it is said how far reading is."""
+
+
+class SessionsScreen(TableScreen[Picked | None]):
+    """Dismissed with what was chosen, or None.
+
+    `current` is the file of the session that is open; `rename` gives that one another title.
+    """
+
+    CSS_PATH = "sessions.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(SESSION_KEYS),
+        Binding("escape,f3", "close", "back", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#filter"
+
+    def __init__(
+        self,
+        sessions: SessionRepository,
+        *,
+        current: Path | None = None,
+        rename: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self.shown: Sequence[SessionRow] = ()
+        """The sessions as they are filtered and sorted now."""
+        self._sessions = sessions
+        self._seen = Browsing()
+        self._preview = PreviewSide(sessions)
+        self._current = current
+        self._rename = rename
+        self._following: Timer | None = None
+        self._search_soon: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield self.filter_row("❯", "Type to filter")
+        yield PaneRule(id="tabs")
+        with Container(id="panes"):
+            with Vertical(id="list-side"):
+                yield Columns(id="columns")
+                rows = Rows(id="rows")
+                rows.can_focus = False
+                yield rows
+                yield Static(id="empty", markup=False)
+            yield self._preview
+        yield from self.foot()
+
+    def on_mount(self) -> None:
+        self._following = self.set_interval(FOLLOW_S, self._follow, pause=True)
+        self._draw()
+        self.load()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    @property
+    def places(self) -> Sequence[Place] | None:
+        """What a search found; None while titles are shown."""
+        return self._seen.places if self._seen.searching else None
+
+    @property
+    def tab(self) -> Tab:
+        return self._seen.tab
+
+    @property
+    def chosen(self) -> Picked | None:
+        """What is under the cursor."""
+        return self._seen.picked(self.rows.cursor, self.shown)
+
+    # Reading
+
+    @work(exclusive=True, group="load")
+    async def load(self) -> None:
+        """Read the list of the tab that is open; while that takes long, say how far it is."""
+        self._seen.forget_sessions()
+        self._begin()
+        await load_sessions(self._seen, self._sessions)
+        self._draw()
+        if self._seen.searching:
+            self.search()
+
+    @work(exclusive=True, group="search")
+    async def search(self) -> None:
+        """Look for what is typed in the texts of the sessions that the tab shows."""
+        self._seen.forget_places()
+        if self._seen.sessions is None or self._seen.too_short:
+            self._seen.places = []
+            self._draw()
+            return
+        self._begin()
+        if await search_sessions(self._seen, self._sessions):
+            self._draw(anew=True)
+
+    def _begin(self) -> None:
+        """Show that something is read from here on, and how far it is."""
+        self._draw()
+        if self._following is not None:
+            self._following.resume()
+
+    def _follow(self) -> None:
+        if not self._seen.reading and self._following is not None:
+            self._following.pause()
+        elif self._seen.read[1]:
+            self._draw()
+
+    # What is shown
+
+    def _draw(self, *, anew: bool = False) -> None:
+        """Show what there is now: the cursor on what it was on, or `anew` on the first."""
+        if not self.is_mounted:
+            return
+        seen, width = self._seen, self.size.width
+        count = self._show_places(anew) if seen.searching else self._show_sessions(anew)
+        self.query_one("#columns", Columns).folders = seen.tab != "here"
+        self.show_empty("" if count else empty_text(seen))
+        self.put("title", sessions_title(seen))
+        tabs = self.query_one("#tabs", PaneRule)
+        tabs.title, tabs.right = tab_names(seen), order_name(seen, width)
+        placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
+        self.filter_field.placeholder = placeholder
+        self.put("caret", "⌕" if seen.searching else "❯")
+        self.put("keys", session_keys(seen.tab, count, width - 2))
+        self.set_class(seen.searching, "-search")
+        self._preview.follow(self.chosen)
+
+    def _show_places(self, anew: bool) -> int:
+        places, words = self._seen.places or (), self._seen.words.split()
+        self.rows.show(
+            len(places),
+            lambda at, width: place_parts(places[at], words, width),
+            cursor=0 if anew else self.rows.cursor,
+        )
+        return len(places)
+
+    def _show_sessions(self, anew: bool) -> int:
+        before = self.chosen
+        shown = self.shown = self._seen.sifted()
+        same = (at for at, row in enumerate(shown) if before and row.path == before.row.path)
+        now, current, folders = self._sessions.clock.now(), self._current, self._seen.tab != "here"
+        self.rows.show(
+            len(shown),
+            lambda at, width: row_parts(
+                shown[at], now, width, current=shown[at].path == current, folders=folders
+            ),
+            cursor=0 if anew else next(same, 0),
+        )
+        return len(shown)
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
+        self._preview.follow(self.chosen)
+
+    # Keys
+
+    @on(Input.Changed, "#filter")
+    def _typed(self, event: Input.Changed) -> None:
+        self._seen.words = event.value
+        self.notice.clear()
+        if not self._seen.searching:
+            self._draw(anew=True)
+            return
+        if self._search_soon is not None:
+            self._search_soon.stop()
+        self._search_soon = self.set_timer(SEARCH_AFTER_S, self.search)
+
+    @on(Input.Submitted, "#filter")
+    def _enter(self) -> None:
+        if self.chosen is not None:
+            self.dismiss(self.chosen)
+
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002
+        self._enter()
+
+    def action_close(self) -> None:
+        """Esc: what is typed, the search, then the screen."""
+        if self.filter_field.value:
+            self.filter_field.value = ""
+        elif self._seen.searching:
+            self.action_search_texts()
+        else:
+            self.dismiss(None)
+
+    def action_next_tab(self, step: int) -> None:
+        """This folder, all folders, other agents."""
+        self._seen.turn_tab(step)
+        self.load()
+
+    def action_sort(self) -> None:
+        self._seen.turn_order()
+        self._draw(anew=True)
+
+    def action_search_texts(self) -> None:
+        """Between the titles and the texts."""
+        if self._seen.tab == "others":
+            self.notice.say("Other agents' sessions are searched once they are taken over.")
+            return
+        self._seen.turn_search()
+        self._draw(anew=True)
+        if self._seen.searching:
+            self.search()
+
+    @property
+    def _actions(self) -> Actions:
+        app = cast("App[Any]", self.app)
+        return Actions(app, self._sessions, self._current, self._rename)
+
+    def action_rename(self) -> None:
+        self._act(self._actions.rename)
+
+    def action_fork(self) -> None:
+        self._act(self._actions.fork)
+
+    def action_export(self) -> None:
+        self._act(self._actions.export)
+
+    def action_delete(self) -> None:
+        self._act(self._actions.delete)
+
+    @work(group="act")
+    async def _act(self, action: Callable[[Picked], Awaitable[Outcome | None]]) -> None:
+        """Do something to what is under the cursor, and say what came of it."""
+        picked = self.chosen
+        if picked is None:
+            return
+        try:
+            said = await action(picked)
+        except HoldfastError as error:
+            self.refuse(error)
+            return
+        if said is None:
+            return
+        self.notice.say(said.text, said.kind, hint=said.hint)
+        if said.changed:
+            self._preview.forget()
+            self.load()

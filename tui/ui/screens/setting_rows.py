@@ -1,0 +1,293 @@
+"""The settings of the screen: read, changed, taken back; their lines in any width; its words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.geometry import Region
+
+from tui.core.config import Config
+from tui.core.errors import ConfigError
+from tui.core.formatting import size
+from tui.core.paths import Folders
+from tui.core.text_cleaning import one_line, visible
+from tui.settings.descriptions import SECTIONS
+from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
+from tui.settings.layers import LoadedSettings, Table, merge
+from tui.settings.schema import Key, Setting, display, table
+from tui.settings.validation import dotted
+from tui.ui.widgets.notices import NoticeText
+from tui.ui.widgets.row_list import Part, Rows
+
+WIDE: Final = 100
+_VALUE: Final = 80
+"""A value needs no more cells; where it is from is read beside it."""
+_LOOKS: Final = {"user": "text", "project": "secondary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The line over the settings of a section."""
+
+    section: Key
+
+    @property
+    def title(self) -> str:
+        return f"[{dotted(self.section)}]" if self.section else ""
+
+    @property
+    def about(self) -> str:
+        return SECTIONS[self.section[0] if self.section else ""]
+
+
+Line: TypeAlias = Setting | Heading
+
+
+def lines_of(settings: Sequence[Setting]) -> list[Line]:
+    """The settings, each section under its heading."""
+    return list(_lines(settings))
+
+
+def _lines(settings: Sequence[Setting]) -> Iterator[Line]:
+    above: Key | None = None
+    for setting in settings:
+        if setting.section != above:
+            yield Heading(setting.section)
+        above = setting.section
+        yield setting
+
+
+def columns(width: int) -> tuple[int, int, int]:
+    """The cells of name, value and origin."""
+    name, origin = (28, 26) if width >= WIDE - 2 else (24, 14)
+    return name, max(8, min(_VALUE, width - name - origin)), origin
+
+
+def heading(width: int) -> str:
+    """The names of the columns."""
+    name, value, origin = columns(width)
+    return f"  {'setting':<{name - 2}}{'in force':<{value}}{'from':<{origin}}"
+
+
+def line_parts(line: Line, width: int) -> list[Part]:
+    """One line in `width` cells."""
+    if isinstance(line, Heading):
+        title = visible(line.title)
+        space = "  " if title else ""
+        return [(title, "primary"), (f"{space}{line.about}", "muted")]
+    name, value, origin = columns(width)
+    place = line.places[-1] if line.places else None
+    return [
+        (_cell(f"  {_name(line)}", name), "text"),
+        (_cell(visible(line.shown), value), "accent" if place else "muted"),
+        (_cell(line.origin, origin), _LOOKS.get(place, "warning") if place else "muted"),
+    ]
+
+
+def _name(line: Setting) -> str:
+    return visible(dotted(line.key[-1:]))
+
+
+def _cell(text: str, width: int) -> str:
+    """`text` in `width` cells, with one free at its end."""
+    text = text.replace("\n", " ")
+    if cell_len(text) < width:
+        return set_cell_size(text, width)
+    return set_cell_size(set_cell_size(text, width - 2).rstrip() + "…", width)
+
+
+class SettingRows(Rows):
+    """Rows whose cursor passes over the headings."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._lines: Sequence[Line] = ()
+
+    def show_lines(self, lines: Sequence[Line], cursor: int) -> None:
+        """Show other lines, the cursor on one of them or the next setting."""
+        self._lines = lines
+        self.show(len(lines), self._parts, cursor=self._near(cursor, 1))
+        self._reveal_heading()
+
+    def move_to(self, index: int) -> None:
+        super().move_to(self._near(index, 1 if index >= self.cursor else -1))
+        self._reveal_heading()
+
+    def _parts(self, index: int, width: int) -> Sequence[Part]:
+        return line_parts(self._lines[index], width)
+
+    def _near(self, index: int, step: int) -> int:
+        index = max(0, min(index, len(self._lines) - 1))
+        for way in (step, -step):
+            at = index
+            while 0 <= at < len(self._lines):
+                if isinstance(self._lines[at], Setting):
+                    return at
+                at += way
+        return 0
+
+    def _reveal_heading(self) -> None:
+        above = self.cursor - 1
+        if self.size.height > 1 and above >= 0 and isinstance(self._lines[above], Heading):
+            self.scroll_to_region(Region(0, above, 1, 2), animate=False, force=True)
+
+
+HINTS: Final = (
+    ("enter", "change"),
+    ("d", "default"),
+    ("u", "undo"),
+    ("/", "filter"),
+    ("e", "the file"),
+    ("esc", "back"),
+)
+NONE_HINTS: Final = (("esc", "all settings"),)
+BROKEN_HINTS: Final = (("e", "the file"), ("esc", "back"))
+FIELD_HINTS: Final = (("enter", "save it"), ("esc", "leave it"))
+FILTER_HINTS: Final = (("enter", "change"), ("↑ ↓", "choose"), ("esc", "all settings"))
+
+READING: Final = "Reading the settings …"
+
+
+def settings_title(file: str, settings: Sequence[Setting], width: int) -> Content:
+    """The head: the file, and where there is room how many settings it changes."""
+    own = sum(setting.own is not None for setting in settings)
+    count = f"{own:,} of {len(settings):,} set there" if own else "nothing set there"
+    head = Content.assemble(
+        ("settings", "bold $text-primary"), (f"   {visible(file)}", "$text-muted")
+    )
+    whole = Content.assemble(head, (f"   {count}", "$text-muted"))
+    return whole if settings and whole.cell_length <= width else head
+
+
+def setting_details(setting: Setting) -> Content:
+    """What a setting does, what is allowed, from when a change counts, what stands in its way."""
+    lines = [
+        Content.assemble(
+            (visible(setting.name), "bold $text-accent"),
+            (f"  {setting.description.help}", "$foreground"),
+        ),
+        Content.styled(setting_facts(setting), "$text-muted"),
+    ]
+    notes = list(setting.notes)
+    if setting.hidden:
+        notes.append("The key or login in it is not shown.")
+    if notes:
+        lines.append(Content.styled(visible(" ".join(notes)), "$text-warning"))
+    return Content("\n").join(lines)
+
+
+def setting_facts(setting: Setting) -> str:
+    """What is allowed, the default, from when a change counts."""
+    if setting.kind == "fixed":
+        return f"enter shows the servers · they are named in the file: e · {setting.when}"
+    value = setting.value
+    large = setting.key[-1].endswith("bytes") and isinstance(value, int) and value >= 10_000
+    found = [
+        setting.allowed,
+        f"default {display(setting.default)}",
+        f"now {size(value)}" if large else "",
+        setting.when,
+    ]
+    return " · ".join(filter(None, found))
+
+
+def saved_notice(setting: Setting) -> NoticeText:
+    """What is said of a change, of the setting as it stands now."""
+    if setting.notes and setting.places[-1:] != ("user",) and not setting.adds:
+        return NoticeText(
+            f"{setting.name} is saved, but not in force.", "warning", setting.notes[0]
+        )
+    return NoticeText(
+        f"{setting.name} is {setting.shown}: {setting.when}.", "success", "u undoes it."
+    )
+
+
+def empty_text(words: str, problem: ConfigError | None) -> str:
+    """What stands in the place of the rows."""
+    if problem is not None:
+        hint = f"{problem.hint}\n" if problem.hint else ""
+        return (
+            f"{visible(problem.message)}\n{visible(hint)}\n"
+            "Nothing is changed here until that is set right. e opens your file in the editor."
+        )
+    if words:
+        return f"No setting matches “{one_line(words)}”.\nEsc shows all of them."
+    return READING
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """`read` reads all layers anew; it blocks and raises ConfigError. `take_up` makes a change
+    count where it can, and raises HoldfastError. `edit_file` opens the file in the person's
+    editor and says what came of it; `servers` shows the MCP servers; `try_theme` shows the colours
+    of a theme, or raises HoldfastError. `models` are those whose prices are asked for.
+    """
+
+    folders: Folders
+    read: Callable[[], LoadedSettings]
+    take_up: Callable[[Config, Config], Awaitable[None]]
+    edit_file: Callable[[], Awaitable[NoticeText]]
+    servers: Callable[[], object]
+    try_theme: Callable[[str], object]
+    themes: Sequence[str] = ()
+    models: Sequence[str] = ()
+
+
+class SettingsState:
+    """`rows` are all settings as they were read last; `problem` is why they could not be read
+    since. One change is to be made at a time."""
+
+    def __init__(self, port: Port) -> None:
+        self.rows: Sequence[Setting] = ()
+        self.problem: ConfigError | None = None
+        self._port = port
+        self._loaded: LoadedSettings | None = None
+        self._edits: list[SettingsEdit] = []
+
+    async def read(self) -> None:
+        """Read all layers. What is wrong with them is `problem` afterwards."""
+        try:
+            self._loaded = await asyncio.to_thread(self._port.read)
+        except ConfigError as error:
+            self.problem = error
+            return
+        self.problem = None
+        models = self._port.models or (self._loaded.config.model,)
+        self.rows = table(self._loaded, models=models, themes=self._port.themes)
+
+    async def take_up(self) -> None:
+        """Read what stands in the files now, and make it count. Raises HoldfastError."""
+        before = self._loaded
+        await self.read()
+        if self._loaded is not None and self.problem is None:
+            await self._port.take_up((before or self._loaded).config, self._loaded.config)
+
+    async def save(self, setting: Setting, wanted: Changes) -> NoticeText:
+        """Write a change, and make it count. Raises HoldfastError; where the change itself was
+        refused, nothing is written."""
+        folders = self._port.folders
+        edit = await asyncio.to_thread(change_settings, folders, wanted, accept=self._accept)
+        if edit is None:
+            return NoticeText(f"{setting.name} stays as it is.")
+        self._edits.append(edit)
+        await self.take_up()
+        return saved_notice(next((row for row in self.rows if row.key == setting.key), setting))
+
+    async def undo(self) -> NoticeText:
+        """Take back the last change. Raises HoldfastError."""
+        if not self._edits:
+            return NoticeText("Nothing was changed here that could be undone.")
+        await asyncio.to_thread(take_back, self._port.folders, self._edits[-1])
+        self._edits.pop()
+        await self.take_up()
+        return NoticeText("Undone: the file is as it was before.", "success")
+
+    def _accept(self, mine: Table) -> None:
+        """Refuse what does not fit together with the other layers. Raises ConfigError."""
+        layers = self._loaded.layers if self._loaded else ()
+        merge([replace(one, table=mine) if one.place == "user" else one for one in layers])

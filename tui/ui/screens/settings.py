@@ -1,0 +1,360 @@
+"""The screen of the settings: a table, a filter, and a field in the row that is changed.
+
+What a setting is says `tui.settings.schema`; what writes the file is `tui.settings.edit`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import ClassVar, Final
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from tui.core.errors import HoldfastError
+from tui.core.paths import shorten
+from tui.core.text_cleaning import visible
+from tui.settings.edit import Changes, changes_of_text, changes_to_default
+from tui.settings.schema import Setting, field_text, search
+from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.setting_rows import (
+    BROKEN_HINTS,
+    FIELD_HINTS,
+    FILTER_HINTS,
+    HINTS,
+    NONE_HINTS,
+    Line,
+    Port,
+    SettingRows,
+    SettingsState,
+    columns,
+    empty_text,
+    heading,
+    lines_of,
+    setting_details,
+    setting_facts,
+    settings_title,
+)
+from tui.ui.screens.table_screen import TableScreen
+from tui.ui.widgets.dialog import TextField
+from tui.ui.widgets.keys import SETTINGS_KEYS, bindings
+from tui.ui.widgets.notices import NoticeText
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.questions import EditText
+
+FEW: Final = 3
+"""So many words are gone through one by one; of more one is chosen from a list."""
+
+_BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
+
+
+class SettingsScreen(TableScreen[None]):
+    """`words` is what the filter begins with."""
+
+    CSS_PATH = "settings.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(SETTINGS_KEYS),
+        Binding("escape,ctrl+c", "close", "back", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#rows"
+
+    def __init__(self, port: Port, words: str = "") -> None:
+        super().__init__()
+        self._port = port
+        self._words = words
+        self._standing = SettingsState(port)
+        self._lines: list[Line] = []
+        self._before = ""
+        self._changing = asyncio.Lock()  # one change at a time, each on what the last one left
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield self.filter_row("/", "Type to filter", self._words, select_on_focus=False)
+        yield PaneRule()
+        yield Static(id="columns", markup=False)
+        with Container(id="list"):
+            yield SettingRows(id="rows")
+            yield TextField(id="field", select_on_focus=False)
+        yield Static(id="empty", markup=False)
+        yield self.notice
+        yield PaneRule()
+        yield Static(id="details", markup=False)
+        yield Static(id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.watch(self.rows, "scroll_y", self._place_field, init=False)
+        self._draw()
+        self.load()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    @property
+    def rows(self) -> SettingRows:
+        return self.query_one("#rows", SettingRows)
+
+    @property
+    def shown(self) -> Sequence[Setting]:
+        """The settings as they are filtered now."""
+        return [line for line in self._lines if isinstance(line, Setting)]
+
+    @property
+    def chosen(self) -> Setting | None:
+        """The setting under the cursor."""
+        at = self.rows.cursor
+        line = self._lines[at] if at < len(self._lines) else None
+        return line if isinstance(line, Setting) else None
+
+    # What is shown
+
+    @work(exclusive=True, group="load")
+    async def load(self) -> None:
+        """Read the settings."""
+        await self._standing.read()
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.query("#rows"):  # a change that was begun may end after the screen
+            return
+        before, words = self.chosen, self.filter_field.value
+        settings = () if self._standing.problem else self._standing.rows
+        matches = search(settings, words)
+        self._lines = lines_of(matches)
+        keys = [line.key if isinstance(line, Setting) else None for line in self._lines]
+        at = keys.index(before.key) if before and before.key in keys else 0
+        self.rows.show_lines(self._lines, at)
+        self.show_empty("" if matches else empty_text(words, self._standing.problem))
+        self.set_class(self._standing.problem is not None, "-broken")
+        file, width = shorten(self._port.folders.config_file), self.size.width
+        self.put("title", settings_title(file, settings, width - 2))
+        self.put("columns", Content(heading(max(20, self.rows.row_width or width - 3))))
+        self._explain()
+
+    def _explain(self) -> None:
+        """What the setting under the cursor is, and the keys that work now."""
+        if setting := self.chosen:
+            self.put("details", setting_details(setting))
+        hints = HINTS
+        if self._standing.problem is not None:
+            hints = BROKEN_HINTS
+        elif self.has_class("-field"):
+            hints = FIELD_HINTS
+        elif self.filter_field.has_focus:
+            hints = FILTER_HINTS if self._lines else NONE_HINTS
+        self.show_keys(hints)
+
+    def _say(self, notice: NoticeText) -> None:
+        self.notice.say(visible(notice.text), notice.kind, hint=visible(notice.hint))
+
+    def refuse(self, error: HoldfastError) -> None:
+        self._say(NoticeText(error.message, "error", error.hint))
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
+        self._leave_field()
+        self.notice.clear()
+        self._explain()
+
+    def on_descendant_focus(self) -> None:
+        self._explain()
+
+    # The filter
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that is no key of its own begins the filter."""
+        letter = event.character
+        if self.rows.has_focus and letter and event.is_printable and event.key not in _BOUND:
+            event.stop()
+            words = self.filter_field
+            words.value += letter
+            words.focus()
+            words.cursor_position = len(words.value)
+
+    def action_filter(self) -> None:
+        self.filter_field.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self) -> None:
+        self.notice.clear()
+        self._draw()
+
+    @on(Input.Submitted, "#filter")
+    def _filter_set(self) -> None:
+        self.rows.focus()
+        self.action_change()
+
+    async def action_close(self) -> None:
+        """Esc: the field, the filter, then the screen, once what is being saved counts."""
+        words = self.filter_field
+        if self.has_class("-field"):
+            self._leave_field()
+            self.notice.clear()
+        elif words.value or words.has_focus:
+            words.value = ""
+            self.rows.focus()
+        else:
+            async with self._changing:
+                self.dismiss(None)
+
+    # Changing
+
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002
+        self.action_change()
+
+    @work(group="change")
+    async def action_change(self) -> None:
+        """Change the setting under the cursor: the next word, a field, lines, or elsewhere."""
+        async with self._changing:
+            await self._change()
+
+    async def _change(self) -> None:
+        setting = self.chosen
+        if setting is None:
+            return
+        self.notice.clear()
+        match setting.kind:
+            case "switch" | "choice":
+                word = await self._choose(setting)
+                if word is not None:
+                    await self._try(setting, changes_of_text(setting, word))
+            case "list" | "entries":
+                await self._edit_lines(setting)
+            case "fixed":
+                self._port.servers()
+            case _:
+                self._open_field(setting)
+
+    async def _choose(self, setting: Setting) -> str | None:
+        options, now = setting.options, field_text(setting.edited)
+        at = options.index(now) if now in options else -1
+        if len(options) <= FEW:
+            return options[(at + 1) % len(options)]
+        rows = [
+            [(f"{visible(option):<24}", "text"), ("now" if option == now else "", "accent")]
+            for option in options
+        ]
+        before, theme = self.app.theme, setting.key == ("theme",)  # pyright: ignore[reportUnknownMemberType]
+        problems: dict[int, HoldfastError] = {}
+
+        def show(index: int) -> None:
+            try:
+                if theme:
+                    self._port.try_theme(options[index])
+            except HoldfastError as error:
+                problems[index] = error
+
+        picker = PickScreen(setting.name, rows, cursor=max(0, at), on_move=show, enter="save")
+        index = await self.app.push_screen_wait(picker)  # pyright: ignore[reportUnknownMemberType]
+        if theme:
+            self._port.try_theme(before)
+        if index in problems:
+            self.refuse(problems[index])
+            return None
+        return None if index is None else options[index]
+
+    async def _edit_lines(self, setting: Setting) -> None:
+        if setting.hidden:
+            self._say(
+                NoticeText("An entry holds a key, which is not shown.", hint="e opens the file.")
+            )
+            return
+
+        async def save(text: str) -> None:
+            said = await self._standing.save(setting, changes_of_text(setting, text))
+            self._draw()
+            self._say(said)
+
+        what = f"{setting.description.help}\n{setting_facts(setting)}"
+        modal = EditText(setting.name, what, field_text(setting.edited), save)
+        await self.app.push_screen_wait(modal)  # pyright: ignore[reportUnknownMemberType]
+
+    def _open_field(self, setting: Setting) -> None:
+        field = self.query_one("#field", Input)
+        self._before = "" if setting.hidden else field_text(setting.edited)
+        field.placeholder = "not shown; type it anew" if setting.hidden else ""
+        field.value = self._before
+        field.cursor_position = len(field.value)
+        self.add_class("-field")
+        self._place_field()
+        field.focus()
+        self._explain()
+
+    def _place_field(self) -> None:
+        """Over the value of the row that is changed."""
+        if not self.has_class("-field"):
+            return
+        rows, field = self.rows, self.query_one("#field", Input)
+        name, value, origin = columns(rows.row_width)
+        field.styles.offset = (name, rows.cursor - round(rows.scroll_y))
+        field.styles.width = value + origin
+
+    def _leave_field(self) -> None:
+        if self.has_class("-field"):
+            self.remove_class("-field")
+            self.rows.focus()
+            self._explain()
+
+    @on(Input.Blurred, "#field")
+    def _field_blurred(self) -> None:
+        if self.is_current:
+            self._leave_field()
+
+    @on(Input.Submitted, "#field")
+    async def _field_set(self, event: Input.Submitted) -> None:
+        setting = self.chosen
+        if setting is None or event.value == self._before:
+            done = True
+        else:
+            async with self._changing:
+                done = await self._try(setting, changes_of_text(setting, event.value))
+        if done:
+            self._leave_field()
+
+    @work(group="change")
+    async def action_reset(self) -> None:
+        """Take the setting under the cursor out of the file."""
+        async with self._changing:
+            setting = self.chosen
+            if setting is None or setting.kind == "fixed":
+                return
+            if setting.own is None:
+                self._say(NoticeText(f"{setting.name} is not set in your file."))
+            else:
+                await self._try(setting, changes_to_default(setting))
+
+    @work(group="change")
+    async def action_undo(self) -> None:
+        """Take back the last change that was made here."""
+        async with self._changing:
+            await self._report(self._standing.undo())
+
+    @work(group="change")
+    async def action_edit_file(self) -> None:
+        """The file in the person's editor."""
+        async with self._changing:
+            await self._report(self._edit_file())
+
+    async def _edit_file(self) -> NoticeText:
+        said = await self._port.edit_file()
+        await self._standing.take_up()
+        return said
+
+    async def _try(self, setting: Setting, wanted: Changes) -> bool:
+        """Save a change and say what came of it. False where it was refused."""
+        return await self._report(self._standing.save(setting, wanted))
+
+    async def _report(self, work: Awaitable[NoticeText]) -> bool:
+        try:
+            said = await work
+        except HoldfastError as error:
+            self.refuse(error)
+            return False
+        finally:
+            self._draw()
+        self._say(said)
+        return True

@@ -1,0 +1,123 @@
+"""The screens that list rows: a head, a filter, the rows or why there are none, the keys."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.screen import Screen
+from textual.visual import VisualType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tui.core.errors import HoldfastError
+from tui.ui.toolkit.base_app import Sized
+from tui.ui.widgets.dialog import Dialog, TextField
+from tui.ui.widgets.keys import Keys, in_rows
+from tui.ui.widgets.notices import NoticeLine
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.row_list import Rows
+
+ResultT = TypeVar("ResultT")
+
+WIDE: Final = 100
+
+
+class RowsOwner(Widget):
+    """A screen with one list of rows, to which it hands the keys that it gets itself."""
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one(Rows)
+
+    def row_moved(self, index: int) -> None:
+        """The cursor stands on another row."""
+
+    def row_chosen(self, index: int) -> None:
+        """Enter, or a click on the row under the cursor."""
+
+    @on(Rows.Moved)
+    def _row_moved(self, event: Rows.Moved) -> None:
+        event.stop()
+        self.row_moved(event.index)
+
+    @on(Rows.Chosen)
+    def _row_chosen(self, event: Rows.Chosen) -> None:
+        event.stop()
+        self.row_chosen(event.index)
+
+    def action_move(self, step: int) -> None:
+        self.rows.action_move(step)
+
+    def action_page(self, step: int) -> None:
+        self.rows.action_page(step)
+
+    def put(self, name: str, content: VisualType) -> None:
+        """Show something in the text of this id."""
+        self.query_one(f"#{name}", Static).update(content)
+
+
+class TableDialog(Dialog[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - as below
+    """A dialog that lists rows."""
+
+
+class TableScreen(Sized, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+    """A whole screen that lists rows. `compose` yields `head`, `filter_row`, what it shows, `foot`.
+
+    With the class "-empty" it shows `#empty` in the place of the rows and their columns.
+    """
+
+    DEFAULT_CSS = """
+    TableScreen { background: $background; color: $foreground; }
+    TableScreen #title {
+        height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    TableScreen #filter-row { height: 1; padding: 0 1; }
+    TableScreen #caret { width: 2; color: $text-primary; text-style: bold; }
+    TableScreen #columns { height: 1; padding: 0 1; color: $text-muted; }
+    TableScreen #rows { padding: 0 1; }
+    TableScreen #empty { height: 1fr; padding: 1 3; color: $text-muted; display: none; }
+    TableScreen.-empty #empty { display: block; }
+    TableScreen.-empty #rows, TableScreen.-empty #columns { display: none; }
+    TableScreen #keys { height: auto; max-height: 2; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.notice = NoticeLine(id="notice")
+
+    def filter_row(
+        self, caret: str, placeholder: str, value: str = "", *, select_on_focus: bool = True
+    ) -> Horizontal:
+        """The row in which one types to filter."""
+        field = TextField(
+            value, placeholder=placeholder, id="filter", select_on_focus=select_on_focus
+        )
+        return Horizontal(Static(caret, id="caret", markup=False), field, id="filter-row")
+
+    def foot(self) -> ComposeResult:
+        """A word to the person, and the keys."""
+        yield self.notice
+        yield PaneRule()
+        yield Static(id="keys", markup=False)
+
+    @property
+    def filter_field(self) -> TextField:
+        return self.query_one("#filter", TextField)
+
+    def show_keys(self, keys: Keys) -> None:
+        """Show these keys at the foot."""
+        self.put("keys", in_rows(keys, self.size.width - 2))
+
+    def refuse(self, error: HoldfastError) -> None:
+        """Say why something could not be done."""
+        self.notice.say(error.message, "error", hint=error.hint)
+
+    def show_empty(self, text: str) -> None:
+        """Show a text in the place of the rows; "" shows the rows."""
+        self.set_class(bool(text), "-empty")
+        self.put("empty", Content(text))

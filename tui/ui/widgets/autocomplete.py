@@ -1,0 +1,325 @@
+"""What may come next in the prompt, in rows above it; the prompt keeps the focus."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TypeAlias
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tui.core.text_cleaning import one_line
+
+LIMIT: Final = 50
+
+
+def rank(
+    query: str,
+    candidates: Sequence[str],
+    *,
+    limit: int = LIMIT,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """The candidates that fit, best first; without a query the first ones as they come.
+
+    A candidate is a name or a path: its last part that is the query goes first, then one that
+    begins with it, holds it, holds its letters; then paths that hold it, or its letters. Among
+    equals the one whose letters end first, then the shortest. Small letters fit both
+    cases. `stop` ends a search that nobody waits for any more.
+    """
+    if not query:
+        return list(candidates[:limit])
+    exact = any(map(str.isupper, query))
+    fits = re.compile(
+        "".join(f"[^{re.escape(c)}]*{re.escape(c)}" for c in query),
+        0 if exact else re.IGNORECASE,
+    ).match
+    found: list[tuple[int, int, int, str]] = []
+    for number, candidate in enumerate(candidates):
+        if number % 5000 == 0 and stop():
+            return []
+        if whole := fits(candidate):
+            last = candidate.rstrip("/").rpartition("/")[2]
+            own = fits(last)
+            tight = (own or whole).end()
+            found.append(
+                (
+                    _place(query, candidate, last, exact=exact, own=own is not None),
+                    tight,
+                    len(candidate),
+                    candidate,
+                )
+            )
+    return [candidate for *_, candidate in heapq.nsmallest(limit, found)]
+
+
+def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> int:
+    """How well a candidate fits, 0 best."""
+    name, path = (last, candidate) if exact else (last.lower(), candidate.lower())
+    if name == query:
+        return 0
+    if name.startswith(query):
+        return 1
+    if query in name:
+        return 2
+    if own:
+        return 3
+    return 4 if query in path else 5
+
+
+QueryKind: TypeAlias = Literal["command", "argument", "file"]
+
+_COMMAND = re.compile(r"/([a-z-]*)\Z", re.IGNORECASE)
+_ARGUMENT = re.compile(r"/([a-z][a-z-]*)[ \t]+([^\n]*)\Z", re.IGNORECASE)
+_FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`query` stands in the text from `start` up to the cursor; `command` is whose argument it
+    is, "" otherwise."""
+
+    kind: QueryKind
+    query: str
+    start: int
+    command: str = ""
+
+
+def asked(text: str, cursor: int) -> Asked | None:
+    """What may be completed at the cursor, None where nothing may.
+
+    A command and its argument stand at the very beginning; a file is a word that begins with @,
+    in double quotes where it holds blanks.
+    """
+    before = text[:cursor]
+    if found := _COMMAND.match(before):
+        return Asked("command", found[1], 1)
+    if found := _ARGUMENT.match(before):
+        return Asked("argument", found[2], found.start(2), found[1].lower())
+    if found := _FILE_QUERY.search(before):
+        query = found[1].removeprefix('"')
+        return Asked("file", query, found.start(1))
+    return None
+
+
+def completed(text: str, cursor: int, wanted: Asked, choice: str) -> tuple[str, int]:
+    """The text with a choice in the place of the query, and where the cursor stands then.
+
+    A blank follows, so that typing goes on; none behind a folder, which is narrowed further.
+    """
+    word, after = choice, text[cursor:]
+    if wanted.kind == "file" and re.search(r"\s", choice):
+        word = f'"{choice}"'
+    if not choice.endswith("/") and not after.startswith((" ", "\n")):
+        word += " "
+    return text[: wanted.start] + word + after, wanted.start + len(word)
+
+
+ROWS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One suggestion: what would be inserted, and a few words about it.
+
+    `words` are what is looked in, the value where they are empty; `needs`: a command that
+    does nothing without an argument.
+    """
+
+    value: str
+    detail: str = ""
+    words: str = ""
+    needs: bool = False
+
+
+class Sources(Protocol):
+    """Where suggestions come from. Everything in them is data: it is cleaned when drawn."""
+
+    def commands(self) -> Sequence[Suggestion]:
+        """All commands, without the slash."""
+        ...
+
+    async def arguments(self, command: str) -> Sequence[Suggestion]:
+        """What a command takes, as far as it can be listed."""
+        ...
+
+    async def files(self) -> Sequence[str]:
+        """Paths of the workspace, folders with a final slash."""
+        ...
+
+
+class Suggestions(Widget):
+    """Follows what is typed; hidden while there is nothing to suggest."""
+
+    DEFAULT_CSS = f"""
+    Suggestions {{
+        height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none;
+        background: $surface;
+    }}
+    Suggestions.-open {{ display: block; }}
+    """
+
+    choices: reactive[tuple[Suggestion, ...]] = reactive((), layout=True)
+    cursor: reactive[int] = reactive(0)
+
+    @dataclass
+    class Picked(Message):
+        """A row was clicked: what `apply` would do is wanted."""
+
+        suggestions: Suggestions
+
+    def __init__(self, sources: Sources, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._sources = sources
+        self._asked: Asked | None = None
+        self._dismissed: Asked | None = None
+        self._stop = threading.Event()
+        self._answered: Asked | None = None
+        self._moved = False
+
+    @property
+    def opened(self) -> bool:
+        return bool(self.choices)
+
+    @property
+    def kind(self) -> str:
+        """What is being completed: command, argument or file; "" while closed."""
+        return self._asked.kind if self._asked and self.opened else ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the rows are those of what is typed now."""
+        return self.opened and self._answered == self._asked
+
+    @property
+    def meant(self) -> bool:
+        """Whether the person asked for a row: by typing a part of it, or by moving to it."""
+        return self._moved or bool(self._asked and self._asked.query)
+
+    @property
+    def chosen(self) -> Suggestion | None:
+        """The row under the cursor."""
+        return self.choices[self.cursor] if self.choices else None
+
+    def close(self) -> None:
+        """Nothing is being typed any more; the next letter opens it again."""
+        self._stop.set()
+        self._asked = self._answered = None
+        self.choices = ()
+
+    def follow(self, text: str, cursor: int) -> None:
+        """Look at what is typed now. What was asked for before is not looked for any more."""
+        wanted = asked(text, cursor)
+        if wanted == self._asked:
+            return
+        self._asked = wanted
+        self._stop.set()
+        if wanted is None or _same_word(wanted, self._dismissed):
+            self.choices = ()
+            self._dismissed = self._dismissed if wanted else None
+            return
+        self._dismissed = None
+        self._moved = False
+        self._stop = stop = threading.Event()
+        if wanted.kind == "command":  # at once, so that Enter never meets old rows
+            self._show(wanted, self._ranked(wanted.query, self._sources.commands()))
+            return
+        self.run_worker(self._search(wanted, stop), exclusive=True, group="suggestions")
+
+    def move(self, step: int) -> None:
+        """The row before or after, round and round."""
+        if self.choices:
+            self._moved = True
+            self.cursor = (self.cursor + step) % len(self.choices)
+
+    def apply(self, text: str, cursor: int) -> tuple[str, int]:
+        """The text with the chosen row in it, and where the cursor stands then."""
+        if not self.choices or self._asked is None:
+            return text, cursor
+        return completed(text, cursor, self._asked, self.choices[self.cursor].value)
+
+    def dismiss(self) -> None:
+        """Close, until another word is typed."""
+        self._dismissed = self._asked
+        self.choices = ()
+
+    def on_click(self, event: events.Click) -> None:
+        index = self._first() + event.y
+        if index < len(self.choices):
+            event.stop()
+            self._moved = True
+            self.cursor = index
+            self.post_message(self.Picked(self))
+
+    def watch_choices(self) -> None:
+        self.set_class(self.opened, "-open")
+        self.cursor = 0
+
+    def render(self) -> Content:
+        width = max(1, self.content_size.width)
+        first = self._first()
+        shown = self.choices[first : first + ROWS]
+        names = [one_line(choice.value) for choice in shown]
+        column = min(max((len(name) for name in names), default=0) + 2, max(12, width // 2))
+        last, count = first + len(shown) - 1, self._count()
+        rows: list[Content] = []
+        for number, (choice, name) in enumerate(zip(shown, names, strict=True), first):
+            chosen = number == self.cursor
+            row = Content.assemble(
+                ("❯ " if chosen else "  ", "bold $text-primary"),
+                (name.ljust(column), "bold $foreground" if chosen else "$foreground"),
+                (one_line(choice.detail), "$text-muted"),
+            )
+            tail = count if number == last else ""
+            row = row.truncate(max(0, width - len(tail)), ellipsis=True, pad=True)
+            row = Content.assemble(row, (tail, "$text-muted"))
+            rows.append(row.stylize("on $block-cursor-background") if chosen else row)
+        return Content("\n").join(rows)
+
+    def _count(self) -> str:
+        """Which row it is of how many, where not all are in sight."""
+        total = len(self.choices)
+        more = "+" if total == LIMIT else ""
+        return f"  {self.cursor + 1} of {total}{more}" if total > ROWS else ""
+
+    def _first(self) -> int:
+        """The first row in sight: the chosen one always is."""
+        return max(0, min(self.cursor - ROWS + 1, len(self.choices) - ROWS))
+
+    async def _search(self, wanted: Asked, stop: threading.Event) -> None:
+        found = await self._matches(wanted, stop)
+        if not stop.is_set():
+            self._show(wanted, found)
+
+    def _show(self, wanted: Asked, found: Sequence[Suggestion]) -> None:
+        self._answered = wanted
+        done = len(found) == 1 and found[0].value == wanted.query
+        self.choices = () if done else tuple(found)
+        self.cursor = 0
+
+    async def _matches(self, wanted: Asked, stop: threading.Event) -> Sequence[Suggestion]:
+        if wanted.kind == "file":
+            paths = await self._sources.files()
+            best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
+            return [Suggestion(path) for path in best]
+        return self._ranked(wanted.query, await self._sources.arguments(wanted.command))
+
+    @staticmethod
+    def _ranked(query: str, offered: Sequence[Suggestion]) -> list[Suggestion]:
+        by_words = {choice.words or choice.value: choice for choice in offered}
+        return [by_words[words] for words in rank(query, list(by_words))]
+
+
+def _same_word(wanted: Asked, dismissed: Asked | None) -> bool:
+    return dismissed is not None and (wanted.kind, wanted.start) == (
+        dismissed.kind,
+        dismissed.start,
+    )

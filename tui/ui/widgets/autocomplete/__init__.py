@@ -1,1 +1,0 @@
-"""What may come next in the prompt: commands, their arguments, files."""

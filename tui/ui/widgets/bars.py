@@ -1,0 +1,196 @@
+"""The first line of the screen (folder, model, title) and the last (keys, cost, what is saved)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len
+from textual import events
+from textual.content import Content
+from textual.reactive import reactive
+from textual.style import Style
+
+from tui.core.formatting import money, plural
+from tui.core.text_cleaning import one_line
+from tui.ui.widgets.panes import Still
+
+GAP = 3
+LEAST = 12
+"""Cells that the model keeps beside a long folder; half of them make a folder worth saying."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderState:
+    """What the header says. `folder` is as the person reads it (`~/proj`); `mark` is a word that
+    must not be overlooked."""
+
+    folder: str = ""
+    branch: str = ""
+    model: str = ""
+    title: str = ""
+    think: bool = False
+    verbose: bool = False
+    elevated: bool = False
+    mark: str = ""
+
+
+def header_line(state: HeaderState, width: int) -> Content:
+    """The header in `width` cells. What matters least gives way first: title, name, branch."""
+    texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
+    folder, branch, model_name, title_text = texts
+    lights = Content("  ").join(
+        [
+            *(
+                [Content.styled(f" {state.mark} ", "bold $background on $warning")]
+                * bool(state.mark)
+            ),
+            *([Content.styled("think", "$text-secondary")] if state.think else []),
+            *([Content.styled("verbose", "$text-accent")] if state.verbose else []),
+            *(
+                [Content.styled(" ELEVATED ", "bold $background on $error")]
+                if state.elevated
+                else []
+            ),
+        ]
+    )
+    name = Content.styled("holdfast", "bold $text-primary")
+    place = Content.assemble(
+        (folder, "$foreground"), (f" ({branch})" if branch else "", "$text-muted")
+    )
+    model = Content.styled(model_name, "$text-muted")
+    room = width - 2 - (lights.cell_length + GAP if lights else 0)
+
+    def total(*parts: Content) -> int:
+        shown = [p for p in parts if p]
+        return sum(p.cell_length for p in shown) + GAP * (len(shown) - 1)
+
+    parts = [name, place, model]
+    if total(*parts) > room:
+        parts = [place, model]
+    if total(*parts) > room and branch:
+        return header_line(replace(state, branch=""), width)
+    if total(*parts) > room:
+        least = min(model.cell_length, max(LEAST, room // 3))
+        keep = max(least, room - GAP - cell_len(folder))
+        model = model.truncate(min(model.cell_length, keep), ellipsis=True)
+        folder = _tail(folder, room - GAP - model.cell_length)
+        parts = [Content.styled(folder, "$foreground"), model]
+    if total(*parts) > room or not folder:
+        parts = [model.truncate(max(0, room), ellipsis=True)]
+    spare = room - total(*parts) - GAP
+    if title_text and spare >= 12:
+        title = Content.styled(f"“{title_text}”", "italic $foreground")
+        parts.append(title.truncate(spare, ellipsis=True))
+    left = Content(" " * GAP).join([p for p in parts if p])
+    fill = max(0, width - 2 - left.cell_length - lights.cell_length)
+    return Content.assemble(" ", left, " " * fill, lights, " ")
+
+
+def _tail(path: str, keep: int) -> str:
+    """The end of a path in so many cells, "" where that would say nothing."""
+    if cell_len(path) <= keep:
+        return path
+    while path and cell_len(path) >= keep:
+        path = path[1:]
+    return f"…{path}" if len(path) >= LEAST // 2 else ""
+
+
+class HeaderBar(Still):
+    """Draws `state`; set it to change what is shown."""
+
+    DEFAULT_CSS = """
+    HeaderBar { height: 1; width: 1fr; background: $panel; color: $foreground; }
+    """
+
+    state: reactive[HeaderState] = reactive(HeaderState())
+
+    def render(self) -> Content:
+        return header_line(self.state, self.size.width)
+
+
+WIDE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A key and what it does. `action` is run by a click on it."""
+
+    key: str
+    text: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusState:
+    """`cost_usd` is None when no price is known; `trouble` says why nothing can be saved."""
+
+    hints: tuple[Hint, ...] = ()
+    cost_usd: float | None = None
+    turns: int = 0
+    trouble: str = ""
+    keeping: bool = True
+
+
+def status_line(state: StatusState, width: int) -> Content:
+    """The line in `width` cells. Hints at the end of the list give way first."""
+    if state.trouble:
+        room = width - 7 - _hints(state.hints[:2], width // 4).cell_length
+        saved = Content.styled(_trouble(state.trouble, room), "bold $text-error")
+        saved = saved.truncate(max(0, room), ellipsis=True)
+    elif not state.keeping:
+        saved = Content.styled("○ kept in memory only", "$text-muted")
+    else:
+        saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
+    said = f"{_cost(state, width)}{plural(state.turns, 'turn')}   " if state.turns else ""
+    figures = Content.styled(said, "$text-muted")
+    right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
+    left = _hints(state.hints, width - right.cell_length - 5)
+    fill = max(0, width - 2 - left.cell_length - right.cell_length)
+    return Content.assemble(" ", left, " " * fill, right, " ")
+
+
+def _trouble(trouble: str, room: int) -> str:
+    """Why nothing is saved; where there is too little room, without the file that is named last."""
+    why = one_line(trouble)
+    if cell_len(said := f"● not saved: {why}") > room and (brief := why.rpartition(": ")[0]):
+        return f"● not saved: {brief}"
+    return said
+
+
+def _cost(state: StatusState, width: int) -> str:
+    """What it has cost; that no price is known is said only where there is room."""
+    if state.cost_usd is not None:
+        return f"{money(state.cost_usd)}   "
+    return "cost —   " if width >= WIDE else ""
+
+
+def _hints(hints: Sequence[Hint], room: int) -> Content:
+    line = Content("")
+    for hint in hints:
+        key = Content.styled(hint.key, "$text-accent")
+        one = Content.assemble(key, (f" {hint.text}", "$text-muted"))
+        if hint.action:
+            one = one.stylize(Style.from_meta({"hint": hint.action}))
+        grown = Content.assemble(line, "   ", one) if line else one
+        if grown.cell_length > room:
+            break
+        line = grown
+    return line
+
+
+class StatusLine(Still):
+    """Draws `state`; set it to change what is shown."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; width: 1fr; color: $text-muted; }
+    """
+
+    state: reactive[StatusState] = reactive(StatusState())
+
+    def render(self) -> Content:
+        return status_line(self.state, self.size.width)
+
+    async def on_click(self, event: events.Click) -> None:
+        if action := event.style.meta.get("hint"):
+            await self.run_action(str(action))

@@ -1,0 +1,155 @@
+"""What stands above the prompt: a notice for the person, what waits to be sent, the to-do list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tui.core.text_cleaning import one_line
+from tui.ui.widgets.keys import in_a_row
+from tui.ui.widgets.panes import TextLines
+
+Kind: TypeAlias = Literal["info", "warning", "error", "success"]
+
+_NOTICE_MARKS: dict[Kind, tuple[str, str]] = {
+    "info": ("·", "$text-secondary"),
+    "success": ("✓", "$text-success"),
+    "warning": ("!", "$text-warning"),
+    "error": ("✗", "$text-error"),
+}
+_MARK = 2
+"""The cells of a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeText:
+    """What a notice line shows."""
+
+    text: str
+    kind: Kind = "info"
+    hint: str = ""
+
+
+class NoticeLine(TextLines):
+    """Hidden when there is nothing to say. At most three rows; the text is never markup."""
+
+    DEFAULT_CSS = """
+    NoticeLine { height: auto; max-height: 3; width: 1fr; padding: 0 1; display: none; }
+    NoticeLine.-shown { display: block; }
+    """
+
+    content: reactive[Content] = reactive(Content(""), layout=True)
+
+    def say(self, text: str, kind: Kind = "info", *, hint: str = "") -> None:
+        """Show a text until the next one, or until `clear`."""
+        glyph, style = _NOTICE_MARKS[kind]
+        self.content = Content.assemble(
+            (f"{glyph} ", f"bold {style}"),
+            (one_line(text), style if kind in {"warning", "error"} else "$foreground"),
+            (f" {one_line(hint)}" if hint else "", "$text-muted"),
+        )
+        self.add_class("-shown")
+
+    def clear(self) -> None:
+        self.remove_class("-shown")
+
+    @property
+    def text(self) -> str:
+        """What is shown now, "" when nothing is."""
+        return self.content.plain if self.has_class("-shown") else ""
+
+    def lines(self, width: int) -> list[Content]:
+        """What is said, beside its mark."""
+        mark, said = self.content[:_MARK], self.content[_MARK:]
+        rows = said.wrap(max(8, width - _MARK))
+        beside = Content(" " * _MARK)
+        return [Content.assemble(beside if at else mark, row) for at, row in enumerate(rows)]
+
+
+ROWS = 3
+_KEY = (("↑", "edit"),)
+
+
+class Queued(Widget):
+    """One row a text, at most three; hidden when nothing waits. The first one says which key takes
+    them back into the prompt."""
+
+    DEFAULT_CSS = f"""
+    Queued {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
+    Queued.-some {{ display: block; }}
+    """
+
+    texts: reactive[tuple[str, ...]] = reactive((), layout=True)
+
+    def watch_texts(self) -> None:
+        self.set_class(bool(self.texts), "-some")
+
+    def render(self) -> Content:
+        width = max(1, self.content_size.width)
+        shown = self.texts if len(self.texts) <= ROWS else self.texts[: ROWS - 1]
+        rows = [
+            Content.assemble(("queued ", "$text-secondary"), (one_line(text), "$text-muted"))
+            for text in shown
+        ]
+        key = in_a_row(_KEY)
+        room = width - key.cell_length - 1
+        if rows and room > 0:
+            rows[0] = Content.assemble(rows[0].truncate(room, ellipsis=True, pad=True), " ", key)
+        rows = [row.truncate(width, ellipsis=True) for row in rows]
+        if more := len(self.texts) - len(shown):
+            rows.append(Content.styled(f"       and {more} more", "$text-muted"))
+        return Content("\n").join(rows)
+
+
+TODO_ROWS = 20
+"""At most, however high the screen is."""
+
+_TODO_MARKS = {
+    "completed": ("✓", "$text-success", "$text-muted"),
+    "in_progress": ("▸", "$text-primary", "bold $foreground"),
+    "pending": ("○", "$text-muted", "$text-muted"),
+}
+
+
+def todo_lines(todos: Sequence[dict[str, str]], rows: int = TODO_ROWS) -> Content:
+    """At most `rows` rows: a heading, then a window around what is being done."""
+    done = sum(todo.get("status") == "completed" for todo in todos)
+    room = max(0, rows - 1)
+    current = next((i for i, t in enumerate(todos) if t.get("status") != "completed"), len(todos))
+    start = max(0, min(current - (room > 2), len(todos) - room))
+    below = len(todos) - start - room
+    heading = f"to do  {done} of {len(todos)} done" + (f" · {below} more below" * (below > 0))
+    lines = [Content.styled(heading, "$text-muted")]
+    for todo in todos[start : start + room]:
+        glyph, mark, style = _TODO_MARKS.get(todo.get("status", ""), _TODO_MARKS["pending"])
+        text = one_line(todo.get("text", ""))
+        lines.append(Content.assemble((f"{glyph} ", mark), (text, style)))
+    return Content("\n").join(lines)
+
+
+class TodoList(Widget):
+    """Shown while something on the list is open. Set `todos` to change it."""
+
+    DEFAULT_CSS = """
+    TodoList { height: auto; max-height: 25vh; width: 1fr; padding: 0 1; display: none; }
+    TodoList.-live { display: block; }
+    """
+
+    todos: reactive[tuple[dict[str, str], ...]] = reactive((), layout=True)
+
+    def watch_todos(self) -> None:
+        self.set_class(any(t.get("status") != "completed" for t in self.todos), "-live")
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return min(TODO_ROWS, 1 + len(self.todos))
+
+    def render(self) -> Content:
+        width = max(1, self.content_size.width)
+        lines = todo_lines(self.todos, self.content_size.height or TODO_ROWS).split("\n")
+        return Content("\n").join([line.truncate(width, ellipsis=True) for line in lines])

@@ -1,0 +1,139 @@
+"""What frames the panes: widgets that keep their rows while others change, titles, a splitter.
+
+Textual asks every widget whose part of the screen overlaps what is drawn anew for all its rows,
+and goes through them one by one. Under a conversation that streams, that is most of a frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.filter import LineFilter
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class TextLines(Widget):
+    """As high as its text is in the width that there is."""
+
+    def lines(self, width: int) -> list[Content]:
+        """The text in rows of `width` cells."""
+        raise NotImplementedError
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self.lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self.lines(self.content_size.width))
+
+
+class Still(Widget):
+    """Its rows are kept, as they are painted, until something about it changes."""
+
+    _rows: tuple[Region, tuple[LineFilter, ...], list[Strip]] | None = None
+
+    def _set_dirty(self, *regions: Region) -> None:
+        self._rows = None
+        super()._set_dirty(*regions)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        filters = tuple(self.get_line_filters())
+        if self._rows is None or self._rows[:2] != (crop, filters):
+            self._rows = crop, filters, super().render_lines(crop)
+        return self._rows[2]
+
+
+class StillRow(Horizontal, Still):
+    """A `Horizontal` of which only the children change."""
+
+
+class StillColumn(Vertical, Still):
+    """A `Vertical` of which only the children change."""
+
+
+class PaneRule(Still):
+    """A horizontal line of one row.
+
+    `title` and `right` are content, `joint` the column at which a vertical line ends here (None
+    for none). It is `lit` while the pane under it has the focus.
+    """
+
+    DEFAULT_CSS = """
+    PaneRule { height: 1; width: 1fr; color: $rule; }
+    PaneRule.-lit { color: $primary; }
+    """
+
+    title: reactive[Content] = reactive(Content(""))
+    right: reactive[Content] = reactive(Content(""))
+    joint: reactive[int | None] = reactive[int | None](None)
+    lit: reactive[bool] = reactive(False, toggle_class="-lit")
+
+    def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.set_reactive(PaneRule.title, Content.styled(title, "$text-muted"))
+
+    def render(self) -> Content:
+        width = self.size.width
+        right = self.right.truncate(max(0, width - 8), ellipsis=True)
+        tail = right.cell_length + 4 if right else 0
+        title = self.title.truncate(max(0, width - tail - 5), ellipsis=True)
+        if self.lit:
+            title = title.stylize("bold $text-primary")
+        line = ["─"] * width
+        if self.joint is not None and 0 < self.joint < width:
+            line[self.joint] = "┴"
+        head = title.cell_length + 4 if title else 0
+        body = "".join(line)
+        parts: list[Content | str] = []
+        if title:
+            parts += [body[:2], " ", title, " "]
+        parts.append(body[head : width - tail])
+        if right:
+            parts += [" ", right, " ", body[-2:]]
+        return Content.assemble(*parts)
+
+
+class Splitter(Still):
+    """A column of one cell. `joints` are the rows on which a horizontal line ends here."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    Splitter { width: 1; height: 1fr; color: $rule; pointer: ew-resize; }
+    Splitter:hover, Splitter.-dragged { color: $primary; }
+    """
+
+    @dataclass
+    class Dragged(Message):
+        """The mouse pulled the line to column `x` of the screen."""
+
+        x: int
+
+    class Dropped(Message):
+        """The mouse let it go."""
+
+    joints: reactive[frozenset[int]] = reactive(frozenset[int]())
+
+    def render(self) -> Content:
+        rows = ["├" if row in self.joints else "│" for row in range(self.size.height)]
+        return Content("\n".join(["┬", *rows[1:]]))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        event.stop()
+        self.add_class("-dragged")
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self.has_class("-dragged"):
+            self.post_message(self.Dragged(event.screen_x))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        event.stop()
+        if self.has_class("-dragged"):
+            self.remove_class("-dragged")
+            self.release_mouse()
+            self.post_message(self.Dropped())

@@ -1,0 +1,273 @@
+"""Questions to the person: yes or no, one of several answers, a line or some lines to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from tui.core.clock import Clock
+from tui.core.errors import HoldfastError
+from tui.core.text_cleaning import visible
+from tui.ui.widgets.dialog import PAGES, Dialog, Grace, TextField
+
+ResultT = TypeVar("ResultT")
+
+
+class Choice(Widget, can_focus=True):
+    """One row high. Posts `Chosen` when it is clicked, or entered while it has the focus."""
+
+    DEFAULT_CSS = """
+    Choice {
+        width: auto; height: 1; padding: 0 1; margin: 0 1 0 0;
+        background: $panel; color: $foreground; pointer: pointer;
+    }
+    Choice:hover { background: $primary-muted; }
+    Choice:focus { background: $primary; color: $background; text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "choose", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """`name` is the choice's."""
+
+        name: str
+
+    def __init__(self, key: str, label: str, name: str) -> None:
+        super().__init__(name=name, id=name)
+        self._key, self._label = key, label
+
+    def render(self) -> Content:
+        style = "" if self.has_focus else "$text-accent"
+        return Content.assemble((self._key, style), f" {self._label}")
+
+    def action_choose(self) -> None:
+        self.post_message(self.Chosen(self.name or ""))
+
+    def on_click(self) -> None:
+        self.action_choose()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One answer: its key, what it does, and its name."""
+
+    key: str
+    label: str
+    name: str
+
+
+class QuestionDialog(Dialog[ResultT]):
+    """A text, and a `Choice` for each answer. The last has the focus at first; Esc is no answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "back", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        answers: Sequence[Alternative],
+        *,
+        details: Sequence[str] = (),
+        warning: bool = False,
+    ) -> None:
+        super().__init__(classes="-question -warning" if warning else "-question")
+        self.title_text = title
+        self.text = text
+        self.answers = answers
+        self.details = details
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), self.title_text, PAGES):
+            yield Static(self.text, classes="text", markup=False)
+            if self.details:
+                with VerticalScroll(id="details", can_focus=False):
+                    yield Static("\n".join(map(visible, self.details)), markup=False)
+            with Vertical(id="answers"):
+                for answer in self.answers:
+                    yield Choice(answer.key, answer.label, answer.name)
+
+    def answer(self, name: str | None) -> None:
+        """An answer was chosen; None for Esc."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.query(Choice).last().focus()
+
+    def on_key(self, event: events.Key) -> None:
+        answer = next((answer for answer in self.answers if event.character == answer.key), None)
+        if answer is not None:
+            event.stop()
+            self.answer(answer.name)
+
+    @on(Choice.Chosen)
+    def _chosen(self, event: Choice.Chosen) -> None:
+        self.answer(event.name)
+
+    def action_leave(self) -> None:
+        self.answer(None)
+
+
+class ChoiceDialog(QuestionDialog[str | None]):
+    """Dismissed with the name of an answer; None for Esc."""
+
+    def answer(self, name: str | None) -> None:
+        self.dismiss(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`details` are shown one a line; `yes` and `no` say what each answer does."""
+
+    title: str
+    text: str
+    yes: str
+    no: str
+    details: Sequence[str] = ()
+
+
+class Confirmation(QuestionDialog[bool]):
+    """Dismissed with True for yes. Esc is no, and no is what Enter does at first.
+
+    One that comes by itself has a `clock`: it takes no key before half a second of silence, and
+    what is typed until then goes to `stray`.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        clock: Clock | None = None,
+        stray: Callable[[str], object] | None = None,
+    ) -> None:
+        answers = (Alternative("y", question.yes, "yes"), Alternative("n", question.no, "no"))
+        details = question.details
+        super().__init__(question.title, question.text, answers, details=details, warning=True)
+        self.question = question
+        self._grace = Grace(clock, stray) if clock else None
+
+    def on_key(self, event: events.Key) -> None:
+        if self._grace:
+            self._grace.takes(event)
+
+    def answer(self, name: str | None) -> None:
+        self.dismiss(name == "yes")
+
+
+class AskText(Dialog[str | None]):
+    """Dismissed with what was typed, in one line; None for Esc or for nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "leave", "back", show=False)]
+    AUTO_FOCUS: ClassVar[str | None] = "#text"
+
+    DEFAULT_CSS = """
+    AskText #text { padding: 0 1; background: $background; }
+    """
+
+    def __init__(self, title: str, value: str = "") -> None:
+        super().__init__(classes="-question")
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        keys = (("enter", "keep"), ("esc", "back"))
+        with self.framed(Vertical(), self._title, *keys):
+            yield TextField(self._value, id="text")
+
+    @on(Input.Submitted)
+    def _typed(self, event: Input.Submitted) -> None:
+        self.dismiss(" ".join(event.value.split()) or None)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+_EDIT_KEYS = (("enter", "new line"), ("ctrl+s", "save"), ("esc", "back"))
+
+
+class EditText(Dialog[bool]):
+    """Dismissed with True once `save` has taken the text over; what it raises is shown.
+
+    `what` says what may stand there. What was changed is given up only by a second Esc.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", "save", show=False, priority=True),
+        Binding("escape", "leave", "back", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#text"
+
+    DEFAULT_CSS = """
+    EditText #what { height: auto; color: $text-muted; margin: 0 0 1 0; }
+    EditText #text, EditText #text:focus {
+        height: auto; min-height: 6; max-height: 50vh; border: none; padding: 0 1;
+        background: $background; background-tint: $background 0%; scrollbar-size-vertical: 1;
+    }
+    EditText #problem { height: auto; color: $text-error; margin: 1 0 0 0; display: none; }
+    EditText.-short #problem { margin: 0; }
+    """
+
+    def __init__(
+        self, title: str, what: str, text: str, save: Callable[[str], Awaitable[object]]
+    ) -> None:
+        super().__init__(classes="-table")
+        self._title, self._what, self._text = title, what, text
+        self._save = save
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), visible(self._title), *_EDIT_KEYS):
+            yield Static(self._what, id="what", markup=False)
+            area = TextArea(self._text, id="text", soft_wrap=True)
+            area.cursor_blink = False
+            yield area
+            yield Static("", id="problem", markup=False)
+
+    def on_mount(self) -> None:
+        area = self.query_one("#text", TextArea)
+        area.move_cursor(area.document.end)
+        self.call_after_refresh(area.scroll_cursor_visible)  # once it has its height
+
+    def action_leave(self) -> None:
+        if self._warned or self.query_one("#text", TextArea).text == self._text:
+            self.dismiss(False)
+            return
+        self._warned = True
+        self._say("Not saved. Ctrl+S saves it, Esc again gives the changes up.")
+
+    @on(TextArea.Changed)
+    def _typed(self) -> None:
+        if self._warned:
+            self._warned = False
+            self._say("")
+
+    @work(exclusive=True)
+    async def action_save(self) -> None:
+        try:
+            await self._save(self.query_one("#text", TextArea).text)
+        except HoldfastError as error:
+            self._say(str(error))
+        else:
+            self.dismiss(True)
+
+    def _say(self, problem: str) -> None:
+        line = self.query_one("#problem", Static)
+        line.update(Content(visible(problem)))
+        line.display = bool(problem)
