@@ -12,11 +12,11 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.app.commands.registry import find
 from tui.core.messages import Usage
-from tui.demo.drill.tour import Strikes
-from tui.demo.tour import observations as places
-from tui.demo.tour.observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
-from tui.demo.tour.steps import END, STEPS, Hint, Step
-from tui.demo.tour.tour import Tour
+from tui.demo import tour_observations as places
+from tui.demo.drill import FaultSource
+from tui.demo.tour import Tour
+from tui.demo.tour_observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
+from tui.demo.tour_steps import END, STEPS, Cue, TourStep
 from tui.session.records import Record
 
 FEATURES = {
@@ -68,20 +68,20 @@ EVENTS: tuple[Event, ...] = (
 RECORDS = [Record(kind, f"r{n}", None, "", {}) for n, kind in enumerate(("user", "tool_result"))]
 
 
-def told(step: Step) -> str:
+def texts_of(step: TourStep) -> str:
     """All that a step may say."""
-    return " ".join(f"{hint.say} {hint.lay}" for hint in step.hints)
+    return " ".join(f"{cue.say} {cue.lay}" for cue in step.cues)
 
 
 def test_every_protective_feature_has_a_step() -> None:
     assert [step.name for step in STEPS] == list(FEATURES)
     for step in STEPS:
-        missing = [key for key in FEATURES[step.name] if key not in told(step)]
+        missing = [key for key in FEATURES[step.name] if key not in texts_of(step)]
         assert missing == []
 
 
 def test_the_places_are_screens_of_the_program() -> None:
-    named = {hint.at for step in (*STEPS, END) for hint in step.hints}
+    named = {cue.at for step in (*STEPS, END) for cue in step.cues}
     assert named <= {CHAT, BUSY, OUTPUT, WHOLE, *SCREENS}
     for name, module in SCREENS.items():
         assert hasattr(import_module(module), name)
@@ -89,16 +89,16 @@ def test_the_places_are_screens_of_the_program() -> None:
 
 
 def test_the_commands_that_are_laid_ready_exist() -> None:
-    laid = [hint.lay for step in STEPS for hint in step.hints if hint.lay.startswith("/")]
+    laid = [cue.lay for step in STEPS for cue in step.cues if cue.lay.startswith("/")]
     assert len(laid) >= 4
     assert [text for text in laid if find(text[1:].split()[0]) is None] == []
 
 
 def test_what_is_said_fits_a_small_terminal() -> None:
-    hints = [hint for step in (*STEPS, END) for hint in step.hints]
-    said = [hint.say for hint in hints if hint.at != CHAT or hint not in END.hints]
+    cues = [cue for step in (*STEPS, END) for cue in step.cues]
+    said = [cue.say for cue in cues if cue.at != CHAT or cue not in END.cues]
     assert [text for text in said if len(text.replace("`", "")) > 2 * 58] == []
-    lines = [hint.news for hint in hints] + [step.happened for step in STEPS]
+    lines = [cue.news for cue in cues] + [step.happened for step in STEPS]
     assert [line for line in lines if isinstance(line, str) and len(line) > 76] == []
 
 
@@ -118,8 +118,8 @@ def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
     before = tour.at
     for event in heard:
         tour.hear(event)
-    tour.look(place, narrow=narrow, records=records)
-    said = tour.said()
+    tour.observe(place, narrow=narrow, records=records)
+    said = tour.panel_text()
     assert said.now
     assert "{" not in said.lay
     assert said.title.startswith("tour · ")
@@ -131,11 +131,11 @@ def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
 def test_a_step_is_not_done_by_what_happened_before_it() -> None:
     tour = Tour("01")
     tour.hear(EVENTS[6])
-    tour.look(CHAT, narrow=False, records=())
+    tour.observe(CHAT, narrow=False, records=())
     assert tour.step is STEPS[1]
     tour.skip()
-    tour.look(WHOLE, narrow=False, records=())
-    tour.look(CHAT, narrow=False, records=())
+    tour.observe(WHOLE, narrow=False, records=())
+    tour.observe(CHAT, narrow=False, records=())
     assert tour.step.name == "long output"
 
 
@@ -147,7 +147,7 @@ def test_one_can_go_back_and_begin_anew() -> None:
     tour.skip()
     tour.back()
     assert tour.at == 1
-    assert tour.said().happened == ""
+    assert tour.panel_text().happened == ""
     tour.restart()
     assert tour.at == 0
 
@@ -157,13 +157,13 @@ def test_it_says_what_was_answered(answer: str, words: str) -> None:
     tour = Tour("01")
     tour.skip()
     tour.hear(events.PermissionAnswered("t", "edit_file", answer, "person"))
-    tour.look(CHAT, narrow=False, records=())
-    assert words in tour.said().happened
+    tour.observe(CHAT, narrow=False, records=())
+    assert words in tour.panel_text().happened
 
 
 def test_a_fault_strikes_once_in_its_step_alone() -> None:
     tour = Tour("01")
-    strikes: Strikes = tour
+    strikes: FaultSource = tour
     assert strikes.strike("practice") is None
     while tour.step.fault is None:
         tour.skip()
@@ -177,8 +177,12 @@ def test_a_fault_strikes_once_in_its_step_alone() -> None:
 
 
 def test_the_first_hint_that_fits_is_shown() -> None:
-    hints = (Hint(CHAT, "no", when=lambda _: False), Hint(BUSY, "busy"), Hint(CHAT, "yes"))
-    tour = Tour("01", [Step("one", "one", hints, lambda _: False, "")])
-    assert tour.said().now == "yes"
-    tour.look(BUSY, narrow=False, records=())
-    assert tour.said().now == "busy"
+    cues = (
+        Cue(CHAT, "no", when=lambda _: False),
+        Cue(BUSY, "busy"),
+        Cue(CHAT, "yes"),
+    )
+    tour = Tour("01", [TourStep("one", "one", cues, lambda _: False, "")])
+    assert tour.panel_text().now == "yes"
+    tour.observe(BUSY, narrow=False, records=())
+    assert tour.panel_text().now == "busy"

@@ -719,12 +719,20 @@ def test_adding_a_safe_command_never_lowers_the_risk(command: str) -> None:
         "bash -c " * 200 + "ls",
         "cat <<END\n" + "x\n" * 50_000 + "END\n",
         "'" * 10_001,
+        ") " + "a|" * 60_000,
+        "rm -rf " + "a " * 60_000,
+        "rm -rf " + "~/" * 60_000,
+        "eval " * 5_000 + "ls",
+        "env " + "A=b " * 30_000 + "ls",
+        "git config " + "remote." * 18_000,
+        "cat " + "../a/" * 25_000,
     ],
+    ids=lambda text: f"{text[:20]}… ({len(text)})",
 )
 def test_monstrous_lines_are_judged_in_bounded_time(command: str) -> None:
     started = time.process_time()
     assert judge(command).risk in ORDER
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 5
 
 
 def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:

@@ -27,8 +27,8 @@ from tui.app.options.arguments import parse
 from tui.app.program import CompositionRoot
 from tui.batch.command.plan import plan
 from tui.core.paths import folders
-from tui.demo.tour import scene as touring
-from tui.demo.tour.screen import TourApp, TourProgram
+from tui.demo import tour_scene as touring
+from tui.demo.tour_screen import TourApp, TourProgram
 from tui.ui.app import HoldfastApp
 from tui.ui.tasks.app import TasksApp
 

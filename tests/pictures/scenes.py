@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from textual.pilot import Pilot
 
-from tui.demo.tour.screen import TourApp
+from tui.demo.tour_screen import TourApp
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.settings import SettingsScreen

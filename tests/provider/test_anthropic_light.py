@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tui.provider.anthropic.lazy_imports import reexports
+from tui.provider.anthropic.client_factory import reexports
 
 _LOAD = """
 import sys

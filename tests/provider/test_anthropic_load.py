@@ -209,7 +209,7 @@ async def test_asking_never_raises() -> None:
     ],
 )
 def test_catalogue_sees_through_the_names_of_gateways(name: str, source: str) -> None:
-    info = catalogue.look_up(name)
+    info = catalogue.model_info(name)
     assert (info.id, info.source, info.window) == (name, source, 200_000)
 
 
@@ -220,4 +220,4 @@ def test_catalogue_knows_every_model_of_the_sdk() -> None:
 
     names = get_args(get_args(Model)[0])
     assert "claude-sonnet-5-5" in names
-    assert {catalogue.look_up(name).source for name in names} == {"catalogue"}
+    assert {catalogue.model_info(name).source for name in names} == {"catalogue"}

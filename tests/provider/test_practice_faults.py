@@ -15,7 +15,7 @@ from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tui.core.errors import ErrorClass, Overflow, ProviderError
 from tui.core.messages import Message, text_block, text_of
-from tui.demo.drill.tour import STEPS
+from tui.demo.drill import STEPS
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -26,9 +26,9 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from tui.provider.practice.faults import FaultQueue, Struck
+from tui.provider.practice.faults import FaultQueue, FaultyProvider
 from tui.provider.practice.provider import PracticeModel
-from tui.provider.practice.script import Fault, Script, ToolUse, Turn
+from tui.provider.practice.script import Fault, Script, ScriptedTurn, ToolUse
 
 DRILL_OVER_HTTP: list[dict[str, Any]] = [
     {"status": 429, "retry_after": 2},
@@ -74,9 +74,9 @@ def chars(parts: list[StreamPart]) -> str:
 
 def with_fault(
     *faults: Fault, clock: FakeClock | None = None, script: Script | None = None
-) -> Struck:
+) -> FaultyProvider:
     clock = clock or FakeClock()
-    return Struck(PracticeModel(clock, script=script), FaultQueue(faults).take, clock)
+    return FaultyProvider(PracticeModel(clock, script=script), FaultQueue(faults).take, clock)
 
 
 @pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
@@ -139,7 +139,7 @@ async def test_an_overflow_names_a_size_above_the_window():
 
 async def test_bad_json_breaks_the_last_call_alone():
     calls = tuple(ToolUse(name="read_file", input={"path": path}) for path in ("a.py", "b.py"))
-    model = with_fault(Fault(bad_json=True), script=Script(turn=(Turn(tools=calls),)))
+    model = with_fault(Fault(bad_json=True), script=Script(turn=(ScriptedTurn(tools=calls),)))
     parts = await parts_of(model, request("read both"))
     answer = parts[-1]
     assert isinstance(answer, Completed)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.provider.practice_world import World
 from tui.provider.practice.excerpts import code
-from tui.provider.practice.phrases import PHRASES, matched
+from tui.provider.practice.phrases import PHRASES, match_phrase
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_a_phrase_is_a_call(world: World, prompt: str, call: tuple[str, di
 
 async def test_every_example_is_understood_as_the_phrase_that_it_is_of():
     for phrase in PHRASES:
-        fits = [other for other in PHRASES if matched(other, phrase.example) is not None]
+        fits = [other for other in PHRASES if match_phrase(other, phrase.example) is not None]
         assert fits[0] is phrase
 
 
@@ -194,8 +194,8 @@ async def test_a_tool_that_fails_is_told_with_its_reason(world: World):
 def test_long_pasted_text_takes_no_time(text: str):
     started = time.process_time()
     for phrase in PHRASES:
-        matched(phrase, text[:1999])
-        assert matched(phrase, text) is None
+        match_phrase(phrase, text[:1999])
+        assert match_phrase(phrase, text) is None
     assert time.process_time() - started < 2.0
 
 

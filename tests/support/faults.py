@@ -20,7 +20,7 @@ from tui.context import view
 from tui.context.validate import check
 from tui.core.messages import Usage, blocks_of, text_block, text_of, tool_calls
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
-from tui.provider.practice.script import Fault, Script, ToolUse, Turn
+from tui.provider.practice.script import Fault, Script, ScriptedTurn, ToolUse
 from tui.session.reader import read
 
 Place: TypeAlias = Literal["before the first byte", "mid text", "mid tool input", "after a tool"]
@@ -76,7 +76,7 @@ def script_of(cell: Cell) -> Script:
     """A turn that runs one command, with the fault in its place."""
     call = ToolUse(name="run_command", input={"command": COMMAND})
     text = "" if cell.place == "mid tool input" else TEXT
-    first, last = Turn(text=text, tools=(call,)), Turn(text=END)
+    first, last = ScriptedTurn(text=text, tools=(call,)), ScriptedTurn(text=END)
     fault = _placed(FAULTS[cell.name][0], cell.place)
     if cell.place == "after a tool":
         last = msgspec.structs.replace(last, faults=(fault,))

@@ -110,7 +110,7 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
         return INFO
-    found = catalogue.look_up(name)
+    found = catalogue.model_info(name)
     window = launch.config.context_window
     return replace(found, window=window, source="config") if window else found
 

@@ -1,10 +1,10 @@
-"""What is never run, and what is asked for with a mark (decision 27). Each check gives a reason."""
+"""What is never run, and what is high-risk. Each check gives a reason, "" where there is none."""
 
 from __future__ import annotations
 
 import re
 
-from tui.permissions.parsed_command import Redirect, Simple
+from tui.permissions.parsed_command import Invocation, Redirect, SimpleCommand
 from tui.permissions.path_risk import Places
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
@@ -20,8 +20,7 @@ from tui.permissions.risk_tiers import (
     STOPS_MACHINE,
     WRITERS,
 )
-from tui.permissions.shell_words import PIPE, Word
-from tui.permissions.simple_command import Program
+from tui.permissions.shell_words import PIPE, ShellWord
 from tui.permissions.types import Risk
 from tui.permissions.wrapper_commands import find_narrows, find_roots
 
@@ -30,7 +29,7 @@ _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gop
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
 
 
-def blocked(simple: Simple, program: Program, places: Places) -> str:
+def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """Why the command is never run; "" if nothing speaks against it."""
     name, operands = program.name, program.operands
     texts = {word.text for word in program.args}
@@ -44,13 +43,13 @@ def blocked(simple: Simple, program: Program, places: Places) -> str:
         return "it stops the machine"
     written = operands[-1:] if name in {"cp", "mv", "install"} else operands
     if name == "dd":
-        written = tuple(Word(w.text[3:]) for w in program.args if w.text.startswith("of="))
+        written = tuple(ShellWord(w.text[3:]) for w in program.args if w.text.startswith("of="))
     if name in WRITERS - {"ln"} and any(places.device(word, simple.cwd) for word in written):
         return "it writes onto a device"
     return _destroys(simple, program, places) or _reads_key(simple, program, places)
 
 
-def _destroys(simple: Simple, program: Program, places: Places) -> str:
+def _destroys(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     name, operands = program.name, program.operands
     recursive = name in RECURSIVE and program.has(*RECURSIVE[name])
     if (name == "rm" and recursive) or name in {"rimraf", "srm"}:
@@ -66,12 +65,12 @@ def _destroys(simple: Simple, program: Program, places: Places) -> str:
     return f"it deletes {lost}" if lost else ""
 
 
-def _reads_key(simple: Simple, program: Program, places: Places) -> str:
+def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     name, args = program.name, program.args
     why = "it reaches the program's own key"
     for word in simple.words[1:]:
         for text in {word.text, word.text.partition("=")[2]} - {""}:
-            one = Word(text, word.glob)
+            one = ShellWord(text, word.glob)
             if places.secret(one, simple.cwd):
                 return why
             at_config = places.config and places.path(text, simple.cwd) == places.config
@@ -86,7 +85,7 @@ def _reads_key(simple: Simple, program: Program, places: Places) -> str:
     return ""
 
 
-def high(simple: Simple, program: Program, places: Places) -> str:
+def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """Why the command is high-risk; "" if it is not."""
     name, args, operands = program.name, program.args, program.operands
     if name in HIGH_PROGRAMS:
@@ -114,9 +113,9 @@ def high(simple: Simple, program: Program, places: Places) -> str:
     return _writes(simple, program, places)
 
 
-def _git(program: Program) -> str:
+def _git(program: Invocation) -> str:
     subcommand = program.args[0].text if program.args else ""
-    rest = Program("git", program.args[1:])
+    rest = Invocation("git", program.args[1:])
     texts = [word.text for word in (*program.settings, *program.args)]
     if subcommand == "clean" and rest.has("-n", "--dry-run"):
         return ""
@@ -137,13 +136,13 @@ def _git(program: Program) -> str:
     return ""
 
 
-def _downloaded(simple: Simple) -> bool:
+def _downloaded(simple: SimpleCommand) -> bool:
     return any(
         one.words and one.words[0].text.rsplit("/", 1)[-1] in DOWNLOADERS for one in simple.feeds
     )
 
 
-def _writes(simple: Simple, program: Program, places: Places) -> str:
+def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """A program that writes, given a path it should not touch."""
     in_place = program.name == "sed" and program.has("-i", "--in-place")
     if program.name not in WRITERS and not in_place:

@@ -1,4 +1,4 @@
-"""The gate: asks the policy, keeps what the person granted, and says what a yes would cover."""
+"""The gate: asks the policy, remembers what the person granted, says what a yes would cover."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
-from tui.permissions.policy import Facts, Grant, Policy, decide, look
-from tui.permissions.rule_matching import allowing_command, matching
-from tui.permissions.rules import Rule, escape
+from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
+from tui.permissions.rules import Rule, escape, matching_rule, rule_allowing_command
 from tui.permissions.types import Answer, Call, Decision, Mode
 
 log = logging.getLogger(__name__)
@@ -84,10 +83,10 @@ class Gate:
         if workspace is None:
             return _this_call(call, "exactly this call")
         try:
-            facts = look(call, self.policy, workspace)
+            facts = examine(call, self.policy, workspace)
         except ToolError:
             return _this_call(call, "exactly this call")
-        if matching(self.policy.ask, call, facts.verdict, facts.forms):
+        if matching_rule(self.policy.ask, call, facts.verdict, facts.forms):
             words = "exactly this call, in this session (a rule of yours asks each time)"
             return _Scope(words, _this_call(call, "").grant, ())
         if facts.verdict is not None:
@@ -100,7 +99,7 @@ class Gate:
         return _Scope(f"every call of {call.tool}", Grant(call.tool, (rule,)), (rule,))
 
 
-def _write(facts: Facts, workspace: Workspace) -> _Scope:
+def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
     call, path = facts.call, facts.real[0]
     folders = (workspace.root, *workspace.extra)
     folder = next((f for f in folders if f in path.parents), None)
@@ -118,7 +117,7 @@ def _this_call(call: Call, words: str) -> _Scope:
     return _Scope(words, grant, (rule,))
 
 
-def _command(facts: Facts) -> _Scope:
+def _command(facts: CallFacts) -> _Scope:
     """Program and subcommand of what is ordinary, the very command for all else."""
     this = _this_call(facts.call, "exactly this command")
     verdict = facts.verdict
@@ -129,7 +128,7 @@ def _command(facts: Facts) -> _Scope:
     prefixes = dict.fromkeys(prefix_of.get(one.text) for one, why in facts.line if why)
     known = [prefix for prefix in prefixes if prefix is not None]
     rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
-    if not allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
+    if not rule_allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
         return this
     shown = " and ".join(f"`{prefix}`" for prefix in known)
     return _Scope(f"commands that begin with {shown}", Grant(facts.call.tool, rules), rules)

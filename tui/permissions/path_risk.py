@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
 from tui.permissions.risk_tiers import names
-from tui.permissions.shell_words import UNKNOWN, Word
+from tui.permissions.shell_words import UNKNOWN, ShellWord
 
-_SYSTEM = tuple(
-    Path("/", name)
-    for name in names(
-        "bin boot dev etc home lib lib64 opt proc root sbin sys usr var "
-        "Applications Library System Users Volumes"
+_SYSTEM: Mapping[Path, str] = {
+    Path("/", name): f"/{name}"
+    for name in (
+        "",
+        *names(
+            "bin boot dev etc home lib lib64 opt proc root sbin sys usr var "
+            "Applications Library System Users Volumes"
+        ),
     )
-)
-"""Folders below `/` whose loss is the loss of the system."""
+}
+"""The root, and the folders below it whose loss is the loss of the system; each with its name."""
+
+_LONGEST_PATH = 4096
+"""Bytes. The kernel opens no longer path, so a longer word names no file that is known."""
 
 _HARMLESS_DEVICES = re.compile(
     r"/dev/(null|zero|full|u?random|std(in|out|err)|tty|ptmx|fd/\d+|shm/.*|pts/\d+)"
@@ -29,99 +36,140 @@ _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*"
 """Patterns that take (nearly) all of a folder."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
-    """The folders that commands are judged by. All are real paths.
+    """The folders that the commands of one line are judged by. All are real paths.
 
-    `allowed` takes a real path; `config` is the program's own config folder, None if there is
-    none.
+    `allowed` takes a real path and says whether the file tools may reach it. `config` is the
+    program's own config folder, None if there is none. What a word names is looked up once: make a
+    new object for each line, for links may change.
     """
 
     workspace: Path
     home: Path
     allowed: Callable[[Path], bool]
     config: Path | None = None
+    _resolved: dict[tuple[str, Path | None], tuple[Path, Path] | None] = field(
+        default_factory=dict[tuple[str, Path | None], tuple[Path, Path] | None], repr=False
+    )
+    _folders: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def path(self, text: str, cwd: Path | None) -> Path | None:
         """The absolute path that a word names, links not followed; None where it is open."""
+        resolved = self._resolve(text, cwd)
+        return resolved[0] if resolved else None
+
+    def _resolve(self, text: str, cwd: Path | None) -> tuple[Path, Path] | None:
+        """The path that a word names: as it is, and with links followed."""
+        key = text, cwd
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve_anew(text, cwd)
+        return self._resolved[key]
+
+    def _resolve_anew(self, text: str, cwd: Path | None) -> tuple[Path, Path] | None:
         if UNKNOWN in text or not text or (cwd is None and not text.startswith("/")):
             return None
         joined = os.path.normpath(os.path.join(cwd or "/", text))  # noqa: PTH118 - `..` stays text
-        return Path("/" + joined.lstrip("/"))
+        if len(joined) > _LONGEST_PATH:
+            return None
+        path = Path("/" + joined.lstrip("/"))
+        return path, self._follow(path)
 
-    def outside(self, word: Word, cwd: Path | None) -> bool:
+    def _follow(self, path: Path) -> Path:
+        """As `real_path`, but follows the links of each folder only once."""
+        folder, name = str(path.parent), path.name
+        if folder not in self._folders:
+            self._folders[folder] = str(real_path(path.parent))
+        inside = Path(self._folders[folder], name)
+        try:
+            return real_path(inside) if inside.is_symlink() else inside
+        except (OSError, ValueError):
+            return inside
+
+    def outside(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word names, or may name, a path that the file tools could not reach."""
-        path = self.path(word.text, cwd)
-        if path is None:
+        resolved = self._resolve(word.text, cwd)
+        if resolved is None:
             return True
+        path, real = resolved
         if _HARMLESS_DEVICES.fullmatch(str(path)):
             return False
-        return not self.allowed(real(path))
+        return not self.allowed(real)
 
-    def vital(self, word: Word, cwd: Path | None) -> str:
+    def vital(self, word: ShellWord, cwd: Path | None) -> str:
         """What would be lost with everything at `word`: "" if it is only some folder.
 
         The root, the system's folders, the home, the workspace, what holds them, and the
         workspace's `.git`.
         """
-        return self.system(word, cwd) or self._own(word, cwd)
+        return self.system(word, cwd) or self._lost(word, cwd, self._own)
 
-    def system(self, word: Word, cwd: Path | None) -> str:
-        vital = (Path("/"), *_SYSTEM)
-        return next((str(v) for v in vital if self._takes(word, cwd, v)), "")
+    def system(self, word: ShellWord, cwd: Path | None) -> str:
+        """The folder of the system that would be lost with everything at `word`, "" if none."""
+        return self._lost(word, cwd, _SYSTEM)
 
-    def _own(self, word: Word, cwd: Path | None) -> str:
+    @cached_property
+    def _own(self) -> dict[Path, str]:
+        """The person's own folders that must not be lost, the first name of each counts."""
         git = self.workspace / ".git"
         named = (
-            ("the workspace", self.workspace),
-            ("the home folder", self.home),
-            *((f"a folder that holds the {n}", p) for n, p in self._holders()),
-            *(("the workspace's .git", p) for p in (git, git / "objects", git / "refs")),
+            (self.workspace, "the workspace"),
+            (self.home, "the home folder"),
+            *((path, "a folder that holds the workspace") for path in self.workspace.parents),
+            *((path, "a folder that holds the home folder") for path in self.home.parents),
+            *((path, "the workspace's .git") for path in (git, git / "objects", git / "refs")),
         )
-        return next((name for name, path in named if self._takes(word, cwd, path)), "")
+        own: dict[Path, str] = {}
+        for path, name in named:
+            own.setdefault(path, name)
+        return own
 
-    def _holders(self) -> list[tuple[str, Path]]:
-        return [("workspace", p) for p in self.workspace.parents] + [
-            ("home folder", p) for p in self.home.parents
-        ]
-
-    def _takes(self, word: Word, cwd: Path | None, vital: Path) -> bool:
-        """Whether deleting `word` deletes `vital`. What is not known may be empty."""
+    def _lost(self, word: ShellWord, cwd: Path | None, vital: Mapping[Path, str]) -> str:
+        """What of `vital` deleting `word` deletes first. What is not known may be empty."""
         text = word.text.replace(UNKNOWN, "")
         if not text or (UNKNOWN in word.text and not text.strip("/*.") and "/" not in text):
-            return False
-        path = self.path(text, cwd)
-        if path is None:
-            return False
+            return ""
+        resolved = self._resolve(text, cwd)
+        if resolved is None:
+            return ""
+        taken = {*resolved}
         if word.glob:
+            path = resolved[0]
             while path.name in _EVERYTHING:
                 path = path.parent
-            if fnmatchcase(str(vital), str(path)) and str(path).count("/") == str(vital).count("/"):
-                return True
-        return vital in {path, real(path)}
+            taken = {path, real_path(path)}
+            depth = str(path).count("/")
+            same_depth = (v for v in vital if str(v).count("/") == depth)
+            taken |= {v for v in same_depth if fnmatchcase(str(v), str(path))}
+        if taken.isdisjoint(vital):
+            return ""
+        return next(name for path, name in vital.items() if path in taken)
 
-    def device(self, word: Word, cwd: Path | None) -> bool:
+    def device(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word names a device that is more than a stream."""
-        path = self.path(word.text, cwd)
-        if path is None or _HARMLESS_DEVICES.fullmatch(str(path)) or _NETWORK.match(str(path)):
+        resolved = self._resolve(word.text, cwd)
+        if resolved is None:
             return False
-        return any(p.parts[:2] == ("/", "dev") and len(p.parts) > 2 for p in (path, real(path)))
+        path = str(resolved[0])
+        if _HARMLESS_DEVICES.fullmatch(path) or _NETWORK.match(path):
+            return False
+        return any(one.parts[:2] == ("/", "dev") and len(one.parts) > 2 for one in resolved)
 
-    def network(self, word: Word) -> bool:
+    def network(self, word: ShellWord) -> bool:
         """Whether a redirection to `word` is a network connection of bash."""
         return _NETWORK.match(word.text) is not None
 
-    def secret(self, word: Word, cwd: Path | None) -> bool:
+    def secret(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word reaches the program's stored key, or the environment it runs in."""
         text = word.text
         if re.search(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ", text):
             return True
         if self.config is None:
             return False
-        path = self.path(text, cwd)
-        if path is None:
+        resolved = self._resolve(text, cwd)
+        if resolved is None:
             return f"{self.config.name}/credentials" in text
-        for one in (path, real(path)):
+        for one in resolved:
             if one.parent == self.config and one.name.startswith("credentials"):
                 return True
             if word.glob and fnmatchcase(str(self.config / "credentials.json"), str(one)):
@@ -129,7 +177,7 @@ class Places:
         return False
 
 
-def real(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """The path with links followed, as far as it exists."""
     try:
         return Path(os.path.realpath(path))

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from tui.core.workspace import Workspace
-from tui.permissions.path_risk import real
+from tui.permissions.path_risk import real_path
+from tui.permissions.plain_environment import repository_objection
 from tui.permissions.plain_programs import PROGRAMS
-from tui.permissions.repository import not_plain
 from tui.permissions.risk_tiers import names
 
 MOST_CHARS = 2000
@@ -43,7 +43,7 @@ _RESERVED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class PlainCommand:
     """One simple command: its words without quotes, and how it was written, spaces evened.
 
     `joint` is what joins it to the next one, "" at the end.
@@ -54,11 +54,11 @@ class Simple:
     joint: str = ""
 
 
-def parse(command: str) -> tuple[Simple, ...] | None:
+def parse(command: str) -> tuple[PlainCommand, ...] | None:
     """The simple commands of a line in plain words; None for every other line."""
     if len(command) > MOST_CHARS or not command.isprintable():
         return None
-    found: list[Simple] = []
+    found: list[PlainCommand] = []
     written: list[str] = []
     redirected, end = False, 0
     for token in _TOKEN.finditer(command.rstrip(" ")):
@@ -66,7 +66,7 @@ def parse(command: str) -> tuple[Simple, ...] | None:
             return None
         end = token.end()
         if token["joint"]:
-            found.append(_simple(written, token["joint"]))
+            found.append(_plain_command(written, token["joint"]))
             written, redirected = [], False
         elif token["redirection"]:
             redirected = True
@@ -74,27 +74,27 @@ def parse(command: str) -> tuple[Simple, ...] | None:
             return None  # words after a redirection are rare, and easily misread
         else:
             written.append(token["word"])
-    found.append(_simple(written, ""))
+    found.append(_plain_command(written, ""))
     if end != len(command.rstrip(" ")) or not all(_can_be_run(one) for one in found):
         return None
     return tuple(found)
 
 
-def _simple(written: Sequence[str], joint: str) -> Simple:
-    return Simple(tuple(map(_unquoted, written)), " ".join(written), joint)
+def _plain_command(written: Sequence[str], joint: str) -> PlainCommand:
+    return PlainCommand(tuple(map(_unquoted, written)), " ".join(written), joint)
 
 
 def _unquoted(word: str) -> str:
     return re.sub(r"'([^']*)'|\"([^\"]*)\"", lambda m: m[1] or m[2] or "", word)
 
 
-def _can_be_run(one: Simple) -> bool:
+def _can_be_run(one: PlainCommand) -> bool:
     first = one.text.partition(" ")[0]
     return _PROGRAM.fullmatch(first) is not None and first not in _RESERVED
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ReadableArea:
     """What a plain command may read: the workspace without the program's own `private` folders."""
 
     workspace: Workspace
@@ -110,15 +110,19 @@ class Reach:
         return self.reads(path) and not any(path in private.parents for private in self.private)
 
 
-def questions(line: Sequence[Simple], folder: Path, reach: Reach) -> tuple[str, ...]:
-    """For each command of a line that is run in `folder` why it asks; "" where it only looks."""
+def reasons_to_ask(
+    line: Sequence[PlainCommand], folder: Path, reach: ReadableArea
+) -> tuple[str, ...]:
+    """For each command of a line that is run in `folder` why it asks; "" where it only reads."""
     found: list[str] = []
     folders: tuple[Path, ...] = (folder,)
     for number, one in enumerate(line):
         if one.words[0] in _MOVES:
             why = _moves(one, folder, reach) if number == 0 else "it changes the folder later on"
             fails = any(other.joint in {"||", ";"} for other in line)
-            folders = () if why else (real(folder / one.words[-1]), *((folder,) if fails else ()))
+            folders = (
+                () if why else (real_path(folder / one.words[-1]), *((folder,) if fails else ()))
+            )
         elif not folders:
             why = "it is not known in which folder it runs"
         else:
@@ -131,14 +135,16 @@ _MOVES = frozenset({"cd", "pushd", "popd", "builtin", "command", "eval", "source
 """Built into the shell: they may change the folder that later commands run in."""
 
 
-def _moves(one: Simple, folder: Path, reach: Reach) -> str:
+def _moves(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
     """`cd` into a folder is plain at the start of a line, before `&&`."""
     if one.words[0] != "cd" or len(one.words) != 2 or one.joint != "&&":
         return f"`{one.words[0]}` may change the folder in more than one way"
     target = one.words[1]
     if target.startswith("-") or ".." in target.split("/") or not target:
         return f"`cd {target}` leads where the shell decides"
-    return "" if reach.reads(real(folder / target)) else f"{target} is not inside the workspace"
+    return (
+        "" if reach.reads(real_path(folder / target)) else f"{target} is not inside the workspace"
+    )
 
 
 _WALKS = frozenset({"rg", "grep", "find", "tree", "du"})
@@ -148,7 +154,7 @@ _NO_PATTERN = frozenset({"-e", "--regexp", "--files", "--type-list"})
 _RUNS_GPG = re.compile(r"%[-+ ]?G")
 
 
-def _question(one: Simple, folder: Path, reach: Reach) -> str:
+def _question(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
     words = list(one.words)
     if words[:2] == ["git", "--no-pager"]:
         del words[1]
@@ -172,13 +178,13 @@ def _question(one: Simple, folder: Path, reach: Reach) -> str:
         paths = ["."]
     may_read = reach.walks if walks else reach.reads
     for word in (*read.values, *paths):
-        if word not in {"-", "/dev/null"} and not may_read(real(folder / word)):
+        if word not in {"-", "/dev/null"} and not may_read(real_path(folder / word)):
             return f"{word} is not inside the workspace"
     if len(name) > 1 and name[0] == "git":
         return (
             "it may run gpg"
             if _RUNS_GPG.search(one.text)
-            else not_plain(folder, reach.workspace, reach.reads)
+            else repository_objection(folder, reach.workspace, reach.reads)
         )
     return ""
 

@@ -1,19 +1,24 @@
-"""The environment of a command that nobody was asked about: no file of the workspace steers it.
+"""What surrounds a command that nobody was asked about: no file of the workspace steers it.
 
 The programs come from folders that the workspace cannot fill, the shell reads no file of its own,
 and git runs without hooks, monitors, signatures, downloads and bare repositories that it happens
-upon.
+upon. Settings of a repository can still name programs that even `git status` runs: filters, text
+converters. A variable cannot switch all of them off, so each setting must be one that is known to
+run nothing, and all that git reads must lie where the file tools may read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace
+from tui.permissions.path_risk import real_path
 
 _GIT_SETTINGS: Mapping[str, str] = {
     "core.hooksPath": os.devnull,
@@ -34,7 +39,7 @@ _STEERS = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|POSIXLY_CORRECT|(LD|DYLD)_.*"
     r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH|GIT_EXTERNAL_DIFF|GIT_CONFIG_PARAMETERS"
 )
-"""Variables by which a shell or a program that only looks may come to run something else."""
+"""Variables by which a shell or a program that only reads may come to run something else."""
 
 
 def plain_environment(workspace: Workspace) -> dict[str, str]:
@@ -54,3 +59,119 @@ def plain_environment(workspace: Workspace) -> dict[str, str]:
         clean[f"GIT_CONFIG_VALUE_{number}"] = value
     clean["GIT_CONFIG_COUNT"] = str(first + len(_GIT_SETTINGS))
     return {**clean, **_GIT}
+
+
+_PATIENCE_S = 5.0
+_MOST_MODULES = 50
+
+_HARMLESS_KEYS = re.compile(
+    r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
+    r"|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|longpaths|fscache|untrackedcache|editor"
+    r"|preloadindex|sparsecheckout|sparsecheckoutcone|worktree|hookspath|commentchar|compression"
+    r"|protecthfs|protectntfs|sharedrepository|commitgraph|multipackindex)"
+    r"|extensions\.(worktreeconfig|objectformat|refstorage)"
+    r"|remote\.pushdefault"
+    r"|remote\..*\.(url|pushurl|fetch|push|tagopt|prune|prunetags|mirror|skipdefaultupdate"
+    r"|skipfetchall|gh-resolved)"
+    r"|(branch|submodule)\..*"
+    r"|(user|author|committer|commit|tag|push|pull|fetch|rebase|merge|init|gc|pack|checkout|rerere"
+    r"|index|feature|maintenance|clone|gui)\.[a-z0-9-]+"
+    r"|(color|advice|column|gitflow)\..*"
+    r"|status\.(showuntrackedfiles|short|branch|relativepaths|aheadbehind|showstash|renames)"
+    r"|diff\.(renames|renamelimit|algorithm|colormoved|mnemonicprefix|noprefix|context)"
+    r"|log\.(date|decorate|abbrevcommit|follow)"
+    r"|lfs\.(repositoryformatversion|.*\.access)"
+)
+"""Settings of a repository that neither name a program nor a file whose text git would show."""
+
+
+def repository_objection(
+    folder: Path, workspace: Workspace, readable: Callable[[Path], bool]
+) -> str:
+    """Why git may not read the repository of `folder` without a question; "" if it may.
+
+    Its submodules count: `git status` runs git in each. No repository is harmless.
+    """
+    git = _Git(plain_environment(workspace))
+    pending, seen = [folder], 0
+    while pending:
+        seen += 1
+        if seen > _MOST_MODULES:
+            return "the repository has too many submodules"
+        try:
+            why, modules = _judge(pending.pop(), git, readable)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return "the repository's settings cannot be read"
+        if why:
+            return why
+        pending += modules
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """Runs git in a folder; returns its exit code and its output."""
+
+    env: dict[str, str]
+
+    def __call__(self, folder: Path, *args: str) -> tuple[int, str]:
+        try:
+            done = subprocess.run(
+                ["git", *args],
+                cwd=folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except FileNotFoundError:  # no git, or no such folder: the command will fail the same way
+            return 127, ""
+        return done.returncode, os.fsdecode(done.stdout)
+
+
+def _judge(folder: Path, git: _Git, readable: Callable[[Path], bool]) -> tuple[str, list[Path]]:
+    """Why the repository is not harmless, "" if it is; and the folders of its submodules."""
+    code, found = git(
+        folder, "rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel"
+    )
+    if code and not found:
+        return "", []  # git finds no repository, or refuses it: so it will when it is run
+    lines = found.splitlines()
+    if code or len(lines) != 3:
+        return "the folder is no ordinary work tree", []
+    git_dir, common, top = (real_path(folder / line) for line in lines)
+    code, listed = git(folder, "config", "--list", "--show-scope", "--name-only", "-z")
+    fields = listed.split("\0")[:-1]
+    settings = list(zip(fields[::2], fields[1::2], strict=True))
+    if code or ("command", "safe.barerepository") not in settings:
+        return "this git is too old to run without the repository's programs", []
+    own = [key for scope, key in settings if scope not in {"system", "global", "command"}]
+    if unknown := next((key for key in own if not _HARMLESS_KEYS.fullmatch(key)), ""):
+        return f"the repository sets {unknown}, which may run a program or show other files", []
+    if not readable(top) or not _belongs(git_dir, common, top, own, readable):
+        return f"its repository ({top}) is not inside the workspace; --add-dir adds it", []
+    objects = real_path(common / "objects")
+    if objects.parent != common or (objects / "info" / "alternates").exists():
+        return "the repository takes objects from another one", []
+    code, entries = git(folder, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
+    if code:
+        return "the repository's index cannot be read", []
+    modules = [top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
+    return "", [path for path in modules if os.path.lexists(path / ".git")]
+
+
+def _belongs(
+    git_dir: Path, common: Path, top: Path, own: list[str], readable: Callable[[Path], bool]
+) -> bool:
+    """Whether the repository is inside, or one elsewhere that itself names `top` as its work tree.
+
+    So it is with linked work trees and with submodules; a `.git` file alone could point anywhere.
+    """
+    if readable(git_dir) and readable(common):
+        return True
+    if git_dir.parent == common / "worktrees":
+        back = (git_dir / "gitdir").read_text(encoding="utf-8").strip()
+        return real_path(git_dir / back) == real_path(top / ".git")
+    return git_dir == common and "core.worktree" in own

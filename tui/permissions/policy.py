@@ -14,19 +14,20 @@ from pathlib import Path
 
 from tui.core.errors import ToolError
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.permissions.path_risk import real
-from tui.permissions.plain_command import Reach, parse, questions
+from tui.permissions.path_risk import real_path
+from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
 from tui.permissions.risk import RiskVerdict, classify
-from tui.permissions.rule_matching import (
+from tui.permissions.rules import (
     GUARDED,
     Line,
-    allowing_command,
-    allowing_path,
-    matching,
-    naming,
+    Rule,
+    matching_rule,
+    parse_all,
     path_forms,
+    rule_allowing_command,
+    rule_allowing_path,
+    rule_naming_program,
 )
-from tui.permissions.rules import Rule, parse_all
 from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
@@ -65,7 +66,7 @@ class Policy:
             ask=parse_all(ask),
             deny=parse_all(deny),
             auto_grant=tuple(auto_grant),
-            private=tuple(map(real, private)),
+            private=tuple(map(real_path, private)),
         )
 
 
@@ -85,14 +86,18 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """A call, looked at: the risk of its command, the real paths it names."""
+class CallFacts:
+    """What a decision about a call depends on."""
 
     call: Call
     verdict: RiskVerdict | None
+    """The risk of its command; None for every other tool."""
     real: tuple[Path, ...]
+    """The paths it names, with links followed."""
     forms: tuple[str, ...]
+    """The texts by which rules may name it."""
     guarded: str = ""
+    """The guarded folder that it names, "" if none: see `GUARDED`."""
     line: Line = None
 
 
@@ -108,7 +113,7 @@ def decide(
     """Whether a call may run, must be asked for, or is refused; and why."""
     workspace = workspace.widen(elevated or workspace.widened)
     try:
-        facts = look(call, policy, workspace)
+        facts = examine(call, policy, workspace)
     except ToolError as error:
         return Decision("deny", str(error), "workspace")
     refused = _refused(facts, policy, mode)
@@ -120,13 +125,13 @@ def decide(
     return decision
 
 
-def look(call: Call, policy: Policy, workspace: Workspace) -> Facts:
+def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     """The facts that a decision needs. Raises ToolError for a path outside the workspace."""
     paths = tuple(workspace.resolve(path) for path in call.paths)
     if call.command is None:
         forms = tuple(form for path in paths for form in path_forms(path, workspace, policy.home))
         guarded = next((g for path in paths if (g := _guarded(path))), "")
-        return Facts(call, None, paths, forms or (call.subject,), guarded)
+        return CallFacts(call, None, paths, forms or (call.subject,), guarded)
     verdict = classify(
         call.command,
         workspace=workspace.root,
@@ -138,11 +143,11 @@ def look(call: Call, policy: Policy, workspace: Workspace) -> Facts:
     line = None
     if (plain := parse(call.command)) is not None:
         folder = paths[0] if paths else workspace.root
-        asked = questions(plain, folder, Reach(workspace, policy.private))
+        asked = reasons_to_ask(plain, folder, ReadableArea(workspace, policy.private))
         line = tuple(zip(plain, asked, strict=True))
     if verdict.risk == "safe" and (why := _not_plain(line)):
         verdict = replace(verdict, risk="standard", reason=why)
-    return Facts(call, verdict, paths, (call.command,), line=line)
+    return CallFacts(call, verdict, paths, (call.command,), line=line)
 
 
 def _not_plain(line: Line) -> str:
@@ -151,7 +156,7 @@ def _not_plain(line: Line) -> str:
     return next((why for _, why in line if why), "")
 
 
-def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
+def _refused(facts: CallFacts, policy: Policy, mode: Mode) -> Decision | None:
     """What no grant, no rule and no elevation can lift."""
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
@@ -159,9 +164,9 @@ def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
         return Decision("deny", f"Always blocked: {verdict.reason}.", "blocked", risk)
     if verdict is None and (why := _own_files(facts, policy)):
         return Decision("deny", why, "protected")
-    if rule := matching(policy.deny, call, verdict, facts.forms):
+    if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"The rule {rule} denies it.", str(rule), risk)
-    if facts.line is None and (rule := naming(policy.deny, call)):
+    if facts.line is None and (rule := rule_naming_program(policy.deny, call)):
         why = (
             f"The rule {rule} denies it: the command names that program and is not in plain words."
         )
@@ -172,7 +177,7 @@ def _refused(facts: Facts, policy: Policy, mode: Mode) -> Decision | None:
 
 
 def _allowed(
-    facts: Facts, policy: Policy, mode: Mode, grants: tuple[Grant, ...], workspace: Workspace
+    facts: CallFacts, policy: Policy, mode: Mode, grants: tuple[Grant, ...], workspace: Workspace
 ) -> Decision:
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
@@ -183,12 +188,12 @@ def _allowed(
 
     if any(_is_this(grant, call) for grant in grants):
         return allow("The person allowed exactly this, for this session.", "session")
-    if rule := matching(policy.ask, call, verdict, facts.forms):
+    if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
-    if rule := _allowing(policy.allow, facts):
+    if rule := _allowing_rule(policy.allow, facts):
         return allow(f"The rule {rule} allows it.", str(rule))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
-    if _allowing(granted, facts, explicit=False):
+    if _allowing_rule(granted, facts, explicit=False):
         return allow("The person allowed it for this session.", "session")
     if call.effect == "write" and not facts.guarded:
         if mode == "accept_edits":
@@ -202,13 +207,17 @@ def _allowed(
     return Decision("ask", reason, "default", risk)
 
 
-def _allowing(rules: Iterable[Rule], facts: Facts, *, explicit: bool = True) -> Rule | None:
+def _allowing_rule(
+    rules: Iterable[Rule], facts: CallFacts, *, explicit: bool = True
+) -> Rule | None:
     if facts.verdict is not None:
-        return allowing_command(rules, facts.call, facts.verdict, facts.line, explicit=explicit)
-    return allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
+        return rule_allowing_command(
+            rules, facts.call, facts.verdict, facts.line, explicit=explicit
+        )
+    return rule_allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
 
 
-def _reason(facts: Facts) -> str:
+def _reason(facts: CallFacts) -> str:
     if facts.guarded:
         return f"It writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:
@@ -236,7 +245,7 @@ def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:
     return any(rule.matches(folder) for rule in patterns for folder in folders)
 
 
-def _own_files(facts: Facts, policy: Policy) -> str:
+def _own_files(facts: CallFacts, policy: Policy) -> str:
     """Why a file tool may not touch a path of the program itself; "" if it may."""
     writes = facts.call.effect not in {"none", "read"}
     for path in facts.real:

@@ -1,4 +1,4 @@
-"""How much a command may do, read from its syntax (decision 27).
+"""How much a command may do, read from its syntax.
 
 safe < standard < high-risk < blocked; a line is as risky as its riskiest part. This classifies, it
 does not confine: a program may do more than its name says. What cannot be read is high-risk, what
@@ -11,18 +11,18 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from pathlib import Path
 
 from tui.permissions import blocklist, safelist
-from tui.permissions.parsed_command import Simple
-from tui.permissions.path_risk import Places, real
+from tui.permissions.parsed_command import Invocation, SimpleCommand, invocation
+from tui.permissions.path_risk import Places, real_path
 from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.shell import read
-from tui.permissions.shell_words import Word
-from tui.permissions.simple_command import Program, program
-from tui.permissions.syntax import RESERVED
+from tui.permissions.shell_words import ShellWord
+from tui.permissions.syntax import RESERVED, TooMuchError
 from tui.permissions.types import Risk
-from tui.permissions.wrapper_commands import WRAPPERS, Inside, inside
+from tui.permissions.wrapper_commands import WRAPPERS, InnerCommands, inner_commands
 
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
 
@@ -40,26 +40,27 @@ _NEUTRAL = frozenset(
 )
 """They do nothing but run what is inside."""
 
+_NO_PROGRAM = frozenset({*RESERVED, "time", ""})
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One thing that a line does: a simple command, or a redirection.
-
-    `text` is how it was written, `spellings` other ways to say the same, for rules that forbid.
-    `around` are the commands that run it (`sudo …`, `sh -c …`), outermost first. `prefix` is what
-    a yes to this command may stand for, None if only for itself. `reads` says that it shows what
-    is in files.
-    """
+class CommandPart:
+    """One thing that a line does: a simple command, or a redirection."""
 
     text: str
+    """How it was written."""
     risk: Risk
     reason: str
     spellings: tuple[str, ...] = ()
+    """The same command with its words resolved, and with its program's bare name: for rules that
+    forbid."""
     around: tuple[str, ...] = ()
+    """The commands that run it (`sudo …`, `sh -c …`), outermost first."""
     prefix: str | None = None
+    """What a yes to this command may stand for (`git commit`), None if only for itself."""
     reads: bool = False
+    """It shows what is in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class RiskVerdict:
 
     risk: Risk
     reason: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CommandPart, ...] = ()
     complete: bool = True
 
 
@@ -88,20 +89,20 @@ def classify(
     """
     if len(command) > LONGEST:
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
-    root = real(workspace)
+    root = real_path(workspace)
     places = Places(
         workspace=root,
-        home=real(home),
+        home=real_path(home),
         allowed=allowed or (lambda path: path == root or root in path.parents),
-        config=real(config) if config else None,
+        config=real_path(config) if config else None,
     )
     judge = _Judge(places, home)
     if judge.names_key(command):
         return RiskVerdict("blocked", "it reaches the program's own key")
     try:
         parts = list(judge.text(command, cwd or workspace, (), {}))
-    except _TooMuchError:
-        parts = [Part(command, "high-risk", "it holds too much to be read")]
+    except TooMuchError:
+        parts = [CommandPart(command, "high-risk", "it holds too much to be read")]
         judge.complete = False
     if not parts:
         return RiskVerdict("safe", "it does nothing", (), judge.complete)
@@ -109,12 +110,11 @@ def classify(
     return RiskVerdict(worst.risk, worst.reason, tuple(parts), judge.complete)
 
 
-class _TooMuchError(Exception):
-    pass
-
-
 class _Judge:
-    """Judges lines and everything that they run, down to `_DEEPEST` levels."""
+    """Judges a line and everything that it runs, down to `_DEEPEST` levels.
+
+    `complete` turns False where something could not be read.
+    """
 
     def __init__(self, places: Places, home: Path) -> None:
         self.complete = True
@@ -136,11 +136,13 @@ class _Judge:
 
     def text(
         self, text: str, cwd: Path | None, around: tuple[str, ...], variables: Mapping[str, str]
-    ) -> Iterator[Part]:
+    ) -> Iterator[CommandPart]:
         """The parts of a line."""
         if len(around) > _DEEPEST:
             self.complete = False
-            yield Part(text, "high-risk", "it is nested too deeply to be read", around=around)
+            yield CommandPart(
+                text, "high-risk", "it is nested too deeply to be read", around=around
+            )
             return
         outputs = {"git rev-parse --show-toplevel": str(self._places.workspace)}
         script = read(text, cwd=cwd, home=self._home, variables=variables, outputs=outputs)
@@ -148,30 +150,32 @@ class _Judge:
             yield from self.simple(simple, around)
         for one in script.redirects:
             risk, reason = blocklist.redirect(one, self._places)
-            yield self._part(Part(one.text, risk, reason, around=around))
+            yield self._part(CommandPart(one.text, risk, reason, around=around))
         if script.fork_bomb:
-            yield Part(text, "blocked", "it is a fork bomb", around=around)
+            yield CommandPart(text, "blocked", "it is a fork bomb", around=around)
         if script.problem:
             self.complete = False
             yield from self._unread(text, cwd, around)
-            yield Part(text, "high-risk", f"it cannot be read: {script.problem}", around=around)
+            yield CommandPart(
+                text, "high-risk", f"it cannot be read: {script.problem}", around=around
+            )
 
-    def simple(self, simple: Simple, around: tuple[str, ...]) -> Iterator[Part]:
+    def simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
         """A simple command, then what it runs."""
         if not simple.words:
             injects = safelist.injects(simple)
             reason = f"it sets {', '.join(simple.assigned)}"
             risk: Risk = "standard" if injects else "safe"
-            yield self._part(Part(simple.text, risk, reason, around=around))
+            yield self._part(CommandPart(simple.text, risk, reason, around=around))
             return
-        called = program(simple)
-        within = inside(simple, called.name)
+        called = invocation(simple)
+        within = inner_commands(simple, called.name)
         own = self._own(simple, called, within)
         yield self._part(replace(own, around=around))
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
-            yield Part(simple.text, "high-risk", "it is nested too deeply to be read")
+            yield CommandPart(simple.text, "high-risk", "it is nested too deeply to be read")
             return
         for one in within.commands:
             yield from self.simple(one, deeper)
@@ -180,17 +184,17 @@ class _Judge:
         for text in within.texts:
             yield from self.text(text, simple.cwd, deeper, variables)
 
-    def _part(self, part: Part) -> Part:
+    def _part(self, part: CommandPart) -> CommandPart:
         self._count += 1
         if self._count > _MOST_PARTS:
-            raise _TooMuchError
+            raise TooMuchError
         return part
 
-    def _own(self, simple: Simple, called: Program, within: Inside) -> Part:
+    def _own(self, simple: SimpleCommand, called: Invocation, within: InnerCommands) -> CommandPart:
         """The command itself, without what it runs."""
         risk, reason = self._tier(simple, called, within)
         evaluated = " ".join(word.text for word in simple.words)
-        return Part(
+        return CommandPart(
             simple.text,
             risk,
             reason,
@@ -199,15 +203,17 @@ class _Judge:
             reads=safelist.shows_contents(called),
         )
 
-    def _tier(self, simple: Simple, called: Program, within: Inside) -> tuple[Risk, str]:
+    def _tier(
+        self, simple: SimpleCommand, called: Invocation, within: InnerCommands
+    ) -> tuple[Risk, str]:
         if not simple.words[0].known:
-            as_rm = Program("rm", called.args)
-            if reason := blocklist.blocked(simple, as_rm, self._places):
+            as_rm = Invocation("rm", called.args)
+            if reason := blocklist.blocked_reason(simple, as_rm, self._places):
                 return "blocked", reason
             return "high-risk", "its program is only known when it runs"
-        if reason := blocklist.blocked(simple, called, self._places):
+        if reason := blocklist.blocked_reason(simple, called, self._places):
             return "blocked", reason
-        if reason := blocklist.high(simple, called, self._places):
+        if reason := blocklist.high_risk_reason(simple, called, self._places):
             return "high-risk", reason
         if within.unknown:
             return "high-risk", f"it {within.unknown}"
@@ -216,34 +222,35 @@ class _Judge:
             if safelist.injects(simple):
                 return "standard", "it changes how programs are found or run"
             return "safe", "it runs another command"
-        if safelist.only_looks(simple, called, self._places):
+        if safelist.is_read_only(simple, called, self._places):
             return "safe", "it only looks"
         return "standard", f"`{called.name}` may change something"
 
-    def _unread(self, text: str, cwd: Path | None, around: tuple[str, ...]) -> Iterator[Part]:
-        """What is blocked in a line that the grammar does not understand, by a rough look."""
+    def _unread(
+        self, text: str, cwd: Path | None, around: tuple[str, ...]
+    ) -> Iterator[CommandPart]:
+        """What is blocked in a line that the grammar does not understand, by rough reading."""
         if _RAW_DEVICE.search(text):
-            yield Part(text, "blocked", "it writes onto a device", around=around)
+            yield CommandPart(text, "blocked", "it writes onto a device", around=around)
         for piece in re.split(r"[;&|\n(){}`]+", text):
-            for spelled in {piece, piece.replace(",", " ")}:
+            for spelled in dict.fromkeys((piece, piece.replace(",", " "))):
                 try:
                     words = shlex.split(spelled, comments=False)
                 except ValueError:
                     words = spelled.split()
-                while words and words[0].strip("\"'$") in {*RESERVED, "time", ""}:
-                    words = words[1:]
-                if words:
-                    rough = Simple(tuple(_rough(w, self._home) for w in words), piece, cwd)
+                run = tuple(dropwhile(lambda w: w.strip("\"'$") in _NO_PROGRAM, words))
+                if run:
+                    rough = SimpleCommand(tuple(_rough(w, self._home) for w in run), piece, cwd)
                     found = self.simple(rough, around)
                     yield from (part for part in found if part.risk == "blocked")
 
 
-def _rough(text: str, home: Path) -> Word:
+def _rough(text: str, home: Path) -> ShellWord:
     text = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", lambda _: str(home), text)
-    return Word(text.replace("\0", "?"), glob=any(c in text for c in "*?["))
+    return ShellWord(text.replace("\0", "?"), glob=any(c in text for c in "*?["))
 
 
-def _prefix(simple: Simple, called: Program, within: Inside) -> str | None:
+def _prefix(simple: SimpleCommand, called: Invocation, within: InnerCommands) -> str | None:
     """Program and subcommand, where a yes to one such command may count for the next."""
     raw = simple.text.split(" ")
     name = simple.words[0].text

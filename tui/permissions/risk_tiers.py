@@ -1,4 +1,4 @@
-"""The tiers of commands as data (decision 27). Read by `risk`; what stands nowhere is standard."""
+"""The risk tiers of commands as data. A program in none of these tables is standard."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ def names(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Safe:
-    """A program that only looks, unless it is given one of the options `never`.
-
-    `paths` says that its operands are files to be checked, from operand `first` on; `contents`
-    that it shows what is in them. `operands` is the most that it may have.
-    """
+class SafeProgram:
+    """When a program is safe: it only reads, and only inside the workspace."""
 
     never: tuple[str, ...] = ()
+    """Options with which it is not safe."""
     paths: bool = True
+    """Its operands are paths, to be checked from operand `first` on."""
     contents: bool = True
+    """It shows what is in files, not only which there are."""
     first: int = 0
     operands: int = 1000
+    """The most operands that it may have."""
 
 
-_QUIET = Safe(paths=False, contents=False)
-_LOOKS = Safe(contents=False)
-_READS = Safe()
+_QUIET = SafeProgram(paths=False, contents=False)
+_LISTS = SafeProgram(contents=False)
+_READS = SafeProgram()
 
-SAFE: Mapping[str, Safe] = {
+SAFE: Mapping[str, SafeProgram] = {
     **dict.fromkeys(
         names(
             ": [ arch echo exit expr false getconf groups id locale logname nproc "
@@ -42,7 +42,7 @@ SAFE: Mapping[str, Safe] = {
         _QUIET,
     ),
     **dict.fromkeys(
-        names("basename cd df dirname du ls lsof popd pushd readlink realpath stat"), _LOOKS
+        names("basename cd df dirname du ls lsof popd pushd readlink realpath stat"), _LISTS
     ),
     **dict.fromkeys(
         names(
@@ -52,23 +52,25 @@ SAFE: Mapping[str, Safe] = {
         ),
         _READS,
     ),
-    **dict.fromkeys(names("grep egrep fgrep zgrep"), Safe(first=1)),
-    "rg": Safe(never=("--pre", "--hostname-bin", "--search-zip", "-z"), first=1),
-    "date": Safe(never=("-s", "--set"), paths=False, contents=False),
-    "env": Safe(paths=False, contents=False, operands=0),
-    "file": Safe(never=("-C", "--compile", "-m", "--magic-file")),
-    "find": Safe(
+    **dict.fromkeys(names("grep egrep fgrep zgrep"), SafeProgram(first=1)),
+    "rg": SafeProgram(never=("--pre", "--hostname-bin", "--search-zip", "-z"), first=1),
+    "date": SafeProgram(never=("-s", "--set"), paths=False, contents=False),
+    "env": SafeProgram(paths=False, contents=False, operands=0),
+    "file": SafeProgram(never=("-C", "--compile", "-m", "--magic-file")),
+    "find": SafeProgram(
         never=names("-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls"),
         contents=False,
     ),
-    "fd": Safe(never=("-x", "--exec", "-X", "--exec-batch"), contents=False, first=1),
-    "hostname": Safe(never=("-F", "-b"), paths=False, contents=False, operands=0),
-    "ps": Safe(paths=False, contents=False),
-    "pgrep": Safe(paths=False, contents=False),
-    "sort": Safe(never=("-o", "--output", "--compress-program", "-T", "--temporary-directory")),
-    "tree": Safe(never=("-o",), contents=False),
-    "uniq": Safe(operands=1),
-    "xxd": Safe(never=("-r", "-revert"), operands=1),
+    "fd": SafeProgram(never=("-x", "--exec", "-X", "--exec-batch"), contents=False, first=1),
+    "hostname": SafeProgram(never=("-F", "-b"), paths=False, contents=False, operands=0),
+    "ps": SafeProgram(paths=False, contents=False),
+    "pgrep": SafeProgram(paths=False, contents=False),
+    "sort": SafeProgram(
+        never=("-o", "--output", "--compress-program", "-T", "--temporary-directory")
+    ),
+    "tree": SafeProgram(never=("-o",), contents=False),
+    "uniq": SafeProgram(operands=1),
+    "xxd": SafeProgram(never=("-r", "-revert"), operands=1),
 }
 
 SED_SAFE = re.compile(
@@ -79,19 +81,21 @@ SED_SAFE = re.compile(
 """Scripts that neither run nor write anything."""
 
 _GIT_OUTPUT = ("--output", "--ext-diff", "--textconv")
-GIT_SAFE: Mapping[str, Safe] = {
-    **dict.fromkeys(names("diff log show whatchanged"), Safe(never=_GIT_OUTPUT)),
-    **dict.fromkeys(names("blame cat-file shortlog"), Safe(never=("--textconv", "--filters"))),
+GIT_SAFE: Mapping[str, SafeProgram] = {
+    **dict.fromkeys(names("diff log show whatchanged"), SafeProgram(never=_GIT_OUTPUT)),
+    **dict.fromkeys(
+        names("blame cat-file shortlog"), SafeProgram(never=("--textconv", "--filters"))
+    ),
     **dict.fromkeys(
         names(
             "check-ignore count-objects describe for-each-ref help ls-files "
             "ls-tree merge-base name-rev rev-list rev-parse show-ref status var "
             "version diff-tree"
         ),
-        Safe(contents=False, never=("--output",)),
+        SafeProgram(contents=False, never=("--output",)),
     ),
-    "grep": Safe(never=("-O", "--open-files-in-pager", "--ext-grep"), first=1),
-    "branch": Safe(
+    "grep": SafeProgram(never=("-O", "--open-files-in-pager", "--ext-grep"), first=1),
+    "branch": SafeProgram(
         never=names(
             "-d -D -m -M -c -C -f -u -t --delete --move --copy --force "
             "--edit-description --set-upstream-to --unset-upstream --track --create-reflog"
@@ -99,8 +103,8 @@ GIT_SAFE: Mapping[str, Safe] = {
         contents=False,
         operands=0,
     ),
-    "tag": Safe(never=names("-d -a -s -f -m -F -u --delete"), contents=False, operands=0),
-    "remote": Safe(contents=False, operands=0),
+    "tag": SafeProgram(never=names("-d -a -s -f -m -F -u --delete"), contents=False, operands=0),
+    "remote": SafeProgram(contents=False, operands=0),
 }
 """`git branch NAME` makes one, so it takes no operand; `branch --list NAME` asks."""
 
@@ -212,7 +216,8 @@ GIT_HIGH: Mapping[str, tuple[str, ...]] = {
 GIT_RUNS = re.compile(
     r"alias\.|core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy)|pager\.|"
     r"credential\.|diff\.external|\.(textconv|command|cmd|driver|clean|smudge|process|program)\b|"
-    r"sequence\.editor|include\.|includeif\.|remote\..*\.(uploadpack|receivepack)|protocol\.ext",
+    r"\.(uploadpack|receivepack)|"
+    r"sequence\.editor|include\.|includeif\.|protocol\.ext",
     re.IGNORECASE,
 )
 """Settings of git that name a program to run."""
@@ -254,8 +259,6 @@ INJECTING = re.compile(
     r"|PATH|ENV|PAGER|.*EDITOR|VISUAL|BROWSER|IFS|SHELL|SHELLOPTS|PROMPT_COMMAND|PS4|CDPATH|HOME"
 )
 """Variables that can make a harmless program run another one."""
-
-HARMLESS_SETTINGS = frozenset({"GIT_PAGER=cat", "PAGER=cat", "GIT_TERMINAL_PROMPT=0"})
 
 SUBCOMMANDS = frozenset(
     names(

@@ -1,10 +1,10 @@
-"""Which commands only look (decision 27's safe tier). In doubt the answer is no."""
+"""Which commands are safe: they only read. In doubt the answer is no."""
 
 from __future__ import annotations
 
 import re
 
-from tui.permissions.parsed_command import Simple
+from tui.permissions.parsed_command import Invocation, SimpleCommand
 from tui.permissions.path_risk import Places
 from tui.permissions.risk_tiers import (
     GIT_SAFE,
@@ -13,10 +13,9 @@ from tui.permissions.risk_tiers import (
     SAFE,
     SED_SAFE,
     SYSTEM_FOLDERS,
-    Safe,
+    SafeProgram,
 )
-from tui.permissions.shell_words import Word
-from tui.permissions.simple_command import Program
+from tui.permissions.shell_words import ShellWord
 
 _HARMLESS_GIT = re.compile(
     r"(color\.[\w.]+|core\.quotepath|log\.\w+|diff\.(context|noprefix|renames))=\w*"
@@ -25,7 +24,7 @@ _HARMLESS_GIT = re.compile(
 _SETS = {"read", "mapfile", "readarray", "printf", "export", "declare", "typeset", "local"}
 
 
-def only_looks(simple: Simple, program: Program, places: Places) -> bool:
+def is_read_only(simple: SimpleCommand, program: Invocation, places: Places) -> bool:
     """Whether the command changes nothing and reads nothing outside the workspace."""
     folder, _, name = simple.words[0].text.rpartition("/")
     if folder not in SYSTEM_FOLDERS or name != program.name or injects(simple):
@@ -42,7 +41,7 @@ def only_looks(simple: Simple, program: Program, places: Places) -> bool:
     return rule is not None and _fits(simple, program, rule, places)
 
 
-def shows_contents(program: Program) -> bool:
+def shows_contents(program: Invocation) -> bool:
     """Whether a safe command shows what is in files, not only which there are."""
     if program.name == "git":
         subcommand = program.args[0].text if program.args else ""
@@ -51,7 +50,7 @@ def shows_contents(program: Program) -> bool:
     return program.name not in SAFE or SAFE[program.name].contents
 
 
-def injects(simple: Simple) -> bool:
+def injects(simple: SimpleCommand) -> bool:
     """Whether it sets a variable that makes other programs do something else."""
     names = [*simple.assigned]
     if simple.words and simple.words[0].text in {*_SETS, "env"}:
@@ -59,7 +58,7 @@ def injects(simple: Simple) -> bool:
     return any(INJECTING.fullmatch(name) for name in names)
 
 
-def _fits(simple: Simple, program: Program, rule: Safe, places: Places) -> bool:
+def _fits(simple: SimpleCommand, program: Invocation, rule: SafeProgram, places: Places) -> bool:
     operands = program.operands
     if program.has(*rule.never) or len(operands) > rule.operands:
         return False
@@ -69,16 +68,18 @@ def _fits(simple: Simple, program: Program, rule: Safe, places: Places) -> bool:
     return _inside(simple, program, operands[first:], places)
 
 
-def _inside(simple: Simple, program: Program, operands: tuple[Word, ...], places: Places) -> bool:
+def _inside(
+    simple: SimpleCommand, program: Invocation, operands: tuple[ShellWord, ...], places: Places
+) -> bool:
     """Every path that it names, or may name, is one that the file tools reach too."""
     if not all(word.known for word in program.args):
         return False
     attached = [_attached(word) for word in program.args if word.text.startswith("-")]
-    named = [*operands, *(Word(text) for text in attached if text)]
+    named = [*operands, *(ShellWord(text) for text in attached if text)]
     return not any(places.outside(word, simple.cwd) for word in named if word.text not in {"-", ""})
 
 
-def _attached(word: Word) -> str:
+def _attached(word: ShellWord) -> str:
     """A path inside an option: `--file=/x`, `-f/x`, `-f../x`."""
     name, equals, value = word.text.partition("=")
     if equals:
@@ -87,7 +88,7 @@ def _attached(word: Word) -> str:
     return name[start:] if start > 0 else ""
 
 
-def _sed(simple: Simple, program: Program, places: Places) -> bool:
+def _sed(simple: SimpleCommand, program: Invocation, places: Places) -> bool:
     allowed = all(
         word.text in {"-n", "-E", "-r", "-e", "-s", "-u", "--quiet", "--silent", "--posix"}
         for word in program.args
@@ -110,7 +111,7 @@ def _sed(simple: Simple, program: Program, places: Places) -> bool:
     ) and _inside(simple, program, files, places)
 
 
-def _git(simple: Simple, program: Program, places: Places) -> bool:
+def _git(simple: SimpleCommand, program: Invocation, places: Places) -> bool:
     settings = [word.text for word in program.settings]
     if not program.args:
         return settings in (["--version"], ["--help"])
@@ -118,13 +119,13 @@ def _git(simple: Simple, program: Program, places: Places) -> bool:
         match settings:
             case ["--no-pager" | "-P" | "-p" | "--paginate" | "--no-optional-locks", *rest]:
                 settings = rest
-            case ["-C", folder, *rest] if not places.outside(Word(folder), simple.cwd):
+            case ["-C", folder, *rest] if not places.outside(ShellWord(folder), simple.cwd):
                 settings = rest
             case ["-c", setting, *rest] if _HARMLESS_GIT.fullmatch(setting):
                 settings = rest
             case _:
                 return False
-    subcommand, rest = program.args[0].text, Program("git", program.args[1:])
+    subcommand, rest = program.args[0].text, Invocation("git", program.args[1:])
     if rest.args and (subcommand, rest.args[0].text) in GIT_SAFE_PAIRS:
         return _inside(simple, rest, rest.operands, places) and not rest.has("--output")
     if subcommand in {"stash", "config", "worktree", "bisect", "submodule", "notes"}:

@@ -13,13 +13,19 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.permissions.parsed_command import LONGEST_VALUE, Redirect, Script, Simple, known_output
-from tui.permissions.shell_expansion import Expander
-from tui.permissions.shell_words import UNKNOWN, Word
-from tui.permissions.syntax import RESERVED, parse
+from tui.permissions.parsed_command import (
+    LONGEST_VALUE,
+    ParsedLine,
+    Redirect,
+    SimpleCommand,
+    known_output,
+)
+from tui.permissions.shell_words import UNKNOWN, Expander, ShellWord
+from tui.permissions.syntax import RESERVED, TooMuchError, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -52,25 +58,24 @@ def read(
     home: Path,
     variables: Mapping[str, str] | None = None,
     outputs: Mapping[str, str] | None = None,
-) -> Script:
+) -> ParsedLine:
     """Read a command line. Never raises for any text.
 
     `variables` are known from the start; `outputs` says what known commands print, so that
     `$(pwd)` is a known word.
     """
-    source, root = parse(command)
+    try:
+        source, root = parse(command)
+    except TooMuchError as error:
+        return ParsedLine(problem=str(error))
     reader = _Reader(source, cwd, {"HOME": str(home), "IFS": " ", **(variables or {})}, outputs)
     try:
         if root.has_error:
             reader.script.problem = "its syntax cannot be read"
         reader.walk(root)
-    except _TooMuchError as error:
+    except TooMuchError as error:
         reader.script.problem = str(error)
     return reader.script
-
-
-class _TooMuchError(Exception):
-    pass
 
 
 class _Reader:
@@ -83,10 +88,10 @@ class _Reader:
         variables: dict[str, str],
         outputs: Mapping[str, str] | None,
     ) -> None:
-        self.script = Script()
+        self.script = ParsedLine()
         self._at = Expander(source, cwd, variables, self._output)
         self._outputs = outputs or {}
-        self._feeds: tuple[Simple, ...] = ()
+        self._feeds: tuple[SimpleCommand, ...] = ()
         self._depth = 0
         self._steps = 0
 
@@ -100,9 +105,9 @@ class _Reader:
         self._depth += 1
         self._steps += 1
         if self._depth > _DEEPEST:
-            raise _TooMuchError("it is nested too deeply")
+            raise TooMuchError("it is nested too deeply")
         if self._steps > _MOST_STEPS:
-            raise _TooMuchError("it holds too much")
+            raise TooMuchError("it holds too much")
         try:
             yield
         finally:
@@ -124,7 +129,7 @@ class _Reader:
             self._function(node)
         elif kind == "variable_assignment":
             name = self._assign(node)
-            self._add(Simple((), self._at.text(node), self._at.cwd, assigned=(name,)))
+            self._add(SimpleCommand((), self._at.text(node), self._at.cwd, assigned=(name,)))
         elif kind in {"declaration_command", "unset_command"}:
             self._declaration(node)
         elif kind in _SEQUENCES or kind == "ERROR":
@@ -139,9 +144,9 @@ class _Reader:
 
     # Commands
 
-    def _add(self, simple: Simple) -> None:
+    def _add(self, simple: SimpleCommand) -> None:
         if len(self.script.commands) >= _MOST_COMMANDS:
-            raise _TooMuchError("it holds too many commands")
+            raise TooMuchError("it holds too many commands")
         self.script.commands.append(simple)
 
     def _command(self, node: Node, extra: tuple[Node, ...] = (), stdin: str | None = None) -> None:
@@ -165,16 +170,15 @@ class _Reader:
             else:
                 parts.append(child)
         groups = list(_adjacent([*parts, *extra]))
-        words = tuple(word for group in groups for word in self._at.words(group))
-        while words and words[0].text in RESERVED:
-            words = words[1:]
+        found = (word for group in groups for word in self._at.words(group))
+        words = tuple(dropwhile(lambda word: word.text in RESERVED, found))
         text = " ".join(
             [*map(self._at.text, shown), *("".join(map(self._at.text, group)) for group in groups)]
         )
-        self._add(Simple(words, text, self._at.cwd, tuple(assigned), stdin, self._feeds))
+        self._add(SimpleCommand(words, text, self._at.cwd, tuple(assigned), stdin, self._feeds))
         self._follow(words)
 
-    def _follow(self, words: tuple[Word, ...]) -> None:
+    def _follow(self, words: tuple[ShellWord, ...]) -> None:
         """What a builtin does to the folder and the variables."""
         match [word.text for word in words]:
             case ["cd" | "pushd", *rest]:
@@ -194,7 +198,7 @@ class _Reader:
             return None
         return Path(os.path.normpath((self._at.cwd or Path("/")) / target))
 
-    def _pipeline(self, node: Node, feeds: tuple[Simple, ...]) -> None:
+    def _pipeline(self, node: Node, feeds: tuple[SimpleCommand, ...]) -> None:
         before = self._feeds
         self._feeds = feeds
         for stage in node.named_children:
@@ -222,7 +226,7 @@ class _Reader:
             for word in self._at.words((child,))
         ]
         if not values or len(values) > _MOST_TURNS:
-            values = [Word(UNKNOWN)]
+            values = [ShellWord(UNKNOWN)]
         body = node.child_by_field_name("body")
         for value in values:
             self._at.variables[name] = value.text
@@ -247,14 +251,14 @@ class _Reader:
 
     def _declaration(self, node: Node) -> None:
         assigned: list[str] = []
-        words = [Word(self._at.text(node.children[0]))]
+        words = [ShellWord(self._at.text(node.children[0]))]
         for child in node.children[1:]:
             if child.type == "variable_assignment":
                 assigned.append(self._assign(child))
             else:
                 self._at.walk_substitutions(child)
-                words.append(Word(self._at.text(child)))
-        self._add(Simple(tuple(words), self._at.text(node), self._at.cwd, tuple(assigned)))
+                words.append(ShellWord(self._at.text(child)))
+        self._add(SimpleCommand(tuple(words), self._at.text(node), self._at.cwd, tuple(assigned)))
 
     def _assign(self, node: Node) -> str:
         """Sets a variable; returns its name."""
@@ -262,7 +266,7 @@ class _Reader:
         name = self._at.text(name_node) if name_node else ""
         text = ""
         if value is not None:
-            words = self._at.words((value,)) if value.type != "array" else [Word(UNKNOWN)]
+            words = self._at.words((value,)) if value.type != "array" else [ShellWord(UNKNOWN)]
             if value.type == "array":
                 self._at.walk_substitutions(value)
             text = " ".join(word.text for word in words)
@@ -319,7 +323,7 @@ class _Reader:
             r"\d+-?|-", self._at.text(targets[0])
         )
         words = self._at.words((targets[0],))
-        target = words[0] if len(words) == 1 else Word(UNKNOWN)
+        target = words[0] if len(words) == 1 else ShellWord(UNKNOWN)
         if targets[0].type != "process_substitution" and not duplicates:
             text = f"{operator} {self._at.text(targets[0])}"
             self.script.redirects.append(Redirect(target, ">" in operator, text, self._at.cwd))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from functools import cache
 from typing import TYPE_CHECKING
 
 from tui.permissions.shell_words import UNKNOWN
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
 
 RESERVED = {"!", "{", "if", "then", "elif", "else", "while", "until", "do"}
 """Words that the grammar sometimes takes for a program's name."""
@@ -25,8 +26,20 @@ _MOST_PREFIXES = 20
 _ASCII = bytes(range(128)) + b"a" * 128
 
 
+_CHUNK = 65_536
+_MOST_SECONDS = 0.5
+"""Of this thread's own time. The grammar takes seconds for some texts, such as `) a|a|a|…`."""
+
+
+class TooMuchError(Exception):
+    """A command line that would take too long to read. The message says why."""
+
+
 def parse(command: str) -> tuple[bytes, Node]:
-    """The text as it was read, and its tree. Never raises; `root.has_error` tells of problems."""
+    """The text as it was read, and its tree; `root.has_error` tells of syntax errors.
+
+    Raises TooMuchError where the grammar takes too long.
+    """
     text = _CONTINUED.sub(r"\1", command.replace(UNKNOWN, "?").replace("\x01", "?"))
     for _ in range(_MOST_PREFIXES):
         text, count = _PREFIXED.subn(r"\1", text)
@@ -47,12 +60,31 @@ def _tree(source: bytes) -> Node:
 
     So it sees a letter for every byte that is not ASCII; places in the text stay the same.
     """
-    return _parser().parse(source.translate(_ASCII)).root_node
+    text = source.translate(_ASCII)
+    end = time.thread_time() + _MOST_SECONDS
+    try:
+        return (
+            _parser()
+            .parse(
+                lambda start, _point: text[start : start + _CHUNK],
+                progress_callback=lambda _start, _error: time.thread_time() > end,
+            )
+            .root_node
+        )
+    except ValueError as error:
+        raise TooMuchError("it holds too much") from error
+
+
+def _parser() -> Parser:
+    """A new one each time: one that was stopped would go on with the text before."""
+    import tree_sitter  # noqa: PLC0415 - start-up stays light
+
+    return tree_sitter.Parser(_language())
 
 
 @cache
-def _parser() -> Parser:
-    import tree_sitter  # noqa: PLC0415 - start-up stays light
+def _language() -> Language:
+    import tree_sitter  # noqa: PLC0415
     import tree_sitter_bash  # noqa: PLC0415
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return tree_sitter.Language(tree_sitter_bash.language())

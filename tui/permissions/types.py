@@ -1,4 +1,4 @@
-"""The words of the permission system, and the port through which a person is asked."""
+"""The types of the permission system, and the port through which a person is asked."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call as the policy sees it.
-
-    `subject` is what rules match (command, path or URL); `command` is set for commands only;
-    `paths` are as the model named them. `preview_kind` and `preview` are for the person,
-    and so is `scope`: what a lasting yes would cover.
-    """
+    """A tool call as the policy sees it. Preview and scope are for the person who is asked."""
 
     id: str
     tool: str
     effect: Literal["none", "read", "write", "run"]
     subject: str
+    """What rules match: a command, a path or a URL."""
     command: str | None = None
+    """None for every tool but the one that runs commands."""
     paths: tuple[str, ...] = ()
+    """As the model named them; for a command the folder it is run in, if it names one."""
     preview_kind: Literal["command", "diff", "text"] = "text"
     preview: str = ""
     scope: str = ""
+    """What a lasting yes would cover, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the policy says, and why. `by` names the source: a rule's text, "elevated", …"""
+    """What the policy answers, and why. `by` names the source: a rule's text, "elevated", …"""
 
     answer: Literal["allow", "ask", "deny"]
     reason: str
@@ -41,7 +40,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the person said. `reason` is handed to the model with a "no"."""
+    """The person's answer. `reason` is handed to the model with a "no"."""
 
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""

@@ -1,23 +1,27 @@
-"""Commands that run another command: what is inside."""
+"""Commands that run another command, such as `sudo` or `sh -c`: which one they run."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
-from tui.permissions.parsed_command import Simple, known_output
+from tui.permissions.parsed_command import SimpleCommand, known_output
 from tui.permissions.risk_tiers import SHELLS, names
-from tui.permissions.shell_words import PIPE, UNKNOWN, Word
+from tui.permissions.shell_words import PIPE, UNKNOWN, ShellWord
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """How to find the command after it: options with a value, operands before it."""
+    """Where in the words of a wrapper the inner command begins."""
 
     valued: tuple[str, ...] = ()
+    """Options that take the next word as their value."""
     operands: int = 0
+    """How many operands stand before the command."""
     assignments: bool = False
+    """`NAME=value` words may stand before it, too."""
     after: tuple[str, ...] = ()
     """Only where the first operand is one of these words (`uv run`)."""
 
@@ -95,74 +99,77 @@ _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """What a command runs: commands, texts that a shell reads, and whether some of it is open.
+class InnerCommands:
+    """What a command runs."""
 
-    `unknown` says in words what cannot be known, "" if nothing. `arguments` are `$0`, `$1` … of
-    a text.
-    """
-
-    commands: tuple[Simple, ...] = ()
+    commands: tuple[SimpleCommand, ...] = ()
     texts: tuple[str, ...] = ()
+    """Command lines that a shell reads."""
     unknown: str = ""
+    """In words, what it runs that cannot be known; "" if nothing."""
     arguments: tuple[str, ...] = ()
+    """`$0`, `$1` … of a text."""
 
 
-def inside(simple: Simple, name: str) -> Inside:
+def inner_commands(simple: SimpleCommand, name: str) -> InnerCommands:
     """What `simple`, whose program is `name`, runs. Nothing for most programs."""
     words = simple.words
     if name in SHELLS:
         return _shell(simple)
     if name == "eval":
         text = " ".join(word.text for word in words[1:])
-        return _text(text) if text else Inside()
+        return _text(text) if text else InnerCommands()
     if name == "trap":
-        return _text(words[1].text) if len(words) > 2 else Inside()
+        return _text(words[1].text) if len(words) > 2 else InnerCommands()
     if name == "alias":
-        return Inside(texts=tuple(w.text.partition("=")[2] for w in words[1:] if "=" in w.text))
+        return InnerCommands(
+            texts=tuple(w.text.partition("=")[2] for w in words[1:] if "=" in w.text)
+        )
     if name == "find":
-        return Inside(commands=tuple(_find(simple)))
+        return InnerCommands(commands=tuple(_find(simple)))
     if name == "fd":
-        return Inside(commands=tuple(_after(simple, _FD_EXEC)))
+        return InnerCommands(commands=tuple(_after(simple, _FD_EXEC)))
     found = _texts(simple, name)
-    if name in WRAPPERS and found == Inside():
+    if name in WRAPPERS and found == InnerCommands():
         return _wrapped(simple, name, WRAPPERS[name])
     return found
 
 
-def find_roots(simple: Simple) -> tuple[Word, ...]:
+def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
     """Where a `find` starts."""
-    roots: list[Word] = []
+    roots: list[ShellWord] = []
     for word in simple.words[1:]:
         if word.text[:1] in {"-", "(", "!"} and word.text not in {"-H", "-L", "-P"}:
             break
         if not word.text.startswith("-"):
             roots.append(word)
-    return tuple(roots) or (Word("."),)
+    return tuple(roots) or (ShellWord("."),)
 
 
-def find_narrows(simple: Simple) -> bool:
+def find_narrows(simple: SimpleCommand) -> bool:
     """Whether a `find` finds only some of what is below its roots."""
     return any(_FIND_NARROWS.fullmatch(word.text) for word in simple.words)
 
 
-def _with(simple: Simple, words: tuple[Word, ...], stdin: str | None = None) -> Simple:
+def _with(
+    simple: SimpleCommand, words: tuple[ShellWord, ...], stdin: str | None = None
+) -> SimpleCommand:
     return replace(
         simple, words=words, text=" ".join(w.text for w in words), assigned=(), stdin=stdin
     )
 
 
-def _text(text: str, arguments: tuple[str, ...] = ()) -> Inside:
+def _text(text: str, arguments: tuple[str, ...] = ()) -> InnerCommands:
     if UNKNOWN in text:
-        return Inside(
+        return InnerCommands(
             texts=(text.replace(UNKNOWN, "$_"),),
             unknown="runs a text that is made while it runs",
             arguments=arguments,
         )
-    return Inside(texts=(text,), arguments=arguments)
+    return InnerCommands(texts=(text,), arguments=arguments)
 
 
-def _texts(simple: Simple, name: str) -> Inside:
+def _texts(simple: SimpleCommand, name: str) -> InnerCommands:
     words = simple.words
     if name == "git":
         texts = [word.text for word in words]
@@ -170,7 +177,7 @@ def _texts(simple: Simple, name: str) -> Inside:
             rest = texts[texts.index("foreach") + 1 :]
             return _text(" ".join(t for t in rest if not t.startswith("-")))
         if "bisect" in texts and "run" in texts:
-            return Inside(commands=(_with(simple, words[texts.index("run") + 1 :]),))
+            return InnerCommands(commands=(_with(simple, words[texts.index("run") + 1 :]),))
         name = next((t for t in texts[1:] if t in _TEXT_AFTER), "")
     if name == "watch":
         return _text(" ".join(w.text for w in _wrapped_words(simple, WRAPPERS["watch"])))
@@ -183,19 +190,17 @@ def _texts(simple: Simple, name: str) -> Inside:
                 value = word.text[len(option) :].removeprefix("=")
                 if value:
                     return _text(value)
-    return Inside()
+    return InnerCommands()
 
 
-def _shell(simple: Simple) -> Inside:
+def _shell(simple: SimpleCommand) -> InnerCommands:
     """`sh -c text`, `sh script`, or a shell that reads what is piped or redirected to it."""
     words = simple.words[1:]
     for n, word in enumerate(words):
         if re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*", word.text) or word.text == "--command":
-            rest = words[n + 1 :]
-            while rest and rest[0].text.startswith(("-", "+")):
-                rest = rest[1:]
+            rest = tuple(dropwhile(lambda w: w.text.startswith(("-", "+")), words[n + 1 :]))
             if not rest:
-                return Inside(unknown="runs a text that cannot be found")
+                return InnerCommands(unknown="runs a text that cannot be found")
             return _text(rest[0].text, tuple(w.text for w in rest[1:]))
     operands = [word for word in words if not word.text.startswith(("-", "+"))]
     if any(word.text in {"-o", "-O", "--rcfile", "--init-file"} for word in words):
@@ -204,24 +209,30 @@ def _shell(simple: Simple) -> Inside:
     if not reads_stdin:
         stdin_too = operands[0].text in {"-", "/dev/stdin", "/dev/fd/0"}
         if operands[0].known and not stdin_too and operands[0].text != PIPE:
-            return Inside()
+            return InnerCommands()
         if not stdin_too:
-            return Inside(unknown="runs a text that is made while it runs")
+            return InnerCommands(unknown="runs a text that is made while it runs")
     if simple.stdin is not None:
         return _text(simple.stdin)
     if simple.feeds:
         text = known_output(simple.feeds[-1], {})
-        return _text(text) if UNKNOWN not in text else Inside(unknown="runs what is piped to it")
-    return Inside()
+        return (
+            _text(text)
+            if UNKNOWN not in text
+            else InnerCommands(unknown="runs what is piped to it")
+        )
+    return InnerCommands()
 
 
-def _find(simple: Simple) -> list[Simple]:
+def _find(simple: SimpleCommand) -> list[SimpleCommand]:
     """The commands of `-exec … ;`. `{}` is something below where the search starts, or, where
     nothing narrows it, that too."""
-    found: list[Simple] = []
-    current: list[Word] | None = None
+    found: list[SimpleCommand] = []
+    current: list[ShellWord] | None = None
     roots = find_roots(simple)
-    found_at = roots if not find_narrows(simple) else tuple(Word(f"{r.text}/found") for r in roots)
+    found_at = (
+        roots if not find_narrows(simple) else tuple(ShellWord(f"{r.text}/found") for r in roots)
+    )
     for word in simple.words[1:]:
         if current is None:
             current = [] if word.text in _FIND_EXEC else None
@@ -230,52 +241,52 @@ def _find(simple: Simple) -> list[Simple]:
             current = None
         else:
             whole = word.text == "{}"
-            current += found_at if whole else (Word(word.text.replace("{}", UNKNOWN)),)
+            current += found_at if whole else (ShellWord(word.text.replace("{}", UNKNOWN)),)
     if current:
         found.append(_with(simple, tuple(current)))
     return [one for one in found if one.words]
 
 
-def _after(simple: Simple, options: set[str]) -> list[Simple]:
+def _after(simple: SimpleCommand, options: set[str]) -> list[SimpleCommand]:
     texts = [word.text for word in simple.words]
     starts = [n + 1 for n, text in enumerate(texts) if text in options]
     return [
-        _with(simple, (*simple.words[start:], Word(UNKNOWN)))
+        _with(simple, (*simple.words[start:], ShellWord(UNKNOWN)))
         for start in starts
         if start < len(texts)
     ]
 
 
-def _wrapped_words(simple: Simple, wrapper: Wrapper) -> tuple[Word, ...]:
-    words = list(simple.words[1:])
+def _wrapped_words(simple: SimpleCommand, wrapper: Wrapper) -> tuple[ShellWord, ...]:
+    words, at = simple.words, 1
     if wrapper.after:
-        operands = [n for n, word in enumerate(words) if not word.text.startswith("-")]
-        if not operands or words[operands[0]].text not in wrapper.after:
+        operand = next((n for n, w in enumerate(words) if n and not w.text.startswith("-")), None)
+        if operand is None or words[operand].text not in wrapper.after:
             return ()
-        words = words[operands[0] + 1 :]
-    skip = wrapper.operands
-    while words:
-        text = words[0].text
+        at = operand + 1
+    operands = wrapper.operands
+    while at < len(words):
+        text = words[at].text
         if text == "--":
-            words = words[1:]
+            at += 1
             break
         if text.startswith("-") and len(text) > 1:
-            words = words[2 if text in wrapper.valued else 1 :]
+            at += 2 if text in wrapper.valued else 1
         elif text in {"!", "{"} or (wrapper.assignments and re.match(r"[A-Za-z_]\w*=", text)):
-            words = words[1:]  # `time ! x`, `time { x; }`: the grammar takes time for a program
-        elif skip:
-            words, skip = words[1:], skip - 1
+            at += 1  # `time ! x`, `time { x; }`: the grammar takes time for a program
+        elif operands:
+            at, operands = at + 1, operands - 1
         else:
             break
-    return tuple(words[skip:])
+    return words[at + operands :]
 
 
-def _wrapped(simple: Simple, name: str, wrapper: Wrapper) -> Inside:
+def _wrapped(simple: SimpleCommand, name: str, wrapper: Wrapper) -> InnerCommands:
     words = _wrapped_words(simple, wrapper)
     if not words or (name == "command" and simple.words[1].text in {"-v", "-V"}):
-        return Inside()
+        return InnerCommands()
     if name in {"xargs", "parallel"}:
         piped = known_output(simple.feeds[-1], {}) if simple.feeds else simple.stdin or UNKNOWN
-        arguments = tuple(Word(text) for text in piped.split()) or (Word(UNKNOWN),)
+        arguments = tuple(ShellWord(text) for text in piped.split()) or (ShellWord(UNKNOWN),)
         words = (*words, *arguments)
-    return Inside(commands=(_with(simple, words, simple.stdin),))
+    return InnerCommands(commands=(_with(simple, words, simple.stdin),))

@@ -51,7 +51,7 @@ def names() -> tuple[str, ...]:
     return tuple(_MAX_OUTPUT)
 
 
-def look_up(model: str) -> ModelInfo:
+def model_info(model: str) -> ModelInfo:
     """What is known of `model`, source "catalogue"; of an unknown one, source "assumed".
 
     A date at the end and the forms of gateways (`anthropic/…`, `us.anthropic.…-v1:0`, `…@date`)

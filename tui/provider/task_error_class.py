@@ -1,4 +1,4 @@
-"""What becomes of a failed task, by the error's class or, without one, by its text (A12 to A19).
+"""What becomes of a failed task, by the error's class or, without one, by its text.
 
 The error of a request carries a class from the adapter, which alone reads what servers say. What
 fails outside a request (a child process, a library) only has its type and its text: here they
@@ -37,7 +37,7 @@ TASK_CLASS: Final[dict[ErrorClass, TaskClass]] = {
     "refusal": "unknown",
     "unknown": "unknown",
 }
-"""Decision 29: the action of every class of error."""
+"""What a task runner does about each class of error."""
 
 _TEXT_READ: Final = 8000
 
@@ -63,7 +63,7 @@ TEXT_RULES: Final[tuple[tuple[TaskClass, re.Pattern[str]], ...]] = (
     # connect ECONNREFUSED 127.0.0.1:8080; DNS lookup failed; Network is unreachable
     ("network", _any(r"econnrefused", r"dns", r"network")),
 )
-"""A12 to A16 in their order; the first that fits decides (A18)."""
+"""The first rule that fits decides."""
 
 
 def classify_text(text: str) -> TaskClass:

@@ -67,14 +67,14 @@ def chars_within(text: str, size: int) -> int:
 def longest_within(encoding: Encoding, text: str, tokens: int) -> int:
     """How many characters the longest prefix of at most `tokens` tokens has."""
     text = text[: chars_within(text, tokens * 4 + 3)]
-    kept = 0
+    length = 0
     for chunk in _chunks(text):
         ids = encoding.encode_ordinary(chunk)
         if len(ids) > tokens:
-            return kept + _in_chunk(encoding, chunk, ids, tokens)
+            return length + _in_chunk(encoding, chunk, ids, tokens)
         tokens -= len(ids)
-        kept += len(chunk)
-    return kept
+        length += len(chunk)
+    return length
 
 
 def _chunks(text: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenizerError(HoldfastError):
-    """The tokeniser failed on a text. Raised to those that asked to be told (`strict`)."""
+    """The tokeniser failed on a text. Raised only where it is asked for, by `strict`."""
 
 
 class Tokenizer:

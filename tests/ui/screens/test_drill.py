@@ -17,9 +17,8 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
-from tui.demo.drill import place
-from tui.demo.drill.screen import MARK, DrillApp, DrillProgram
-from tui.demo.drill.tour import OVER, STEPS, Tour
+from tui.demo.drill import OVER, STEPS, Drill, place
+from tui.demo.drill_screen import MARK, DrillApp, DrillProgram
 from tui.ui.screens import external_programs
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem
@@ -30,7 +29,7 @@ WELL = [name for name in FAULTS if name not in {"auth", "400"}]
 class FakeProgram(DrillProgram):
     """Waits for nothing."""
 
-    def __init__(self, root: Path, tour: Tour) -> None:
+    def __init__(self, root: Path, tour: Drill) -> None:
         super().__init__(root, tour, "midnight")
         self.clock = FakeClock()  # pyright: ignore[reportAttributeAccessIssue]
         self.launch = replace(self.launch, practice_delay_s=0.0)
@@ -39,7 +38,7 @@ class FakeProgram(DrillProgram):
 @asynccontextmanager
 async def drilled(*faults: str) -> AsyncGenerator[tuple[DrillApp, Pilot[None], Path]]:
     with place() as root:
-        app = DrillApp(FakeProgram(root, Tour(faults)), theme="midnight")
+        app = DrillApp(FakeProgram(root, Drill(faults)), theme="midnight")
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: app.ready and app.conversation.agent is not None)
             yield app, pilot, root
@@ -55,7 +54,7 @@ async def play(app: DrillApp, pilot: Pilot[None]) -> None:
 def test_there_is_a_step_for_every_fault_of_the_command_line() -> None:
     assert tuple(STEPS) == FAULTS
     with pytest.raises(UsageError, match="no fault named"):
-        Tour(["429", "boom"])
+        Drill(["429", "boom"])
 
 
 @pytest.mark.parametrize("name", WELL)
@@ -78,7 +77,7 @@ async def test_a_refusal_shows_its_card_and_the_way_chosen_goes_on(name: str, wa
     async with drilled(name) as (app, pilot, _):
         await play(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
-        assert app.tour.step is STEPS[name]  # the next one is not mixed with this one's way on
+        assert app.drill.step is STEPS[name]  # the next one is not mixed with this one's way on
         app.screen.dismiss(way)
         await until(pilot, lambda: items(app, NoticeItem)[-1].text == OVER)
         assert items(app, AssistantItem)[-1].text.startswith("I read")
@@ -114,7 +113,7 @@ async def test_a_turn_without_a_request_plays_nothing() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: app.chat.header.state.verbose)
         await until(pilot, lambda: not app.conversation.busy)
-        assert app.tour.step is STEPS["429"]
+        assert app.drill.step is STEPS["429"]
 
 
 async def test_nothing_of_the_person_is_touched(own_folders: Path) -> None:

@@ -18,9 +18,8 @@ from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, work
 from tui.agent import events
 from tui.app.options.flags import FAULTS
-from tui.demo.drill import place
-from tui.demo.drill.screen import DrillApp
-from tui.demo.drill.tour import Tour
+from tui.demo.drill import Drill, place
+from tui.demo.drill_screen import DrillApp
 from tui.ui.app import HoldfastApp
 
 OTHER = "claude-haiku-5-5"
@@ -91,7 +90,7 @@ def test_the_countdown_in_other_colours(snap_compare: Compare) -> None:
 @SIZES
 def test_a_drill(snap_compare: Compare, size: tuple[int, int]) -> None:
     with place() as root:
-        program = FakeProgram(root, Tour(FAULTS))
+        program = FakeProgram(root, Drill(FAULTS))
         program.launch = replace(
             program.launch, workspace=replace(program.launch.workspace, root=Path("/tmp/drill"))
         )

@@ -19,12 +19,10 @@ from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.ui.screens.test_first_run import keyless
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
-from tui.demo import tour
-from tui.demo.tour import scene
-from tui.demo.tour.observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
-from tui.demo.tour.panel import TourPanel, marked
-from tui.demo.tour.screen import MARK, TourApp, TourProgram
-from tui.demo.tour.steps import END, STEPS, WAIT_S
+from tui.demo import tour, tour_scene
+from tui.demo.tour_observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
+from tui.demo.tour_screen import MARK, TourApp, TourPanel, TourProgram, marked
+from tui.demo.tour_steps import END, STEPS, WAIT_S
 from tui.session.reader import read
 from tui.ui.commands import programs
 from tui.ui.screens.sessions import SessionsScreen
@@ -56,7 +54,7 @@ class FakeProgram(TourProgram):
 async def touring(
     size: tuple[int, int] = WIDE,
 ) -> AsyncGenerator[tuple[TourApp, Pilot[None], Path]]:
-    with scene.place() as root:
+    with tour_scene.place() as root:
         app = TourApp(await asyncio.to_thread(FakeProgram, root), theme="midnight")
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.ready and app.conversation.agent is not None)
@@ -105,17 +103,17 @@ async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     await send_laid(app, pilot, "run sh build.sh")
     await allow(app, pilot)
     await until(pilot, lambda: app.tour.seen.cut is not None and not app.conversation.busy)
-    await until(pilot, lambda: " KB, you keep all " in panel(app).said.happened)
+    await until(pilot, lambda: " KB, you keep all " in panel(app).text.happened)
     if app.chat.has_class("-narrow"):
         await pilot.press("f4")
-        await until(pilot, lambda: panel(app).said.now.startswith("`Tab`"))
+        await until(pilot, lambda: panel(app).text.now.startswith("`Tab`"))
         await pilot.press("tab")
     else:
         await pilot.press("tab", "tab")
     await until(pilot, lambda: app.chat.side.output.has_focus)
     await pilot.press("o")
     await until(pilot, lambda: app.chat.side.whole)
-    await until(pilot, lambda: panel(app).said.happened == "This is the whole copy.")
+    await until(pilot, lambda: panel(app).text.happened == "This is the whole copy.")
     await pilot.press("f4" if app.chat.has_class("-narrow") else "o")
 
 
@@ -135,7 +133,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
 
         await send_laid(app, pilot, 'append "- wind the clock" to notes.md')
         await until(pilot, on(app, APPROVAL))
-        assert "line by line" in panel(app).said.happened
+        assert "line by line" in panel(app).text.happened
         assert "wind the clock" not in notes.read_text()
         await allow(app, pilot)
         await until(pilot, at(app, "long output"))
@@ -150,18 +148,18 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         assert agent
         states = [item.state for item in agent.ledger.items()]
         assert "pruned" in states  # the panel says that there is such a thing
-        assert "can be pruned" in panel(app).said.happened
+        assert "can be pruned" in panel(app).text.happened
         await pilot.press("end", "up", "m")
-        await until(pilot, lambda: panel(app).said.now == "`u` undoes that.")
+        await until(pilot, lambda: panel(app).text.now == "`u` undoes that.")
         assert "masked" in [item.state for item in agent.ledger.items()]
         await pilot.press("u")
-        await until(pilot, lambda: panel(app).said.happened.startswith("Undone."))
+        await until(pilot, lambda: panel(app).text.happened.startswith("Undone."))
         await pilot.press("escape")
         await until(pilot, at(app, "compaction"))
 
         await send_laid(app, pilot, "/compact")
         await until(pilot, on(app, WAYS))
-        assert panel(app).said.happened.startswith("The preview")
+        assert panel(app).text.happened.startswith("The preview")
         await pilot.press("c")
         await send_laid(app, pilot, "/uncompact")
         await until(pilot, at(app, "rate limit"))
@@ -175,9 +173,9 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         await allow(app, pilot)
         await send_laid(app, pilot, "read notes.md")
         await until(pilot, lambda: app.chat.queued.texts == ("read notes.md",))
-        await until(pilot, lambda: panel(app).said.now.startswith("`Esc` stops"))
+        await until(pilot, lambda: panel(app).text.now.startswith("`Esc` stops"))
         await pilot.press("escape")
-        await until(pilot, lambda: "back in the prompt" in panel(app).said.happened)
+        await until(pilot, lambda: "back in the prompt" in panel(app).text.happened)
         await send_laid(app, pilot, "read notes.md")
         await until(pilot, at(app, "rewind"))
 
@@ -212,7 +210,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         await until(pilot, on(app, DEBUG))
         await pilot.press("f12")
         await until(pilot, lambda: app.tour.over)
-        await until(pilot, lambda: panel(app).said.now == END.hints[0].say)
+        await until(pilot, lambda: panel(app).text.now == END.cues[0].say)
 
         await pilot.press("ctrl+q")
     assert not root.exists()
@@ -243,7 +241,7 @@ async def test_one_step_back_and_all_of_it_again() -> None:
     async with touring() as (app, pilot, _):
         await pilot.press("f9", "f9", "f8")
         assert app.tour.step.name == "approval"
-        await until(pilot, lambda: app.chat.prompt.text == STEPS[1].hints[0].lay)
+        await until(pilot, lambda: app.chat.prompt.text == STEPS[1].cues[0].lay)
         app.chat.prompt.put("")
         await say(pilot, "/back")
         assert app.tour.at == 0
@@ -276,10 +274,10 @@ async def test_what_the_person_types_is_never_replaced() -> None:
 async def test_a_refusal_is_fine_too() -> None:
     async with touring() as (app, pilot, root):
         await skip_to(app, pilot, "approval")
-        await send_laid(app, pilot, STEPS[1].hints[0].lay)
+        await send_laid(app, pilot, STEPS[1].cues[0].lay)
         await allow(app, pilot, "escape")
         await until(pilot, at(app, "long output"))
-        assert panel(app).said.happened.startswith("✓ You said no")
+        assert panel(app).text.happened.startswith("✓ You said no")
         assert "wind the clock" not in (root / "project" / "notes.md").read_text()
 
 
@@ -287,7 +285,7 @@ async def test_a_step_that_needs_something_asks_for_it_first() -> None:
     async with touring() as (app, pilot, root):
         await skip_to(app, pilot, "context")
         await send_laid(app, pilot, "read README.md")
-        await until(pilot, lambda: panel(app).said.now.startswith("`F2`"))
+        await until(pilot, lambda: panel(app).text.now.startswith("`F2`"))
         await skip_to(app, pilot, "compaction")
         await send_laid(app, pilot, "read README.md")
         await until(pilot, lambda: app.chat.prompt.text == "/compact")
@@ -297,7 +295,7 @@ async def test_a_step_that_needs_something_asks_for_it_first() -> None:
         await skip_to(app, pilot, "rewind")
         await send_laid(app, pilot, 'append "- a mistake" to notes.md')
         await allow(app, pilot)
-        await until(pilot, lambda: panel(app).said.now.startswith("`Esc` twice"))
+        await until(pilot, lambda: panel(app).text.now.startswith("`Esc` twice"))
         assert "a mistake" in (root / "project" / "notes.md").read_text()
 
 
@@ -308,12 +306,12 @@ async def test_the_panel_stands_on_every_screen_and_says_how_to_come_back() -> N
             await until(
                 pilot, lambda: app.screen is not app.chat and bool(app.screen.query(TourPanel))
             )
-            await until(pilot, lambda: "`Esc`" in panel(app).said.now)
+            await until(pilot, lambda: "`Esc`" in panel(app).text.now)
             assert panel(app).region.bottom == SMALL[1]
             assert panel(app).size.height <= 5
             await pilot.press("escape")
             await until(pilot, lambda: app.screen is app.chat)
-        await until(pilot, lambda: panel(app).said.now == STEPS[0].hints[0].say)
+        await until(pilot, lambda: panel(app).text.now == STEPS[0].cues[0].say)
 
 
 async def test_its_keys_can_be_clicked() -> None:
@@ -324,8 +322,8 @@ async def test_its_keys_can_be_clicked() -> None:
 
 
 async def test_the_scene_is_a_repository_with_a_damaged_session() -> None:
-    with scene.place() as root:
-        id_ = await asyncio.to_thread(scene.furnish, root, FakeClock())
+    with tour_scene.place() as root:
+        id_ = await asyncio.to_thread(tour_scene.prepare, root, FakeClock())
         assert (root / "project" / ".git").is_dir()
         (path,) = (root / "home").rglob("*.jsonl")
         assert id_ in path.name
@@ -334,8 +332,8 @@ async def test_the_scene_is_a_repository_with_a_damaged_session() -> None:
 
 async def test_without_git_the_scene_stands_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with scene.place() as root:
-        assert await asyncio.to_thread(scene.furnish, root, FakeClock())
+    with tour_scene.place() as root:
+        assert await asyncio.to_thread(tour_scene.prepare, root, FakeClock())
         assert not (root / "project" / ".git").exists()
 
 
@@ -344,7 +342,7 @@ def test_motion_stays_as_the_person_wants_it(own_folders: Path) -> None:
     config.parent.mkdir(parents=True)
     for mine, kept in (('motion = "reduced"', True), ("motion = [", False), ("", False)):
         config.write_text(mine)
-        with scene.place() as root:
+        with tour_scene.place() as root:
             text = (root / "home" / "config" / "config.toml").read_text()
             assert ('motion = "reduced"' in text) == kept
 

@@ -14,13 +14,19 @@ from textual.pilot import Pilot
 
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import EVERY, Look, Looks
-from tests.ui.screens.test_tour import SMALL, FakeProgram, allow, at, on, send_laid, skip_to
-from tui.demo.drill import scratch
-from tui.demo.tour import scene
-from tui.demo.tour.observations import APPROVAL
-from tui.demo.tour.panel import TourPanel
-from tui.demo.tour.screen import TourApp
-from tui.demo.tour.steps import END
+from tests.ui.screens.test_tour import (
+    SMALL,
+    FakeProgram,
+    allow,
+    at,
+    on,
+    send_laid,
+    skip_to,
+)
+from tui.demo import scratch, tour_scene
+from tui.demo.tour_observations import APPROVAL
+from tui.demo.tour_screen import TourApp, TourPanel
+from tui.demo.tour_steps import END
 from tui.ui.widgets.context_meter import MeterState
 
 Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]
@@ -53,7 +59,7 @@ def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shoot(looks: Looks, wanted: Sequence[Look], way: Way) -> None:
     """Open the tour and go a way in it, then compare."""
-    with scene.place() as root:
+    with tour_scene.place() as root:
         app = TourApp(FakeProgram(root), theme="midnight")
 
         async def drive(pilot: Pilot[None]) -> None:
@@ -82,14 +88,14 @@ async def cut(app: TourApp, pilot: Pilot[None]) -> None:
     await asked(app, pilot)
     await allow(app, pilot)
     await until(pilot, lambda: app.tour.seen.cut is not None and at(app, "long output")())
-    await until(pilot, lambda: app.screen.query_one(TourPanel).said.happened.startswith("The mod"))
+    await until(pilot, lambda: app.screen.query_one(TourPanel).text.happened.startswith("The mod"))
 
 
 async def over(app: TourApp, pilot: Pilot[None]) -> None:
     """The end."""
     while not app.tour.over:
         await pilot.press("f9")
-    await until(pilot, lambda: app.screen.query_one(TourPanel).said.now == END.hints[0].say)
+    await until(pilot, lambda: app.screen.query_one(TourPanel).text.now == END.cues[0].say)
 
 
 def test_the_first_step(looks: Looks) -> None:

@@ -1,7 +1,7 @@
-"""`holdfast sessions …`: look at sessions from the shell, and make copies of them.
+"""`holdfast sessions …`: show sessions in the shell, and make copies of them.
 
-`reading` has the actions that change nothing, `writing` those that make a file, move one, or add
-a title. The bytes of a session are never changed.
+`read` has the actions that change nothing, `write` those that make a file, move one, or add a
+title. The bytes of a session are never changed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.cli.sessions.common import (
+from tui.cli.sessions.read import (
     load,
     note,
     path_of,
@@ -29,12 +29,11 @@ from tui.session.session import Session
 
 
 def repair_(options: Options) -> int:
-    """Write a repaired copy, and a byte-identical backup of the original beside it."""
+    """Write a repaired copy, and next to it a byte-identical backup of the original."""
     path = path_of(options)
     loaded = load(path)
-    told = history(loaded.branch).messages
-    messages, found = repair(told, tail="open")
-    findings = (*loaded.findings, *found)
+    messages, repaired = repair(history(loaded.branch).messages, tail="open")
+    findings = (*loaded.findings, *repaired)
     written = backup = None
     if not options.dry_run and (findings or options.out):
         written, backup = _write_repaired(path, loaded, messages, options.out)
@@ -46,7 +45,7 @@ def repair_(options: Options) -> int:
                 "findings": [finding.to_json() for finding in findings],
             }
         )
-    _tell_repair(findings, written, backup)
+    _print_repair(findings, written, backup)
     return 0
 
 
@@ -117,10 +116,10 @@ def rename(options: Options) -> int:
 
 def delete(options: Options) -> int:
     path = path_of(options)
-    kept = copies.delete(path, folders=folders(), clock=SystemClock())
+    moved = copies.delete(path, folders=folders(), clock=SystemClock())
     if options.json:
-        return print_json({"id": catalog.id_of(path), "path": str(kept)})
-    note(f"Moved to {kept}.")
+        return print_json({"id": catalog.id_of(path), "path": str(moved)})
+    note(f"Moved to {moved}.")
     return 0
 
 
@@ -134,7 +133,7 @@ def _write_repaired(
     return written, copies.write_repaired(loaded, header, messages, written)
 
 
-def _tell_repair(findings: tuple[Finding, ...], written: Path | None, backup: Path | None) -> None:
+def _print_repair(findings: tuple[Finding, ...], written: Path | None, backup: Path | None) -> None:
     print_findings(findings)
     if written:
         print_(str(written))

@@ -1,14 +1,14 @@
 """The Messages API through the Anthropic SDK; the only place that imports it.
 
-    sdk       loads it late, in a thread, and makes the client
-    client    AnthropicProvider: a request goes out, parts come in
-    shapes    requests and models as the SDK has them
-    silence   how long it may be silent
-    sse       bytes → events
-    answer    events → deltas and the complete answer
-    classify  whatever goes wrong → one ProviderError, by the table in `rules`
-    texts     what the body of an error says
-    sizes     the tokens that an overflow names
+    client          AnthropicProvider: a request goes out, parts come in
+    client_factory  loads the SDK late, in a thread, and makes its client
+    convert         requests and models as the SDK has them
+    stall_timeout   how long an answer may be silent
+    sse             bytes → events
+    answer          events → deltas and the complete answer
+    classify        whatever goes wrong → one ProviderError
+    error_rules     the table by which it decides
+    error_bodies    what the body of an error says: type, code, text, sizes
 
 Importing this package loads none of the SDK.
 """

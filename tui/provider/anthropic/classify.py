@@ -20,11 +20,11 @@ from http import HTTPStatus
 from typing import Final, cast
 
 from tui.core.errors import ProviderError
-from tui.provider.anthropic import error_bodies, overflow_sizes
-from tui.provider.anthropic.error_rules import RULES, Rule
+from tui.provider.anthropic import error_bodies
+from tui.provider.anthropic.error_rules import RULES, ErrorRule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-"""R17. The gateway statuses of CDNs (520 to 524) are of the same kind."""
+"""Statuses after which the same request may succeed; so may those of CDNs, 520 to 524."""
 
 _RETRYABLE_EVENTS: Final = frozenset(
     {"overloaded_error", "api_error", "rate_limit_error", "timeout_error"}
@@ -101,15 +101,15 @@ def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: Attempt
 ) -> ProviderError:
     """An error that the server named, by status, error type, error code and text."""
-    kind, code, said = error_bodies.read(body)
+    kind, code, text = error_bodies.read(body)
     page = error_bodies.page_title(body, headers)
-    rule = next((r for r in RULES if _fits(r, status, kind, code, said)), RULES[-1])
+    rule = next((r for r in RULES if _fits(r, status, kind, code, text)), RULES[-1])
     retryable = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
         retryable = kind in _RETRYABLE_EVENTS
     if rule.final or headers.get("x-should-retry") == "false":
         retryable = False
-    message, hint = _phrase(rule, status, said, at)
+    message, hint = _phrase(rule, status, text, at)
     if page is not None:
         message, hint = _of_page(status, page, rule, at)
     elif 300 <= status <= 399:
@@ -123,7 +123,7 @@ def from_answer(
         request_id=headers.get("request-id") or error_bodies.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
         retryable=retryable,
-        overflow=overflow_sizes.overflow(body, said)
+        overflow=error_bodies.overflow_sizes(body, text)
         if rule.error_class == "context_overflow"
         else None,
         thinking_refused=rule.thinking,
@@ -178,27 +178,27 @@ def _number(value: str | None) -> float | None:
     return float(value)
 
 
-def _fits(rule: Rule, status: int, kind: str, code: str, said: str) -> bool:
-    if rule.unless and rule.unless.search(said):
+def _fits(rule: ErrorRule, status: int, kind: str, code: str, text: str) -> bool:
+    if rule.unless and rule.unless.search(text):
         return False
     if rule.codes and rule.codes.search(code):
         return True
     named = status in rule.statuses or kind in rule.types
-    return named and (rule.text is None or rule.text.search(said) is not None)
+    return named and (rule.text is None or rule.text.search(text) is not None)
 
 
-def _phrase(rule: Rule, status: int, said: str, at: Attempt) -> tuple[str, str]:
+def _phrase(rule: ErrorRule, status: int, text: str, at: Attempt) -> tuple[str, str]:
     places = {"url": at.url, "model": at.model}
     headline = rule.headline.format(**places)
     number = f" ({status})" if status != HTTPStatus.OK else ""
-    said = error_bodies.shortened(said, _LONGEST_MESSAGE)
-    message = f"{headline}{number}: {said}" if said else f"{headline}{number}"
+    text = error_bodies.shortened(text, _LONGEST_MESSAGE)
+    message = f"{headline}{number}: {text}" if text else f"{headline}{number}"
     return message if message.endswith((".", "!", "?", "…")) else message + ".", rule.hint.format(
         **places
     )
 
 
-def _of_page(status: int, page: str, rule: Rule, at: Attempt) -> tuple[str, str]:
+def _of_page(status: int, page: str, rule: ErrorRule, at: Attempt) -> tuple[str, str]:
     message = f"{at.url} answered with {_a_page(page)} ({status}), not with the Messages API."
     if rule.error_class in {"server", "overloaded", "timeout", "rate_limit"}:
         return message, "A proxy may be in the way; wait a moment and send the prompt again."

@@ -161,7 +161,7 @@ class AnthropicProvider:
         known, until = self._known.get(model, (None, 0.0))
         if known is None or self._clock.monotonic() >= until:
             asked = await self._ask_for(model)
-            known = asked or catalogue.look_up(model)
+            known = asked or catalogue.model_info(model)
             lasts = float("inf") if asked else ASK_AGAIN_S
             self._known[model] = known, self._clock.monotonic() + lasts
         if self._window:

@@ -1,4 +1,4 @@
-"""What the port and the SDK call the same things."""
+"""Requests as the SDK takes them, models as the port describes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model_info(model: str, found: object) -> ModelInfo | None:
     window = getattr(found, "max_input_tokens", None)
     if not isinstance(window, int) or window <= 0:
         return None
-    fallback = catalogue.look_up(model)
+    fallback = catalogue.model_info(model)
     output = getattr(found, "max_tokens", None)
     known = found
     for name in ("capabilities", "thinking", "types", "adaptive", "supported"):

@@ -1,6 +1,6 @@
 """The table: which answer is which class of error. The first rule that fits decides.
 
-Beside each rule stands a text as servers really send it.
+Above each rule is a text as servers really send it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ def _words(*patterns: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ErrorRule:
     """A rule fits by status or error type; with `text`, only if the text is found as well.
 
-    `codes` fits by the error's code alone, `unless` forbids by text. `final` is an error that
-    waiting does not mend, whatever its status; `thinking` is one of the signed thinking in the
-    request. `headline` and `hint` may name {url} and {model}.
+    `headline` and `hint` may name {url} and {model}.
     """
 
     error_class: ErrorClass
@@ -31,10 +29,14 @@ class Rule:
     statuses: frozenset[int] = frozenset()
     types: frozenset[str] = frozenset()
     codes: re.Pattern[str] | None = None
+    """The rule also fits by the error's code alone."""
     text: re.Pattern[str] | None = None
     unless: re.Pattern[str] | None = None
+    """The rule never fits where this text is found."""
     final: bool = False
+    """Waiting does not help, whatever the status."""
     thinking: bool = False
+    """The server refuses the signed thinking in the request."""
 
 
 OVERFLOW: Final = _words(
@@ -73,7 +75,7 @@ OVERFLOW: Final = _words(
     r"tool output too large",
     r"tool_result too large",
 )
-"""O26, O33: the ways in which servers say that the prompt is longer than the window."""
+"""How servers say that the prompt is longer than the window."""
 
 NOT_OVERFLOW: Final = _words(
     # Groq: Request too large for model … on tokens per minute (TPM): Limit 6000
@@ -86,15 +88,15 @@ NOT_OVERFLOW: Final = _words(
     # Model context window too small (4096 tokens). Minimum is 16000.
     r"context window (is )?too small",
 )
-"""O27: texts that mention tokens or windows and mean something else."""
+"""Texts that mention tokens or windows and mean something else."""
 
 _AGAIN = "Wait a moment and send the prompt again"
 _OTHER_MODEL = "choose another model with /model or --model"
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[ErrorRule, ...]] = (
     # 402 "billing_error"; 400 Your credit balance is too low to access the Anthropic API. …
     # 429 with details.error_code "enforced_spend_limit_reached": waiting a minute does not help
-    Rule(
+    ErrorRule(
         error_class="billing",
         headline="The account cannot pay for this request",
         hint="Add credit or raise the spend limit with the provider, or use another key.",
@@ -103,7 +105,7 @@ RULES: Final[tuple[Rule, ...]] = (
         codes=_words(r"spend_limit_reached", r"billing", r"not_billable", r"insufficient_quota"),
         final=True,
     ),
-    Rule(
+    ErrorRule(
         error_class="billing",
         headline="The account cannot pay for this request",
         hint="Add credit with the provider, or use another key.",
@@ -112,7 +114,7 @@ RULES: Final[tuple[Rule, ...]] = (
         final=True,
     ),
     # 511 Network Authentication Required: a captive portal; 407 Proxy Authentication Required
-    Rule(
+    ErrorRule(
         error_class="network",
         headline="The network wants a login before it lets you reach {url}",
         hint="Open a web page in a browser and log in, or set the proxy's name and password.",
@@ -120,7 +122,7 @@ RULES: Final[tuple[Rule, ...]] = (
         final=True,
     ),
     # 413 request_too_large: Request exceeds the maximum size
-    Rule(
+    ErrorRule(
         error_class="payload_too_large",
         headline="The request is larger than {url} accepts",
         hint="Shorten it with /compact, or start a new session with /new.",
@@ -131,14 +133,14 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     # 429 rate_limit_error: This request would exceed your organization's rate limit of …
     # 413 Request too large for model … on tokens per minute (TPM): Limit 6000, Requested 9420
-    Rule(
+    ErrorRule(
         error_class="rate_limit",
         headline="The server's rate limit is reached",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
         statuses=frozenset({429}),
         types=frozenset({"rate_limit_error"}),
     ),
-    Rule(
+    ErrorRule(
         error_class="rate_limit",
         headline="The server's rate limit is reached",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
@@ -146,7 +148,7 @@ RULES: Final[tuple[Rule, ...]] = (
         text=_words(r"tokens?[ -]per[ -]minute", r"\btpm\b", r"rate.?limit", r"too many requests"),
     ),
     # 401 authentication_error: invalid x-api-key
-    Rule(
+    ErrorRule(
         error_class="auth",
         headline="{url} refused the API key",
         hint="Check ANTHROPIC_API_KEY or the saved key; `holdfast doctor` tests it.",
@@ -154,7 +156,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"authentication_error"}),
     ),
     # 403 permission_error: Your API key does not have permission to use the specified resource.
-    Rule(
+    ErrorRule(
         error_class="auth",
         headline="The API key may not do this",
         hint=f"Use another key, or {_OTHER_MODEL}; `holdfast doctor` tests the key.",
@@ -162,7 +164,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"permission_error"}),
     ),
     # 400 prompt is too long: 213462 tokens > 200000 maximum
-    Rule(
+    ErrorRule(
         error_class="context_overflow",
         headline="The conversation is longer than {model} can read",
         hint="Shorten it with /compact, or start a new session with /new.",
@@ -171,7 +173,7 @@ RULES: Final[tuple[Rule, ...]] = (
         unless=NOT_OVERFLOW,
         final=True,
     ),
-    Rule(
+    ErrorRule(
         error_class="context_overflow",
         headline="The conversation is longer than {model} can read",
         hint="Shorten it with /compact, or start a new session with /new.",
@@ -181,7 +183,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     # 404 not_found_error: model: claude-nothing-1
     # 404 of Ollama: model "x" not found, try pulling it first
-    Rule(
+    ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
         hint="Choose one that the server has with /model or --model.",
@@ -190,7 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
         text=_words(r"\bmodels?\b"),
     ),
     # 400 OpenAI's and LM Studio's: invalid model; model_not_found
-    Rule(
+    ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
         hint="Choose one that the server has with /model or --model.",
@@ -199,7 +201,7 @@ RULES: Final[tuple[Rule, ...]] = (
         text=_words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),
     ),
     # 404 404 page not found; 405 Method Not Allowed; 307 to another address
-    Rule(
+    ErrorRule(
         error_class="not_found",
         headline="There is no Messages API at {url}",
         hint="Check base_url in config.toml or ANTHROPIC_BASE_URL.",
@@ -207,7 +209,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"not_found_error"}),
     ),
     # 529 overloaded_error: Overloaded; the same as an event in a stream
-    Rule(
+    ErrorRule(
         error_class="overloaded",
         headline="{model} is overloaded",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
@@ -215,7 +217,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"overloaded_error"}),
     ),
     # 504 timeout_error: Request timed out; 408; 524 of a CDN
-    Rule(
+    ErrorRule(
         error_class="timeout",
         headline="The server gave up waiting",
         hint=f"{_AGAIN}.",
@@ -223,7 +225,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"timeout_error"}),
     ),
     # 500 api_error: Internal server error; 502 and 503 of a gateway; 409 conflict_error
-    Rule(
+    ErrorRule(
         error_class="server",
         headline="The server failed",
         hint=f"{_AGAIN}.",
@@ -235,7 +237,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # 400 messages.1.content.0: Invalid `signature` in `thinking` block
     # 400 `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be
     # modified. …
-    Rule(
+    ErrorRule(
         error_class="invalid_request",
         headline="The server rejected the request",
         hint="Look at the session with /repair, or start a new one with /new.",
@@ -249,7 +251,7 @@ RULES: Final[tuple[Rule, ...]] = (
         thinking=True,
     ),
     # 400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: …
-    Rule(
+    ErrorRule(
         error_class="invalid_request",
         headline="The server rejected the request",
         hint="Look at the session with /repair, or start a new one with /new.",
@@ -257,7 +259,7 @@ RULES: Final[tuple[Rule, ...]] = (
         types=frozenset({"invalid_request_error"}),
     ),
     # an `error` event whose type nobody has heard of; the rule of what fits no other
-    Rule(
+    ErrorRule(
         error_class="unknown",
         headline="The server reported an error",
         hint="Send the prompt again; the log file has the details.",

@@ -27,7 +27,7 @@ _CATCHING_UP_S: Final = 5.0
 NOTHING: Final = 0
 LIFE: Final = 1
 PROGRESS: Final = 2
-"""What a chunk showed: no event, a ping or a comment, or an event that says something."""
+"""What a chunk brought: no event, a ping or a comment, or an event that says something."""
 
 
 class Silence:
@@ -64,7 +64,7 @@ class Silence:
     @asynccontextmanager
     async def waiting(self) -> AsyncGenerator[None]:
         """Raises TimeoutError out of the block when it has been silent for too long."""
-        began, left = self._clock.monotonic(), self._left()
+        began, left = self._clock.monotonic(), self._remaining_s()
         self._deadline = began + left
         self.expired = left <= 0
         if self.expired:
@@ -100,7 +100,7 @@ class Silence:
             if self._scope is not None and self._deadline <= now:
                 self._scope.reschedule(asyncio.get_running_loop().time())
                 self._scope = None
-            left = self._left() if self._scope is None else self._deadline - now
+            left = self._remaining_s() if self._scope is None else self._deadline - now
             asked = min(max(left, _TURN_S), step)
             await self._clock.sleep(asked)
             overshot = self._clock.monotonic() - now - asked
@@ -115,5 +115,5 @@ class Silence:
         """Whether there was life, but no answer."""
         return self.expired and self._pinging_s > self._silent_s
 
-    def _left(self) -> float:
+    def _remaining_s(self) -> float:
         return min(self.limit_s - self._silent_s, LONGEST_PINGING_S - self._pinging_s)

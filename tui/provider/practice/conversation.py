@@ -28,13 +28,15 @@ _REASON = re.compile(r"(?:They said|not run): (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a call. `broken`: the call's arguments did not arrive whole."""
+class CallResult:
+    """The result of a call."""
 
     name: str
+    """The tool that was called."""
     text: str
     is_error: bool = False
     broken: bool = False
+    """The call's arguments did not arrive whole."""
 
     @property
     def refusal(self) -> str | None:
@@ -46,15 +48,15 @@ class Result:
 
 
 @dataclass(slots=True)
-class Prompt:
+class LastPrompt:
     """What was typed last before an answer, the images with it, and the results since."""
 
     text: str
     images: list[Block]
-    results: list[Result] = field(default_factory=list[Result])
+    results: list[CallResult] = field(default_factory=list[CallResult])
 
 
-def last_prompt(messages: Iterable[Message]) -> Prompt | None:
+def last_prompt(messages: Iterable[Message]) -> LastPrompt | None:
     """The prompt that is to be answered; None where none is in the messages any more."""
     prompts = list(_prompts(messages))
     if not prompts:
@@ -63,12 +65,12 @@ def last_prompt(messages: Iterable[Message]) -> Prompt | None:
     while prompts and _CONTINUE.fullmatch(last.text):
         before = prompts.pop()
         done = [result for result in before.results if result.text.strip() != _INTERRUPTED]
-        last = Prompt(before.text, before.images, [*done, *last.results])
+        last = LastPrompt(before.text, before.images, [*done, *last.results])
     return last
 
 
-def _prompts(messages: Iterable[Message]) -> Iterator[Prompt]:
-    prompt: Prompt | None = None
+def _prompts(messages: Iterable[Message]) -> Iterator[LastPrompt]:
+    prompt: LastPrompt | None = None
     calls: dict[str, Block] = {}
     for message in messages:
         content = message["content"]
@@ -82,7 +84,7 @@ def _prompts(messages: Iterable[Message]) -> Iterator[Prompt]:
         if texts or images:
             if prompt is not None:
                 yield prompt
-            prompt = Prompt(texts[-1] if texts else "", images)
+            prompt = LastPrompt(texts[-1] if texts else "", images)
     if prompt is not None:
         yield prompt
 
@@ -95,10 +97,10 @@ def _typed(block: Block) -> str:
     return "" if text.startswith(_NOT_TYPED) else text
 
 
-def _results(content: Iterable[Block], calls: dict[str, Block]) -> Iterator[Result]:
+def _results(content: Iterable[Block], calls: dict[str, Block]) -> Iterator[CallResult]:
     for block in content:
         call = calls.get(str(block.get("tool_use_id")))
         if call is not None:
             text = text_of(blocks_of(block.get("content")))
             broken = "raw_input" in call["input"]
-            yield Result(str(call.get("name")), text, bool(block.get("is_error")), broken)
+            yield CallResult(str(call.get("name")), text, bool(block.get("is_error")), broken)

@@ -55,26 +55,26 @@ class FaultQueue:
     """Faults in a row, one an attempt; an overflow stays until the request is as it wants."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self._left = deque(faults)
+        self._pending = deque(faults)
         self._met: int | None = None
 
     async def take(self, request: Request) -> Fault | None:
         """The fault of the next attempt; None when there is none left."""
-        while self._left:
-            fault = self._left[0]
+        while self._pending:
+            fault = self._pending[0]
             if isinstance(fault.overflow, bool):
-                return self._left.popleft()
+                return self._pending.popleft()
             by_output = fault.overflow == "max_tokens"
             size = request.max_tokens if by_output else await count_input(request)
             if self._met is None or size >= self._met:
                 self._met = size if self._met is None else self._met
                 return fault
             self._met = None
-            self._left.popleft()
+            self._pending.popleft()
         return None
 
 
-class Struck(Through):
+class FaultyProvider(Through):
     """A provider whose attempts meet faults. `strike` says which one a request meets, None for
     none."""
 

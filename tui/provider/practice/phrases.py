@@ -11,11 +11,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tui.provider.practice.conversation import Result
+from tui.provider.practice.conversation import CallResult
 from tui.provider.practice.excerpts import code, fence, first_line, headings, page_of
 from tui.provider.practice.script import ToolUse
 
-Work: TypeAlias = Generator[ToolUse, Result, str]
+Work: TypeAlias = Generator[ToolUse, CallResult, str]
 
 _QUOTED = r"`[^`]+`|\"[^\"]*\"|“[^”]*”|'[^']*'"
 _PATH = rf"(?:the )?(?:file |folder )?(?P<path>@?(?:{_QUOTED})|[^\s,]+)"
@@ -24,15 +24,17 @@ _MORE = r"(?P<more>,? (?:and|then) .+)?"
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`pattern` matches all of a prompt; its groups, without quotes, are what `work` is given
-    and what `aim` names. `more`, a group of its own, is the part of the prompt that is not done.
-    """
+    """A kind of prompt, and what is done for it."""
 
     example: str
     pattern: str
+    """Matches all of a prompt. The group `more` is the part of it that is not done."""
     aim: str
+    """What is to be done, in words; it may name groups of the pattern."""
     tool: str
+    """The tool without which the example is not offered."""
     work: Callable[..., Work]
+    """Is given the groups of the pattern, without their quotes."""
 
 
 def _list(path: str = ".") -> Work:
@@ -160,7 +162,7 @@ _LONGEST = 2000
 """A longer prompt is no phrase; the patterns are slow on long texts."""
 
 
-def matched(phrase: Phrase, text: str) -> dict[str, str] | None:
+def match_phrase(phrase: Phrase, text: str) -> dict[str, str] | None:
     """The groups of a phrase that a prompt is, None if it is another."""
     text = re.sub(r"(?<=[\w`\"”'])[.!?]+$", "", _POLITE.sub("", text.strip(), count=1))
     if len(text) > _LONGEST:
@@ -169,7 +171,7 @@ def matched(phrase: Phrase, text: str) -> dict[str, str] | None:
     return found and {name: _unquoted(part) for name, part in found.groupdict().items() if part}
 
 
-def _failure(result: Result) -> str:
+def _failure(result: CallResult) -> str:
     """Why a call did not work; "" if it did."""
     return f"That did not work: {first_line(result.text)}" if result.is_error else ""
 

@@ -12,7 +12,7 @@ from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.provider.practice.faults import Fault, FaultQueue, inject
 from tui.provider.practice.respond import respond
-from tui.provider.practice.script import Script, Turn
+from tui.provider.practice.script import Script, ScriptedTurn
 from tui.provider.practice.stream import MODEL, WINDOW, count_input, stream
 from tui.tokens import tokenizer
 
@@ -53,7 +53,7 @@ class PracticeModel:
             async for part in parts:
                 yield part
 
-    async def _next(self, request: Request) -> tuple[Turn, Fault | None]:
+    async def _next(self, request: Request) -> tuple[ScriptedTurn, Fault | None]:
         """The turn that answers a request, and the fault that this attempt at it meets."""
         if self._script is None:
             return respond(request), None

@@ -43,7 +43,7 @@ class ToolUse(_Part, frozen=True, kw_only=True):
     input: dict[str, Any] = {}
 
 
-class Figures(_Part, frozen=True, kw_only=True):
+class UsageFigures(_Part, frozen=True, kw_only=True):
     """Usage figures in the place of counted ones."""
 
     input_tokens: _Count = 0
@@ -96,14 +96,14 @@ class Fault(_Part, frozen=True, kw_only=True):
             raise ValueError("a status below 400 needs an html page to be a fault")
 
 
-class Turn(_Part, frozen=True, kw_only=True):
+class ScriptedTurn(_Part, frozen=True, kw_only=True):
     """The answer to one request."""
 
     thinking: str = ""
     text: str = ""
     tools: tuple[ToolUse, ...] = ()
     delay_s: _Seconds = 0.0
-    usage: Figures | None = None
+    usage: UsageFigures | None = None
     stop_reason: str | None = None
     faults: tuple[Fault, ...] = ()
 
@@ -111,7 +111,7 @@ class Turn(_Part, frozen=True, kw_only=True):
 class Script(_Part, frozen=True, kw_only=True):
     """A whole script. `name` is for messages."""
 
-    turn: tuple[Turn, ...] = ()
+    turn: tuple[ScriptedTurn, ...] = ()
     name: str = "script"
 
 

@@ -22,7 +22,7 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from tui.provider.practice.script import Turn
+from tui.provider.practice.script import ScriptedTurn
 from tui.tokens import tokenizer
 from tui.tokens.estimate import request_weight
 
@@ -68,7 +68,7 @@ def overflow(found: int, window: int, *, asked: int | None = None) -> ProviderEr
 
 
 async def stream(
-    turn: Turn, request: Request, *, clock: Clock, delay_s: float, window: int
+    turn: ScriptedTurn, request: Request, *, clock: Clock, delay_s: float, window: int
 ) -> AsyncGenerator[StreamPart]:
     """Stream a turn as the answer to a request. `delay_s` passes between deltas.
 
@@ -93,7 +93,7 @@ async def stream(
     )
 
 
-def _deltas(turn: Turn, digest: str) -> Iterator[StreamPart]:
+def _deltas(turn: ScriptedTurn, digest: str) -> Iterator[StreamPart]:
     yield from (ThinkingDelta(word) for word in _WORDS.findall(turn.thinking))
     yield from (TextDelta(word) for word in _WORDS.findall(turn.text))
     for index, tool in enumerate(turn.tools):
@@ -103,7 +103,7 @@ def _deltas(turn: Turn, digest: str) -> Iterator[StreamPart]:
             yield ToolInputDelta(call_id, tool.name, whole[start : start + _JSON_CHARS])
 
 
-def _content(turn: Turn, digest: str) -> list[Block]:
+def _content(turn: ScriptedTurn, digest: str) -> list[Block]:
     thinking = {
         "type": "thinking",
         "thinking": turn.thinking,
@@ -117,7 +117,7 @@ def _content(turn: Turn, digest: str) -> list[Block]:
     return [*([thinking] if turn.thinking else []), *texts, *calls]
 
 
-def _usage(turn: Turn, prompt: int) -> Usage:
+def _usage(turn: ScriptedTurn, prompt: int) -> Usage:
     if turn.usage is not None:
         return Usage(**msgspec.structs.asdict(turn.usage))
     written = (turn.thinking, turn.text, *(_json(tool.input) for tool in turn.tools))

@@ -14,7 +14,7 @@ from tui.app.ports import SessionChoice
 from tui.app.program import CompositionRoot
 from tui.core.clock import Clock
 from tui.core.messages import text_block
-from tui.demo.drill.tour import INTRO, Stage, Tour
+from tui.demo.drill import INTRO, Drill, with_faults
 from tui.provider.base import Provider
 from tui.session.session import Session
 from tui.ui import app
@@ -33,40 +33,40 @@ _DELAY_S = 0.02
 
 
 class DrillProgram(CompositionRoot):
-    """Wires a session whose model plays the faults of a tour."""
+    """Wires a session whose model plays the faults of a drill."""
 
-    def __init__(self, root: Path, tour: Tour, theme: str) -> None:
+    def __init__(self, root: Path, drill: Drill, theme: str) -> None:
         options = Options(practice=True, cwd=root / "project", theme=theme)
         super().__init__(options, None)
-        self.tour = tour
+        self.drill = drill
         self.launch = replace(
             self.launch,
-            notices=(INTRO, tour.announcement()),
+            notices=(INTRO, drill.announcement()),
             practice_delay_s=_DELAY_S,
-            around=self._stage,
+            around=self._with_faults,
         )
 
     def _open(self, choice: SessionChoice) -> Session:
         session = super()._open(choice)
-        if choice.path is None and "overflow" in self.tour.names:
-            _talk(session, self.launch.model)
+        if choice.path is None and "overflow" in self.drill.names:
+            _fill(session, self.launch.model)
         return session
 
-    def _stage(self, model: Provider, clock: Clock) -> Provider:
-        return Stage(model, self.tour, clock)
+    def _with_faults(self, model: Provider, clock: Clock) -> Provider:
+        return with_faults(model, self.drill, clock)
 
 
-def _talk(session: Session, model: str) -> None:
-    """So much of a conversation that there is something to shorten."""
-    said = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
-    for asked, answer in (*said, ("Is that enough to fill a context?", "For a drill it is.")):
+def _fill(session: Session, model: str) -> None:
+    """Records a conversation, so that there is something to shorten."""
+    exchanges = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
+    for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill it is.")):
         session.append("user", content=[text_block(asked)], text=asked)
         session.append("assistant", content=[text_block(answer)], model=model, usage={})
     session.append("title", title="drill")
 
 
 class ScratchApp(HoldfastApp):
-    """The program in a folder of `tui.demo.drill.scratch.place`, with a mark in the header."""
+    """The program in a folder of `tui.demo.scratch.place`, with a mark in the header."""
 
     CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
 
@@ -81,27 +81,27 @@ class ScratchApp(HoldfastApp):
 
 
 class DrillApp(ScratchApp):
-    """Says what comes next, and lays a prompt ready for it."""
+    """Says which fault comes next, and puts a prompt for it into the input line."""
 
     def __init__(self, program: DrillProgram, *, theme: str) -> None:
         super().__init__(program, theme=theme, mark=MARK)
-        self.tour = program.tour
+        self.drill = program.drill
 
     @classmethod
     def at(cls, root: Path, faults: Sequence[str], *, theme: str) -> DrillApp:
         """A drill in a folder of `tui.demo.drill.place`."""
-        return cls(DrillProgram(root, Tour(faults), theme), theme=theme)
+        return cls(DrillProgram(root, Drill(faults), theme), theme=theme)
 
     def on_mount(self) -> None:
         self._lay_ready()
 
     @on(TurnEnded)
     def _next_step(self, ended: TurnEnded) -> None:
-        if self.tour.turn_ended(failed=ended.outcome == "failed"):
-            self.frontend.renderer.show(events.Notice(self.tour.announcement()))
+        if self.drill.turn_ended(failed=ended.outcome == "failed"):
+            self.frontend.renderer.show(events.Notice(self.drill.announcement()))
             self._lay_ready()
 
     def _lay_ready(self) -> None:
-        step = self.tour.step
+        step = self.drill.step
         if step is not None and not self.chat.prompt.text:
             self.chat.prompt.put(step.prompt)

@@ -32,15 +32,17 @@ _SMALL: Final = (
 
 
 @dataclass(slots=True)
-class Seen:
-    """`at` is where the person is, `been` where else since the step began; `records` are of the
-    session that is open, `narrow` says that the output covers the conversation when it is shown.
-    """
+class Observations:
+    """What happened since a step began."""
 
     at: str = CHAT
+    """The place where the person is."""
     narrow: bool = False
+    """The output covers the conversation when it is shown."""
     records: Sequence[Record] = ()
+    """The records of the session that is open."""
     been: set[str] = field(default_factory=set[str])
+    """The places where the person has been."""
     _heard: list[Event] = field(default_factory=list[Event])
 
     def hear(self, event: Event) -> None:

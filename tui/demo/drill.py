@@ -1,87 +1,136 @@
-"""The tour: which fault is played next, what is said of it, and the model that plays it."""
+"""`holdfast drill`: every fault that a server can show, played offline on the real screen.
+
+The faults come one after the other. Each is announced in a line that says what will go wrong and
+what the program does about it, a prompt is put into the input line, and the first request of the
+next turn meets the fault. All of it happens in a folder of its own that is removed at the end:
+settings, sessions and files of the person are neither used nor touched, and the model is the
+practice model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui.core.clock import Clock
 from tui.core.errors import UsageError
+from tui.demo import scratch
 from tui.provider.base import Provider, Request
-from tui.provider.practice.faults import Struck
+from tui.provider.practice.faults import FaultyProvider
 from tui.provider.practice.script import Fault
+
+if TYPE_CHECKING:
+    from tui.app.options.arguments import Options
+
+
+_SETTINGS = """\
+fallback_models = ["practice-2"]
+"""
+_FILES = {
+    "README.md": """\
+# Drill
+
+A scratch folder. Everything here is removed when the drill is over.
+""",
+    "notes.md": """\
+# Notes
+
+- the drill plays the faults of a server
+- nothing that happens here touches your files
+""",
+}
+
+
+def run(options: Options) -> int:
+    """Open the screen with the row of faults. Returns the exit code; raises UsageError."""
+    scratch.need_terminal(
+        "The drill",
+        hint="Without one, a practice script plays faults: holdfast -p --practice-script FILE",
+    )
+    from tui.demo.drill_screen import DrillApp  # noqa: PLC0415 - the screen is heavy
+
+    theme = scratch.theme_of(options)
+    with place() as root:
+        return scratch.show(DrillApp.at(root, options.faults, theme=theme))
+
+
+def place() -> AbstractContextManager[Path]:
+    """The folder of a drill: see `tui.demo.scratch.place`."""
+    return scratch.place("drill", _FILES, settings=_SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """`fault` is played; `happens` is what goes wrong, `done` what the program does about it, in
-    a sentence each.
-
-    `attempts` is how many in a row it strikes: of the model that is asked first, with
-    `every_model` of any.
-    """
+class DrillStep:
+    """A fault that is played, and what is said of it."""
 
     fault: Fault
     happens: str
+    """What goes wrong, in a sentence."""
     done: str
+    """What the program does about it, in a sentence."""
     prompt: str = "read README.md"
+    """The prompt that is put into the input line for it."""
     attempts: int = 1
+    """How many attempts in a row the fault strikes."""
     every_model: bool = False
+    """It strikes those of every model; otherwise only those of the model that is asked first."""
 
 
-STEPS: Final[Mapping[str, Step]] = {
-    "429": Step(
+STEPS: Final[Mapping[str, DrillStep]] = {
+    "429": DrillStep(
         Fault(status=429, retry_after=2),
         "The server limits the rate and says when it wants to be asked again, in 2 s.",
         "That is waited for to the second, with a countdown; Tab and r, or /retry, go at once.",
     ),
-    "529": Step(
+    "529": DrillStep(
         Fault(status=529),
         "The server is overloaded and names no time.",
         "It is asked again after 1, 2 and 4 s, then another model is: one stands in the settings.",
         attempts=4,
     ),
-    "cut": Step(
+    "cut": DrillStep(
         Fault(cut_after=40),
         "The connection is lost in the middle of the answer.",
         "What came of it is void and kept as one line; the request is sent again.",
         "read notes.md",
     ),
-    "eof": Step(
+    "eof": DrillStep(
         Fault(eof_after=40),
         "The answer ends early, without the event that closes it.",
         "It is never taken for a whole answer; the request is sent again.",
     ),
-    "stall": Step(
+    "stall": DrillStep(
         Fault(stall_s=8, after=20),
         "The answer begins, then nothing comes for 8 s.",
         "The silence is counted from 5 s on; then the attempt is ended and made again.",
         "read notes.md",
     ),
-    "overflow": Step(
+    "overflow": DrillStep(
         Fault(overflow=True),
         "The server says that the conversation is too long for the model.",
         "It is shortened step by step, shown as it goes, and sent again; the record keeps all.",
     ),
-    "badjson": Step(
+    "badjson": DrillStep(
         Fault(bad_json=True),
         "The input of a tool call arrives broken.",
         "The call is not run; the model is told, and calls again.",
         "read notes.md",
     ),
-    "auth": Step(
+    "auth": DrillStep(
         Fault(status=401),
         "The server refuses the key.",
         "That is not tried again by itself: a card offers another key; Esc, then /retry goes on.",
     ),
-    "slow": Step(
+    "slow": DrillStep(
         Fault(slow_s=8),
         "The server takes 8 s for the first byte.",
         "Nothing is wrong: the silence is counted, then the answer is taken.",
         "read notes.md",
     ),
-    "park": Step(
+    "park": DrillStep(
         Fault(status=429, retry_after=90),
         "Every model is limited, and is not to be asked before 90 s have passed.",
         "The session is parked, even if you close the program; Tab and r, or /retry, go on at"
@@ -89,7 +138,7 @@ STEPS: Final[Mapping[str, Step]] = {
         attempts=2,
         every_model=True,
     ),
-    "400": Step(
+    "400": DrillStep(
         Fault(
             status=400,
             message="messages.1.content.0.tool_use.input: Input should be a valid dictionary",
@@ -110,8 +159,9 @@ OVER: Final = (
 )
 
 
-class Tour:
-    """A row of faults, one for the first requests of each turn. `names` are all."""
+class Drill:
+    """The faults of a drill, one after the other; `names` are all of them. Each strikes the first
+    requests of a turn."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         """Raises UsageError for a name that is not in STEPS."""
@@ -128,8 +178,8 @@ class Tour:
         self._over = False
 
     @property
-    def step(self) -> Step | None:
-        """What is played now, None at the end of the tour."""
+    def step(self) -> DrillStep | None:
+        """What is played now, None at the end of the drill."""
         return STEPS[self.names[self._at]] if self._at < len(self.names) else None
 
     def announcement(self) -> str:
@@ -156,7 +206,7 @@ class Tour:
     def turn_ended(self, *, failed: bool = False) -> bool:
         """Go on to the next step if this one was played to its end. Returns whether it was.
 
-        One whose turn failed is not: the person has yet to choose a way on.
+        One whose turn failed is not: the person has yet to choose how to go on.
         """
         if self.step is None or failed or not self._struck:
             return False
@@ -165,17 +215,16 @@ class Tour:
         return True
 
 
-class Strikes(Protocol):
+class FaultSource(Protocol):
     """Says which fault an attempt with a model meets, None for none."""
 
     def strike(self, model: str) -> Fault | None: ...
 
 
-class Stage(Struck):
-    """A model that meets the faults of a tour."""
+def with_faults(model: Provider, source: FaultSource, clock: Clock) -> Provider:
+    """A model that meets the faults of a source."""
 
-    def __init__(self, model: Provider, tour: Strikes, clock: Clock) -> None:
-        async def strike(request: Request) -> Fault | None:
-            return tour.strike(request.model)
+    async def strike(request: Request) -> Fault | None:
+        return source.strike(request.model)
 
-        super().__init__(model, strike, clock)
+    return FaultyProvider(model, strike, clock)

@@ -43,13 +43,13 @@ def show(app: HoldfastApp) -> int:
 
 @contextmanager
 def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generator[Path]:
-    """A folder with all that a session needs: `home` for the program, and a `project` with files.
+    """A scratch folder with all that a session needs: `home` for the program, `project` with files.
 
-    While it stands, it is HOLDFAST_HOME; the person's own themes are there too, and what they
+    While it exists, it is HOLDFAST_HOME; the person's own themes are there too, and what they
     chose about motion holds. Everything is removed at the end.
     """
     before, mine = os.environ.get("HOLDFAST_HOME"), folders()
-    themes, calm = mine.config / "themes", _wants_calm(mine.config_file)
+    themes, calm = mine.config / "themes", _wants_reduced_motion(mine.config_file)
     with TemporaryDirectory(prefix=f"holdfast-{name}-", ignore_cleanup_errors=True) as made:
         root = Path(os.path.realpath(made))
         project, config = root / "project", root / "home" / "config"
@@ -71,8 +71,8 @@ def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generat
                 os.environ["HOLDFAST_HOME"] = before
 
 
-def _wants_calm(config: Path) -> bool:
-    """Whether nothing shall move by itself. Whatever else is wrong in that file is not told."""
+def _wants_reduced_motion(config: Path) -> bool:
+    """Whether nothing shall move by itself. Other faults of that file are not reported here."""
     try:
         return tomllib.loads(config.read_text(encoding="utf-8")).get("motion") == "reduced"
     except (OSError, ValueError):

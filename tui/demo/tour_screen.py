@@ -2,37 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from textual import events as keys
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
 from textual.screen import Screen, SystemModalScreen
+from textual.style import Style
+from textual.widgets import Static
 
 from tui.agent.events import Event
 from tui.app.options.arguments import Options
 from tui.app.ports import Opening
 from tui.app.program import CompositionRoot
 from tui.core.clock import Clock
-from tui.demo.drill.screen import ScratchApp
-from tui.demo.drill.tour import Stage
-from tui.demo.tour import scene
-from tui.demo.tour.observations import BUSY, CHAT, OUTPUT, WHOLE
-from tui.demo.tour.panel import TourPanel
-from tui.demo.tour.tour import Said, Tour
+from tui.demo import tour_scene
+from tui.demo.drill import with_faults
+from tui.demo.drill_screen import ScratchApp
+from tui.demo.tour import TITLE, PanelText, Tour
+from tui.demo.tour_observations import BUSY, CHAT, OUTPUT, WHOLE
 from tui.provider.base import Provider
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.prompt import Prompt
 
 MARK = "TOUR"
 
-_LOOK_S = 0.2
-"""How often it is looked where the person is, beside the moments that tell it."""
+_POLL_S = 0.2
+"""How often it is checked where the person is, besides the events that show it."""
 _DELAY_S = 0.02
 """Between two pieces of an answer, so that a person sees it stream."""
+
+_WIDE, _TALL = 72, 22
+"""Below so many columns fewer words are made; below so many rows only what is next is said."""
+
+_KEYS = (
+    ("f8", "back", "app.tour_back"),
+    ("f9", "skip", "app.tour_skip"),
+    ("ctrl+q", "leave", "app.quit"),
+)
+
+
+class TourPanel(Vertical):
+    """Shows a text of the tour. It never takes the focus; its keys can be clicked."""
+
+    DEFAULT_CSS = """
+    TourPanel { dock: bottom; width: 100%; height: auto; background: $panel; }
+    TourPanel Static { width: 1fr; height: auto; padding: 0 1; max-height: 3; }
+    TourPanel .happened { color: $text-muted; max-height: 2; }
+    """
+
+    class Sized(Message):
+        """It takes more rows now, or fewer."""
+
+    def __init__(self, text: PanelText) -> None:
+        super().__init__()
+        self.text = text
+        self._rule = PaneRule()
+        self._happened = Static(classes="happened", markup=False)
+        self._now = Static(classes="now", markup=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._rule
+        yield self._happened
+        yield self._now
+
+    def on_mount(self) -> None:
+        self.show(self.text)
+
+    def on_resize(self) -> None:
+        self.show(self.text)
+        self.post_message(self.Sized())
+
+    def show(self, text: PanelText) -> None:
+        """Say something else."""
+        self.text = text
+        width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
+        wide = width >= _WIDE
+        title = text.title if wide else text.title.removeprefix(TITLE)
+        self._rule.title = Content.styled(title, "bold $text-secondary")
+        keys = [key for key in _KEYS if not (text.over and key[0] == "f9")]
+        self._rule.right = _keys(keys if wide else keys[-2:])
+        self._happened.update(marked(text.happened))
+        self._happened.display = bool(text.happened) and height >= _TALL
+        self._now.update(marked(text.now))
+
+    async def on_click(self, event: keys.Click) -> None:
+        if action := event.style.meta.get("key"):
+            await self.run_action(str(action))
+
+
+def marked(text: str) -> Content:
+    """A text of the tour; what stands in backticks is a key."""
+    parts = text.split("`")
+    return Content.assemble(
+        *((part, "bold $text-accent" if n % 2 else "") for n, part in enumerate(parts))
+    )
+
+
+def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:
+    shown = [
+        Content.assemble((key, "$text-accent"), (f" {what}", "$text-muted")).stylize(
+            Style.from_meta({"key": action})
+        )
+        for key, what, action in keys
+    ]
+    return Content("   ").join(shown)
 
 
 class TourProgram(CompositionRoot):
@@ -40,14 +123,14 @@ class TourProgram(CompositionRoot):
 
     def __init__(self, root: Path, theme: str) -> None:
         super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
-        self.tour = Tour(scene.furnish(root, self.clock))
-        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._stage)
+        self.tour = Tour(tour_scene.prepare(root, self.clock))
+        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
 
-    def _stage(self, model: Provider, clock: Clock) -> Provider:
-        return Stage(model, self.tour, clock)
+    def _with_faults(self, model: Provider, clock: Clock) -> Provider:
+        return with_faults(model, self.tour, clock)
 
 
-class Listened(EventLog):
+class ObservedEventLog(EventLog):
     """The log of the debug view; the tour hears every event too."""
 
     def __init__(self, clock: Clock, tour: Tour) -> None:
@@ -60,7 +143,7 @@ class Listened(EventLog):
 
 
 class TourApp(ScratchApp):
-    """Follows what the person does, says what comes next, and lays a prompt ready for it."""
+    """Follows what the person does, says what comes next, and puts a prompt into the input line."""
 
     BINDINGS = [  # noqa: RUF012 - as there
         Binding("f8", "tour_back", show=False, priority=True),
@@ -70,22 +153,22 @@ class TourApp(ScratchApp):
     def __init__(self, program: TourProgram, *, theme: str) -> None:
         super().__init__(program, theme=theme, mark=MARK)
         self.tour = program.tour
-        self._said: Said | None = None
+        self._shown: PanelText | None = None
         self._laid = ""
         self._own = False
         self._again = False  # a turn ended: the prompt is laid once more if the step is not done
 
     @classmethod
     def at(cls, root: Path, *, theme: str) -> TourApp:
-        """A tour in a folder of `tui.demo.tour.scene.place`."""
+        """A tour in a folder of `tui.demo.tour_scene.place`."""
         return cls(TourProgram(root, theme), theme=theme)
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, self._screen_changed)  # pyright: ignore[reportUnknownMemberType]
-        self.set_interval(_LOOK_S, self.look)
+        self.set_interval(_POLL_S, self.follow)
 
     async def pass_on(self, event: keys.Key | keys.Paste) -> None:
-        if isinstance(event, keys.Key) and event.key == "enter" and self._nothing_typed:
+        if isinstance(event, keys.Key) and event.key == "enter" and self._prompt_is_empty:
             self.action_tour_skip()
             return
         await super().pass_on(event)
@@ -97,31 +180,31 @@ class TourApp(ScratchApp):
     def action_tour_skip(self) -> None:
         """Go on to the next step."""
         self.tour.skip()
-        self.look()
+        self.follow()
 
     def action_tour_back(self) -> None:
         """Take the step before once more."""
         self.tour.back()
-        self.look()
+        self.follow()
 
-    def look(self) -> None:
-        """See where the person is, and say what comes next."""
+    def follow(self) -> None:
+        """Show what comes next, by where the person is now."""
         if not self.ready or self.conversation.agent is None:
             return
         tour, where = self.tour, self._where()
         records = self.conversation.agent.session.records
-        tour.look(where, narrow=self.chat.has_class("-narrow"), records=records)
-        said = tour.said()
-        self._show(said)
-        before, self._said = self._said, said
+        tour.observe(where, narrow=self.chat.has_class("-narrow"), records=records)
+        text = tour.panel_text()
+        self._show(text)
+        before, self._shown = self._shown, text
         again, self._again = self._again, False
-        moved = before is None or said.title != before.title
-        if moved or (said.lay and (again or said != before)):
-            self._lay_ready(said.lay)
+        moved = before is None or text.title != before.title
+        if moved or (text.lay and (again or text != before)):
+            self._lay_ready(text.lay)
 
     async def _complete(self, opening: Opening) -> None:
         await super()._complete(opening)
-        self.frontend.log = Listened(self.conversation.services.clock, self.tour)
+        self.frontend.log = ObservedEventLog(self.conversation.services.clock, self.tour)
 
     async def _do(self, text: str) -> bool:
         match text.strip():
@@ -131,7 +214,7 @@ class TourApp(ScratchApp):
                 self.action_tour_skip()
             case "/tour":
                 self.tour.restart()
-                self.look()
+                self.follow()
             case _:
                 return await super()._do(text)
         return True
@@ -139,11 +222,11 @@ class TourApp(ScratchApp):
     @on(TurnEnded)
     def _turn_over(self) -> None:
         self._again = True
-        self.look()
+        self.follow()
 
     @on(OutputSide.Sized)
     def _sized(self) -> None:
-        self.look()
+        self.follow()
 
     @on(TourPanel.Sized)
     def _panel_sized(self) -> None:
@@ -158,7 +241,7 @@ class TourApp(ScratchApp):
         self._own = False
 
     def _screen_changed(self, _: Screen[object]) -> None:
-        self.call_later(self.look)
+        self.call_later(self.follow)
 
     def _where(self) -> str:
         chat = self.chat
@@ -172,7 +255,7 @@ class TourApp(ScratchApp):
         return BUSY if self.conversation.busy or self.conversation.opening else CHAT
 
     @property
-    def _nothing_typed(self) -> bool:
+    def _prompt_is_empty(self) -> bool:
         prompt = self.chat.prompt
         return (
             self.ready
@@ -182,16 +265,16 @@ class TourApp(ScratchApp):
             and self._where() == CHAT
         )
 
-    def _show(self, said: Said) -> None:
+    def _show(self, text: PanelText) -> None:
         """On the screen that is shown, whichever it is."""
         screen = self.screen
         if isinstance(screen, SystemModalScreen) or not screen.is_mounted:
             return
         panels = screen.query(TourPanel)
         if not panels:
-            screen.mount(TourPanel(said))
-        elif panels.first().said != said:
-            panels.first().show(said)
+            screen.mount(TourPanel(text))
+        elif panels.first().text != text:
+            panels.first().show(text)
 
     def _lay_ready(self, text: str) -> None:
         """Put a prompt there, unless the person has typed one."""

@@ -13,7 +13,7 @@ from typing import Any
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.core.paths import folders
-from tui.demo.drill import scratch
+from tui.demo import scratch
 from tui.session.session import Session
 
 SETTINGS = """\
@@ -76,12 +76,12 @@ _GIT_S = 10.0
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a tour, see `tui.demo.drill.scratch.place`; `furnish` completes it."""
+    """The folder of a tour, see `tui.demo.scratch.place`; `prepare` completes it."""
     return scratch.place("tour", FILES, settings=SETTINGS)
 
 
-def furnish(root: Path, clock: Clock) -> str:
-    """Make the project a repository and lay a damaged session there. Returns the session's id.
+def prepare(root: Path, clock: Clock) -> str:
+    """Make the project a repository and put a damaged session there. Returns the session's id.
 
     Blocks, and must not be called in an event loop.
     """
@@ -110,7 +110,7 @@ def _damaged(project: Path, clock: Clock) -> str:
     """A session as the program writes it, then what a power cut does: a torn line, a line of NUL
     bytes, and the last one cut short, so that a call has lost its result."""
     session = Session.create(project, folders=folders(), clock=clock)
-    for type_, data in _said():
+    for type_, data in _conversation():
         session.append(type_, **data)
     asyncio.run(session.close())
     assert session.path
@@ -123,7 +123,7 @@ def _damaged(project: Path, clock: Clock) -> str:
     return session.id
 
 
-def _said() -> list[tuple[str, dict[str, Any]]]:
+def _conversation() -> list[tuple[str, dict[str, Any]]]:
     call = {"type": "tool_use", "id": "toolu_gears", "name": "read_file"}
     call |= {"input": {"path": "notes.md"}}
     result = [text_block(FILES["notes.md"])]

@@ -1,0 +1,131 @@
+"""`holdfast tour`: every protective feature once, in five minutes, with the practice model.
+
+Each step asks for one real thing on the real screen: nothing of it is played, only the model is
+the practice model. A panel at the bottom of every screen says what happened and what to
+press next; it follows what the person does, and any step can be left out. All of it happens in a
+scratch repository that is removed at the end: settings, sessions and files of the person are
+neither used nor touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.agent.events import Event
+from tui.demo import scratch
+from tui.demo.tour_observations import BUSY, CHAT, REPAIR, Observations
+from tui.demo.tour_steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Cue, TourStep, Words
+from tui.provider.practice.script import Fault
+from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.app.options.arguments import Options
+
+
+TITLE: Final = "tour · "
+"""How the title of the panel begins."""
+
+
+def run(options: Options) -> int:
+    """Open the screen with the tour. Returns the exit code; raises UsageError."""
+    scratch.need_terminal("The tour", hint="Open a terminal, and run: holdfast tour")
+    from tui.demo import tour_scene  # noqa: PLC0415 - the screen is heavy
+    from tui.demo.tour_screen import TourApp  # noqa: PLC0415
+
+    theme = scratch.theme_of(options)
+    with tour_scene.place() as root:
+        return scratch.show(TourApp.at(root, theme=theme))
+
+
+@dataclass(frozen=True, slots=True)
+class PanelText:
+    """What the panel says, keys in backticks."""
+
+    title: str
+    happened: str
+    now: str
+    """What to press next."""
+    lay: str = ""
+    """The prompt to be put into the input line."""
+    over: bool = False
+    """No step follows."""
+
+
+class Tour:
+    """The steps, and which of them is asked for. `damaged` is the id of a session to repair."""
+
+    def __init__(self, damaged: str, steps: Sequence[TourStep] = STEPS) -> None:
+        self.steps = tuple(steps)
+        self.at = 0
+        self.seen = Observations()
+        self.damaged = damaged
+        self._happened = OPENING
+        self._struck = False
+
+    @property
+    def step(self) -> TourStep:
+        """The one that is asked for now; END after the last."""
+        return self.steps[self.at] if self.at < len(self.steps) else END
+
+    @property
+    def over(self) -> bool:
+        return self.at >= len(self.steps)
+
+    def panel_text(self) -> PanelText:
+        """What the panel says now, wherever the person is."""
+        number = "the end" if self.over else f"{self.at + 1} of {len(self.steps)}"
+        cue = self._cue()
+        lay = cue.lay.replace("{damaged}", self.damaged)
+        here = self.seen.at in {CHAT, BUSY, REPAIR}
+        news = _words(cue.news, self.seen) or (self._happened if here else "")
+        return PanelText(f"{TITLE}{number} · {self.step.title}", news, cue.say, lay, self.over)
+
+    def hear(self, event: Event) -> None:
+        """Take note of an event."""
+        self.seen.hear(event)
+
+    def observe(self, at: str, *, narrow: bool, records: Sequence[Record]) -> None:
+        """Take note of where the person is, and go on if the step is done."""
+        seen = self.seen
+        seen.at, seen.narrow, seen.records = at, narrow, records
+        seen.been.add(at)
+        if not self.over and self.step.done(seen):
+            self._go(self.at + 1, f"✓ {_words(self.step.happened, seen)}")
+
+    def skip(self) -> None:
+        """Go on, whether or not the step was done."""
+        if not self.over:
+            self._go(self.at + 1, "")
+
+    def back(self) -> None:
+        """Take the step before once more."""
+        if self.at:
+            self._go(self.at - 1, "")
+
+    def restart(self) -> None:
+        self._go(0, OPENING)
+
+    def strike(self, model: str) -> Fault | None:  # noqa: ARG002 - as `FaultSource` has it
+        """The fault that the next attempt meets: that of the step, once."""
+        if self.step.fault is None or self._struck:
+            return None
+        self._struck = True
+        return self.step.fault
+
+    def _go(self, to: int, happened: str) -> None:
+        before, self.seen = self.seen, Observations()
+        self.seen.at, self.seen.narrow = before.at, before.narrow
+        self.seen.records = before.records
+        self.seen.been.add(before.at)
+        self.at, self._happened, self._struck = to, happened, False
+
+    def _cue(self) -> Cue:
+        fitting = (h for h in self.step.cues if h.at == self.seen.at and h.when(self.seen))
+        usual = GENERAL.get(self.seen.at, ELSEWHERE)
+        return next(fitting, usual)
+
+
+def _words(words: Words, seen: Observations) -> str:
+    return words if isinstance(words, str) else words(seen)

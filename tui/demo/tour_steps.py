@@ -1,0 +1,282 @@
+"""The steps of the tour: what is asked for at each place, and how it is known to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from tui.agent import events
+from tui.core.formatting import size
+from tui.demo.tour_observations import (
+    APPROVAL,
+    BUSY,
+    CHAT,
+    CONTEXT,
+    DEBUG,
+    OUTPUT,
+    PICK,
+    REPAIR,
+    SESSIONS,
+    WAYS,
+    WHOLE,
+    Observations,
+)
+from tui.provider.practice.script import Fault
+
+Fact: TypeAlias = Callable[[Observations], bool]
+Words: TypeAlias = str | Callable[[Observations], str]
+
+ENOUGH_PROMPTS: Final = 2
+"""So many prompts make a conversation that can be summarised."""
+
+WAIT_S: Final = 20.0
+"""What the server of the rate limit asks for: long enough to read the line that says so."""
+
+
+def _always(_: Observations) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What to do next at a place."""
+
+    at: str
+    """The place, one of those of `tour_observations`."""
+    say: str
+    """What to press, keys in backticks."""
+    lay: str = ""
+    """A prompt that is put into the input line."""
+    when: Fact = _always
+    news: Words = ""
+    """What has just happened, or is shown there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TourStep:
+    """One feature of the program."""
+
+    name: str
+    """In a word, for tests."""
+    title: str
+    cues: tuple[Cue, ...]
+    """The first that fits is shown."""
+    done: Fact
+    happened: Words
+    """What is said above the next step when this one is done."""
+    fault: Fault | None = None
+    """What the first request meets."""
+
+
+OPENING: Final = "About five minutes, offline. `F9`, or `Enter` on an empty prompt, skips a step."
+
+GENERAL: Final[Mapping[str, Cue]] = {
+    APPROVAL: Cue(
+        APPROVAL,
+        "`1` allows it this once, `4` says no and why, `Esc` says no.",
+        news="You are asked before a file is changed or a command is run.",
+    ),
+    BUSY: Cue(BUSY, "It is at work. `Esc` stops it; nothing is lost."),
+    OUTPUT: Cue(OUTPUT, "`Esc` comes back to the conversation."),
+    WHOLE: Cue(WHOLE, "`o` makes it smaller again."),
+    WAYS: Cue(WAYS, "A letter answers, `Esc` goes back."),
+}
+"""By place, where a step says nothing of it."""
+
+ELSEWHERE: Final = Cue("", "`Esc` comes back to the conversation.")
+
+
+def _edit_answered(seen: Observations) -> bool:
+    answered = seen.all(events.PermissionAnswered)
+    return seen.back and any(one.name in {"edit_file", "write_file"} for one in answered)
+
+
+def _edit_outcome(seen: Observations) -> str:
+    answered = seen.all(events.PermissionAnswered)
+    if answered and answered[-1].answer in {"no", "deny"}:
+        return "You said no: the file is as it was, and the model was told."
+    return "You said yes: the file is changed. `/diff` shows every change of a session."
+
+
+def _cut_sizes(seen: Observations) -> str:
+    cut = seen.cut or {}
+    total, shown = (cut.get(name) for name in ("bytes_total", "bytes_shown"))
+    if not (isinstance(total, int) and isinstance(shown, int)):
+        return "The model got a part, you keep all of it."
+    return f"The model got {size(shown)}, you keep all {size(total)}."
+
+
+def _waits(seen: Observations) -> bool:
+    """Whether the wait that was announced is not over yet."""
+    return seen.has(events.RetryScheduled) and not seen.has(
+        events.RequestSent, after=events.RetryScheduled
+    )
+
+
+def _stopped(seen: Observations) -> bool:
+    return any(one.outcome == "interrupted" for one in seen.all(events.TurnFinished))
+
+
+def _queued(seen: Observations) -> bool:
+    return any(one.texts for one in seen.all(events.QueueChanged))
+
+
+def _given_back(seen: Observations) -> bool:
+    """Whether what was queued is in the prompt again, and was not sent yet."""
+    sent = seen.has(events.UserMessage, after=events.TurnFinished)
+    return _stopped(seen) and _queued(seen) and not sent
+
+
+STEPS: Final[tuple[TourStep, ...]] = (
+    TourStep(
+        "ask",
+        "ask and read",
+        (Cue(CHAT, "A prompt is laid ready: `Enter` sends it. Or ask for something else.",
+             "read README.md"),
+         Cue(BUSY, "Wait for the answer to end; `Esc` would stop it.", "",
+             news="The model calls a tool, shown as a card. Its answer streams in.")),
+        lambda seen: seen.back and seen.has(events.ToolFinished),
+        "It read the file with a tool. Every step is on disk before you see it.",
+    ),
+    TourStep(
+        "approval",
+        "you are asked first",
+        (Cue(CHAT, "`Enter` asks for a change of a file.",
+             'append "- wind the clock" to notes.md'),
+         Cue(APPROVAL, "`1` allows it this once, `4` says no and why, `Esc` says no. Any is fine.",
+             news="This is the change, line by line. Nothing is written yet.")),
+        _edit_answered,
+        _edit_outcome,
+    ),
+    TourStep(
+        "long output",
+        "long output",
+        (Cue(CHAT, "`Enter` runs a command that prints 20,000 lines; `1` allows it.",
+             "run sh build.sh", lambda seen: seen.cut is None),
+         Cue(CHAT, "`F4` shows the output. There, `Tab` and then `o` open all of it.", "",
+             lambda seen: seen.narrow, _cut_sizes),
+         Cue(CHAT, "`Tab` twice goes to the output, then `o` opens all of it.", "",
+             news=_cut_sizes),
+         Cue(OUTPUT, "`Tab` goes into it, then `o` opens all of it.", "", news=_cut_sizes),
+         Cue(WHOLE, "`/` searches, `G` goes to the end. `o` makes it smaller again.", "",
+             lambda seen: not seen.narrow, "This is the whole copy."),
+         Cue(WHOLE, "`/` searches, `G` goes to the end. `F4` comes back.", "",
+             news="This is the whole copy.")),
+        lambda seen: seen.back and seen.cut is not None and WHOLE in seen.been,
+        "Long output is cut for the model only, and every cut says so.",
+    ),
+    TourStep(
+        "context",
+        "what the model sees",
+        (Cue(CHAT, "First something to look at: `Enter`.", "read README.md",
+             lambda seen: not seen.has_result),
+         Cue(CHAT, "`F2` shows what the model sees, item by item, and what each weighs."),
+         Cue(CONTEXT, "`Esc` comes back to the conversation.", "",
+             lambda seen: "full" in seen.views,
+             "Undone. Nothing that is masked or pruned is lost: the record keeps it."),
+         Cue(CONTEXT, "`u` undoes that.", "", lambda seen: "masked" in seen.views,
+             "In its place the model will see one line."),
+         Cue(CONTEXT, "`End`, then `↑` to a result, and `m` masks it.", "",
+             news="Old results can be pruned, too: see the state of each item.")),
+        lambda seen: seen.back and "masked" in seen.views,
+        "What the model sees is a view, and you decide what is in it.",
+    ),
+    TourStep(
+        "compaction",
+        "a summary, and back",
+        (Cue(CHAT, "First something to summarise: `Enter`.", "read README.md",
+             lambda seen: seen.prompts < ENOUGH_PROMPTS),
+         Cue(CHAT, "`Enter` asks for a summary of the beginning; a preview comes first.",
+             "/compact", lambda seen: not seen.has(events.CompactionFinished)),
+         Cue(CHAT, "`Enter` sends the full conversation again.", "/uncompact",
+             news="The model sees a summary in the place of the beginning now."),
+         Cue(BUSY, "Wait for the summary; `Esc` would stop it."),
+         Cue(WAYS, "`c` does it, `b` goes back.", "",
+             news="The preview: what becomes a summary, and what stays word for word.")),
+        lambda seen: seen.back and seen.has(events.CompactionUndone),
+        "The full conversation is back: its record was never touched.",
+    ),
+    TourStep(
+        "rate limit",
+        "a rate limit",
+        (Cue(CHAT, "`Enter` sends a request that the server will put off.", "read notes.md"),
+         Cue(BUSY, "`Enter` asks again now. Left alone, it asks when the time is over.",
+             "/retry", _waits,
+             f"The server wants a wait of {WAIT_S:.0f} s, which is counted down."),
+         Cue(BUSY, "Wait for the answer to end.")),
+        lambda seen: seen.back and seen.has(events.TurnFinished, after=events.RetryScheduled),
+        "It asked again, and the answer is whole. You typed nothing twice.",
+        Fault(status=429, retry_after=WAIT_S),
+    ),
+    TourStep(
+        "stop",
+        "stop, and type ahead",
+        (Cue(CHAT, "`Enter` sends it after all.", "", _given_back,
+             "Stopped at once. What you had queued is back in the prompt."),
+         Cue(CHAT, "`Enter` starts a command that runs for ten minutes; `1` allows it.",
+             "run sh watch.sh"),
+         Cue(BUSY, "Wait for the answer to end.", "", _stopped),
+         Cue(BUSY, "`Esc` stops the command, and all that it started.", "", _queued,
+             "Queued: it waits until the agent can take it."),
+         Cue(BUSY, "You can type meanwhile: `Enter` queues this prompt.", "read notes.md",
+             lambda seen: seen.has(events.PermissionAnswered),
+             "It runs, and prints a line a second.")),
+        lambda seen: seen.back and _stopped(seen) and not _given_back(seen),
+        "What was printed and what was typed until then is kept.",
+    ),
+    TourStep(
+        "rewind",
+        "back, with the files",
+        (Cue(CHAT, "First a change to take back: `Enter`, then `1` allows it.",
+             'append "- a mistake" to notes.md', lambda seen: not seen.changed_files),
+         Cue(CHAT, "`Esc` twice goes back to an earlier prompt."),
+         Cue(PICK, "`↑` to a prompt with a file changed since, then `Enter`."),
+         Cue(WAYS, "`f` takes the conversation and the files back.")),
+        lambda seen: seen.back and seen.has(events.SessionStarted) and PICK in seen.been,
+        "Nothing is thrown away: what came since stays in the session's file.",
+    ),
+    TourStep(
+        "sessions",
+        "every session is kept",
+        (Cue(CHAT, "`F3` shows the sessions of this folder."),
+         Cue(SESSIONS, "`Ctrl+F`, type keeper, then `Enter` opens what was found.", "",
+             news="A search goes through all that was ever said. `Esc` would come back.")),
+        lambda seen: SESSIONS in seen.been and seen.at in {CHAT, REPAIR},
+        "Sessions are files on this machine, a line of JSON for each record.",
+    ),
+    TourStep(
+        "repair",
+        "a damaged session",
+        (Cue(CHAT, "`Enter` opens a session that a power cut has torn.", "/resume {damaged}"),
+         Cue(REPAIR, "`↑` `↓` show each before and after. `c` goes on with it.", "",
+             news="What was found, and what is done about it. No line of the file is changed.")),
+        lambda seen: seen.back and REPAIR in seen.been,
+        "Repaired in what the model sees; its lines stand in the file as before.",
+    ),
+    TourStep(
+        "debug view",
+        "every decision",
+        (Cue(CHAT, "`Enter` turns the debug lines on. `/think` and `/elevated` work alike.",
+             "/verbose on", lambda seen: not seen.has(events.DirectivesChanged)),
+         Cue(CHAT, "`F12` shows every event, with its time and its reason."),
+         Cue(DEBUG, "`/` filters, `Enter` shows all of an event. `F12` again closes it.")),
+        lambda seen: seen.back and DEBUG in seen.been and seen.has(events.DirectivesChanged),
+        "That was the tour. Nothing of it stays on this machine.",
+    ),
+)  # fmt: skip
+"""In the order of the tour."""
+
+END: Final = TourStep(
+    "end",
+    "where to go from here",
+    (
+        Cue(
+            CHAT,
+            "`Ctrl+Q` leaves. In a folder of yours, `holdfast` asks for a key once. There, `/init`"
+            " writes AGENTS.md, `F1` shows all keys, `/drill` plays every fault of a server.",
+        ),
+    ),
+    lambda _: False,
+    "",
+)
