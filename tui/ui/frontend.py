@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.message import Message
+from textual.screen import Screen
+from textual.signal import Signal
 
 from tui.agent import events
 from tui.agent.events import Event
@@ -55,6 +57,10 @@ class TurnEnded(Message):
 
     outcome: str
     error: events.ErrorRaised | None = None
+
+
+_KEYS_WAIT_S = 0.25
+"""How long keys wait for the screen that a command opens."""
 
 
 class ScreenFrontend:
@@ -163,7 +169,26 @@ class ScreenFrontend:
             self.app.post_message(TurnEnded(result.outcome, result.error))
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
-        self.app.run_worker(work, group="command")
+        """Returns once the command is done or has opened a screen, and not much later than keys
+        can wait: what is typed behind it is for what it opened."""
+        settled = asyncio.Event()
+        screens = cast("Signal[Screen[Any]]", self.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+
+        async def carry_out() -> None:
+            try:
+                await work
+            finally:
+                settled.set()
+
+        screens.subscribe(self.app, lambda _: settled.set(), immediate=True)
+        try:
+            self.app.run_worker(carry_out(), group="command")
+            async with asyncio.timeout(_KEYS_WAIT_S):
+                await settled.wait()
+        except TimeoutError:
+            pass  # it goes on by itself
+        finally:
+            screens.unsubscribe(self.app)
 
     # Sessions
 
