@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
-from tui.agent.context_meter import wide_enough
+from tui.agent.request_builder import wide_enough
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.messages import Usage, text_block

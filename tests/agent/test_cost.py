@@ -10,8 +10,7 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.cost import Spending, spending
-from tui.agent.limits import Limits, Spent
+from tui.agent.limits import Limits, SessionCost, Spent, session_cost
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price
@@ -34,13 +33,13 @@ def answered(session: Session, model: str = "test-model", **usage: int) -> None:
 
 def test_classes_add_up_by_session_and_last_prompt(tmp_path: Path) -> None:
     session = Session.in_memory(tmp_path, clock=SystemClock())
-    assert spending(session.records, {}) == Spending()
+    assert session_cost(session.records, {}) == SessionCost()
     for number in range(3):
         session.append("user", content=[text_block(f"q{number}")], text=f"q{number}")
         answered(session)
         answered(session, output_tokens=5)
     session.append("compaction", summary="s", model="test-model", usage={"input_tokens": 7})
-    found = spending(session.records, {"test-model": PRICE})
+    found = session_cost(session.records, {"test-model": PRICE})
     assert found.session.usage == Usage(67, 75, 1800, 24_000)
     assert found.prompt.usage == Usage(27, 25, 600, 8000)
     assert found.session.requests == 7
@@ -54,8 +53,8 @@ def test_no_price_is_invented(tmp_path: Path) -> None:
     session.append("user", content=[text_block("q")], text="q")
     answered(session)
     answered(session, model="another")
-    assert spending(session.records, {"test-model": PRICE}).session.usd is None
-    assert spending(session.records, {}).prompt.usd is None
+    assert session_cost(session.records, {"test-model": PRICE}).session.usd is None
+    assert session_cost(session.records, {}).prompt.usd is None
 
 
 async def test_a_resumed_session_knows_what_it_has_cost(own_folders: Path, tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.deferred_retry import moment_of
+from tui.agent.event_text import moment_of
 from tui.agent.events import Event
 from tui.cli.print_mode import Countdown
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
 from tui.core.paths import folders
 from tui.provider.base import ModelInfo
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.catalog import describe
 from tui.session.session import Session
 
@@ -44,7 +44,7 @@ def agent_of(
     max_wait_s: float | None = None,
 ) -> Agent:
     control = RetryControl()
-    provider = Retrying(scripted, retry=Retry(), clock=clock, control=control)
+    provider = RetryProvider(scripted, retry=Retry(), clock=clock, control=control)
     return make_agent(
         root,
         provider,

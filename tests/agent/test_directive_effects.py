@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.agents import MODEL, Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events, results
+from tui.agent import events, tool_results
 from tui.agent.directives import Directives
 from tui.agent.events import Event
 from tui.core.config import Config, Guard
@@ -176,7 +176,7 @@ async def test_K38_K48_what_does_not_apply_is_told_and_logged_and_costs_nothing(
     def broken(name: str, result: str) -> str:
         raise OSError(f"no ranks for {name}, {len(result)}")
 
-    monkeypatch.setattr(results, "_debug_block", broken)
+    monkeypatch.setattr(tool_results, "_debug_block", broken)
     provider = ScriptedProvider([call("list_files", path=".")], say("done"))
     told = await events_of(make_agent(tmp_path, provider), "/verbose look")
     notices = [e.text for e in told if isinstance(e, events.Notice)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.agent.directives import Directives, from_json, parse, permissions
+from tui.agent.directives import Directives, from_json, parse
 
 
 def test_K25_leading_directives_are_taken_off() -> None:
@@ -53,13 +53,6 @@ def test_K31_an_unknown_word_stops_parsing() -> None:
 
 def test_K32_only_directives_leave_no_text() -> None:
     assert parse("  /think /elevated off ").text == ""
-
-
-def test_K43_permissions() -> None:
-    off = {"auto_approve": False, "restrict_to_workspace": True, "allow_high_risk": False}
-    on = {"auto_approve": True, "restrict_to_workspace": False, "allow_high_risk": True}
-    assert permissions(Directives()) == off
-    assert permissions(Directives(elevated=True)) == on
 
 
 @pytest.mark.parametrize("value", ["yes", None, 3, [], {"think": "on"}, {"other": True}])

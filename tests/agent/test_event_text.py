@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from tui.agent import events
-from tui.agent.event_text import told
+from tui.agent.event_text import event_lines
 from tui.batch.events import FromAgent
 from tui.batch.report import lines_of
 
@@ -26,7 +26,7 @@ def _far_east(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 
 def test_when_a_parked_turn_goes_on_is_told_in_local_time_with_the_zone() -> None:
     parked = events.Parked(UNTIL, "Too many requests.")
-    (line,) = told(parked)
+    (line,) = event_lines(parked)
     assert line == "rate_limit: Too many requests. The turn goes on at Sun 22 Nov 08:30 JST."
     assert list(lines_of(FromAgent(0, parked))) == [
         "  waiting until Sun 22 Nov 08:30 JST: Too many requests."
@@ -34,12 +34,12 @@ def test_when_a_parked_turn_goes_on_is_told_in_local_time_with_the_zone() -> Non
 
 
 def test_when_a_model_may_be_asked_again_is_told_in_local_time() -> None:
-    (line,) = told(events.ModelSwitched("one", "two", "overloaded", UNTIL))
+    (line,) = event_lines(events.ModelSwitched("one", "two", "overloaded", UNTIL))
     assert line.endswith(" one may be asked again at Sun 22 Nov 08:30 JST.")
-    (line,) = told(events.ModelSwitched("one", "two", "overloaded", None))
+    (line,) = event_lines(events.ModelSwitched("one", "two", "overloaded", None))
     assert line.endswith("(overloaded).")
 
 
 def test_a_time_that_cannot_be_read_is_told_as_it_is() -> None:
-    (line,) = told(events.Parked("soon", "Wait."))
+    (line,) = event_lines(events.Parked("soon", "Wait."))
     assert line.endswith("The turn goes on at soon.")

@@ -16,7 +16,7 @@ from tui.core.config import Retry
 from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.provider.practice.provider import PracticeModel
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 
 LONG = "We talked about the garden, and about what is to be planted where. " * 40
@@ -41,7 +41,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     earlier(session)
     scripted = PracticeModel(clock, script=script_of(cell))
     model = WithSummaries(scripted)
-    provider = Retrying(model, retry=Retry(), clock=clock, control=control)
+    provider = RetryProvider(model, retry=Retry(), clock=clock, control=control)
     agent = make_agent(
         root, provider, session=session, approver=Yes(), clock=clock, control=control
     )

@@ -11,7 +11,7 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent import results as made
+from tui.agent import tool_results as made
 from tui.agent.agent import Agent
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_block, text_of

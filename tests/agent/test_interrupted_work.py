@@ -12,7 +12,7 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.interrupted_work import left_open, new_findings
+from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
@@ -51,14 +51,14 @@ async def test_32_a_commands_process_is_in_the_record_while_it_runs(tmp_path: Pa
     )
     agent = make_agent(tmp_path, provider, approver=Yes())
     await events_of(agent, "go")
-    (orphan,) = left_open(agent.session.records, tmp_path).orphans
+    (orphan,) = interrupted_work(agent.session.records, tmp_path).orphans
     assert orphan.command == "sleep 1000"
     assert born(orphan.pid) == orphan.born
     assert await end_group(orphan.pid, "another birth", FakeClock())
     assert born(orphan.pid) == orphan.born, "a process of another birth is left alone"
     assert await end_group(orphan.pid, orphan.born, SystemClock())
     await agent.close()
-    assert not left_open(agent.session.records, tmp_path).orphans
+    assert not interrupted_work(agent.session.records, tmp_path).orphans
 
 
 def test_a_process_that_is_gone_was_never_born() -> None:
@@ -72,11 +72,11 @@ async def test_calls_without_a_result_are_run_again_and_the_model_goes_on(tmp_pa
     session.append("assistant", content=[call("list_dir", "1", path=".")], model="m")
     provider = ScriptedProvider(say("There is nothing here."))
     agent = make_agent(tmp_path, provider, session=session)
-    (left,) = left_open(session.records, tmp_path).calls
+    (left,) = interrupted_work(session.records, tmp_path).calls
     told = [event async for event in agent.go_on([left.call_id])]
     assert [e.id for e in told if isinstance(e, events.ToolFinished)] == [left.call_id]
     assert [r.type for r in session.records][2:] == ["intent", "tool_result", "assistant"]
-    assert not left_open(session.records, tmp_path)
+    assert not interrupted_work(session.records, tmp_path)
     sent = provider.requests[0].messages
     assert sent[-1]["content"][0]["tool_use_id"] == left.call_id
     await agent.close()
@@ -87,7 +87,7 @@ async def test_R2_calls_that_are_left_get_their_result_in_the_record(tmp_path: P
     session.append("user", content=[{"type": "text", "text": "go"}], text="go")
     session.append("assistant", content=[call("list_dir", "1", path=".")], model="m")
     agent = make_agent(tmp_path, ScriptedProvider(say("ok")), session=session)
-    ids = [each.call_id for each in left_open(session.records, tmp_path).calls]
+    ids = [each.call_id for each in interrupted_work(session.records, tmp_path).calls]
     await agent.close_calls(ids)
     (result,) = of(session.records, "tool_result")
     assert result["content"] == [{"type": "text", "text": INTERRUPTED}]

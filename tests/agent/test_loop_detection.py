@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.loop_detection import Repeats
+from tui.agent.limits import LoopDetector
 from tui.context.validate import check
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
@@ -48,20 +48,20 @@ def pair(name: str, id_: str, text: str, **given: str) -> tuple[Block, Record]:
     return call(name, id_, **given), Record("tool_result", id_, None, "", data)
 
 
-def times(repeats: Repeats, *pairs: tuple[Block, Record]) -> bool:
+def times(repeats: LoopDetector, *pairs: tuple[Block, Record]) -> bool:
     calls, records = zip(*pairs, strict=True)
-    return repeats.see(calls, records) is not None
+    return repeats.repeated(calls, records) is not None
 
 
 def test_ids_and_seconds_make_no_difference() -> None:
-    repeats = Repeats()
+    repeats = LoopDetector()
     for n in range(4):
         assert not times(repeats, pair("run", f"c{n}", f"see c{n}.txt\n[exit code 0 · {n}.2 s]"))
     assert times(repeats, pair("run", "c9", "see c9.txt\n[exit code 0 · 11.7 s]"))
 
 
 def test_a_pair_counts_once_an_answer_and_others_beside_it_do_not_matter() -> None:
-    repeats = Repeats()
+    repeats = LoopDetector()
     same = [pair("read", f"s{n}", "same") for n in range(6)]
     assert not times(repeats, *same)
     for n in range(3):
@@ -70,13 +70,13 @@ def test_a_pair_counts_once_an_answer_and_others_beside_it_do_not_matter() -> No
 
 
 def test_looking_after_a_command_does_not_count() -> None:
-    repeats = Repeats()
+    repeats = LoopDetector()
     for n in range(20):
         assert not times(repeats, pair("command_status", f"w{n}", "running"))
 
 
 def test_looking_after_a_command_does_not_end_a_row_either() -> None:
-    repeats = Repeats()
+    repeats = LoopDetector()
     for n in range(4):
         assert not times(repeats, pair("read", f"s{n}", "same"))
         assert not times(repeats, pair("command_status", f"w{n}", "running"))

@@ -51,11 +51,9 @@ class Compactions:
     def due(self) -> bool:
         if self.broken:
             raise ZeroDivisionError("cannot count")
-        return False
-
-    def check(self) -> None:
         if self.stuck:
             raise LimitReachedError("It helps no more.")
+        return False
 
     async def compact(self, reason: str, *, focus: str = "") -> bool:
         self.reasons.append(reason)
@@ -67,7 +65,7 @@ class Compactions:
 
 
 def with_compactor(agent: Agent, compactor: Compactions) -> Agent:
-    agent._inside.turns.compactor = compactor  # pyright: ignore[reportPrivateUsage] - the port
+    agent._turns.compactor = compactor  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - it stands in
     return agent
 
 

@@ -12,7 +12,7 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.event_text import told
+from tui.agent.event_text import event_lines
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
 from tui.core.messages import text_block
@@ -25,7 +25,7 @@ from tui.provider.base import (
     StreamPart,
     TextDelta,
 )
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.tokens.estimate import save_ratio
 
@@ -55,7 +55,7 @@ def agent_of(
 ) -> Agent:
     """Its model may be asked once, and then another."""
     clock, control = clock or FakeClock(), RetryControl()
-    retrying = Retrying(provider, retry=Retry(max_attempts=0), clock=clock, control=control)
+    retrying = RetryProvider(provider, retry=Retry(max_attempts=0), clock=clock, control=control)
     return make_agent(root, retrying, clock=clock, control=control, fallbacks=(OTHER,), **parts)
 
 
@@ -79,7 +79,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
         "overloaded",
     )
     assert agent.session.records[2].data["model"] == OTHER
-    (said,) = told(switch)
+    (said,) = event_lines(switch)
     assert said.startswith(f"Model switched: test-model → {OTHER} (")
     assert seen[-1].type == "turn_finished"
 
@@ -177,6 +177,6 @@ async def test_a_failed_attempt_is_told_with_its_request_and_what_was_received(
     assert record.data["text"] == "half of it"
     assert (record.data["request_id"], record.data["received"]) == ("req_9", 10)
     assert [e for e in seen if isinstance(e, events.Alive)]
-    assert told(retry) == (
+    assert event_lines(retry) == (
         "It broke. Retry 1 of 3 in 2 s (request req_9, 10 characters received are void).",
     )

@@ -24,7 +24,7 @@ from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, Request, StreamPart
-from tui.provider.retry import Retrying
+from tui.provider.retry import RetryProvider
 from tui.session.session import Session
 from tui.tokens.estimate import request_weight
 from tui.tokens.tokenizer import count
@@ -98,7 +98,7 @@ async def test_R40_T5_a_server_that_always_refuses_is_asked_four_times(tmp_path:
         ProviderError("rate_limit", "Slow down.", status=429, retryable=True),
     )
     provider = ScriptedProvider(*[limit] * 10)
-    agent = make_agent(tmp_path, Retrying(provider, retry=Retry(), clock=clock), clock=clock)
+    agent = make_agent(tmp_path, RetryProvider(provider, retry=Retry(), clock=clock), clock=clock)
     seen = await events_of(agent, "go")
     assert len(provider.requests) == 4
     waits = [event.delay_s for event in seen if isinstance(event, events.RetryScheduled)]

@@ -12,7 +12,7 @@ import pytest
 from tests.support.clock import PATIENCE_S
 from tests.support.fake_agent import FakeSession, Hold, World, record
 from tui.agent import events
-from tui.agent.interrupted_work import Leftovers
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.commands.route import route
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
@@ -83,7 +83,7 @@ class Recorder:
 
     async def show_file(self, path: Path) -> None: ...
     async def show_context(self) -> None: ...
-    async def offer_interrupted_work(self, work: Leftovers) -> None: ...
+    async def offer_interrupted_work(self, work: InterruptedWork) -> None: ...
 
 
 async def opened(world: World, choice: SessionChoice | None = None) -> Conversation:

@@ -16,7 +16,7 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tui.agent import events
 from tui.agent.events import Event
-from tui.agent.shell_output import Keeping
+from tui.agent.tool_results import ShellOutput
 from tui.app import user_shell
 from tui.core.output_store import OutputStore, Retention
 from tui.session.session import Session
@@ -125,7 +125,7 @@ async def _told(
 ) -> tuple[str, events.ToolFinished]:
     """What the model gets, and the last event."""
     seen: list[Event] = []
-    keeping = Keeping(_kept(cwd), GuardLimits) if keep else None
+    keeping = ShellOutput(_kept(cwd), GuardLimits()) if keep else None
     heard = await user_shell.run(
         command, cwd, FakeClock(), seen.append, shared=shared, keeping=keeping
     )
@@ -188,7 +188,7 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
         if size > 200_000:
             grown.set()
 
-    keeping = Keeping(_kept(tmp_path), GuardLimits)
+    keeping = ShellOutput(_kept(tmp_path), GuardLimits())
     running = asyncio.create_task(
         user_shell.run("yes", tmp_path, FakeClock(), show, shared=True, keeping=keeping)
     )

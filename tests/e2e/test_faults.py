@@ -30,7 +30,7 @@ from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.base import ModelInfo
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 
 MODEL = "claude-sonnet-5-5"
@@ -93,7 +93,7 @@ async def test_R18_a_fault_over_http_ends_well_or_with_its_class(
             api_key=KEY, clock=clock, base_url=server.url, stall_timeout_s=0.2
         )
         retry = Retry(initial_delay_ms=1, max_delay_ms=100)
-        provider = Retrying(WithSummaries(adapter), retry=retry, clock=clock, control=control)
+        provider = RetryProvider(WithSummaries(adapter), retry=retry, clock=clock, control=control)
         agent = make_agent(
             root,
             provider,

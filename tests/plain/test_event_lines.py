@@ -116,7 +116,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.Debug: events.Debug("\n[DEBUG] x"),
         events.Parked: events.Parked("2026-11-21T10:00:00Z", "Later."),
         events.RecoveryStep: events.RecoveryStep("images", "without images", 2, 1),
-        events.Compacting: events.Compacting(1, 3, 9),
+        events.OverflowCompactionStarted: events.OverflowCompactionStarted(1, 3, 9),
         events.MemorySaved: events.MemorySaved("MEMORY.md", 2),
         events.CompactionUndone: events.CompactionUndone(5),
         events.HandOff: events.HandOff("a", ("b",), ("c",)),

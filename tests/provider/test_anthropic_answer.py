@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.server_script import encoded, events_of
 from tui.core.messages import Usage
-from tui.provider.anthropic.answer import Answer, tool_input
+from tui.provider.anthropic.answer import AnswerBuilder, tool_input
 from tui.provider.anthropic.sse import EventDecoder
 from tui.provider.base import TextDelta
 
@@ -45,7 +45,7 @@ def test_an_answer_is_the_same_wherever_it_is_cut(
 ) -> None:
     tools = [{"name": "t", "id": "toolu_1", "input": arguments}]
     turn = {"thinking": text[::-1], "text": text, "tools": tools, "piece": piece}
-    answer = Answer("m")
+    answer = AnswerBuilder("m")
     shown: list[str] = []
     wire = b"".join(encoded(e) for e in events_of(turn, 0, "m"))
     for event in _decoded(*_cut(wire, places)):
@@ -115,8 +115,8 @@ def test_B07_input_can_always_be_sent_back(value: object) -> None:
     json.dumps(result, allow_nan=False)
 
 
-def _fed(*events: dict[str, Any]) -> Answer:
-    answer = Answer("asked-for")
+def _fed(*events: dict[str, Any]) -> AnswerBuilder:
+    answer = AnswerBuilder("asked-for")
     for event in events:
         answer.feed(event)
     return answer

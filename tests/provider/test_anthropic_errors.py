@@ -19,10 +19,10 @@ from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
 from tui.core.errors import CredentialsError, ErrorClass, Overflow, ProviderError
 from tui.provider.anthropic import AnthropicProvider
-from tui.provider.anthropic.classify import Attempt, from_answer, retry_after
+from tui.provider.anthropic.classify import RequestAttempt, from_answer, retry_after
 from tui.provider.anthropic.error_rules import RULES
 
-_AT = Attempt("https://host", MODEL, FakeClock().now())
+_AT = RequestAttempt("https://host", MODEL, FakeClock().now())
 
 
 def _error(status: int, body: object = "", headers: dict[str, str] | None = None) -> ProviderError:

@@ -18,7 +18,8 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.anthropic import AnthropicProvider
-from tui.provider.anthropic.classify import Attempt, classify
+from tui.provider.anthropic.classify import RequestAttempt, classify
+from tui.provider.base import Request
 
 _PAGE = "<!doctype html><html><title>Log in</title></html>"
 _ERROR_EVENT = {"type": "error", "error": {"type": "x", "message": "m"}}
@@ -134,7 +135,7 @@ async def test_tls_with_a_server_that_speaks_none_is_said() -> None:
     assert error.message.endswith("does not speak TLS.")
 
 
-_AT = Attempt("https://host", MODEL, FakeClock().now())
+_AT = RequestAttempt("https://host", MODEL, FakeClock().now())
 
 
 def _caused(by: BaseException) -> BaseException:
@@ -192,7 +193,7 @@ async def test_raw_errors_of_the_http_layer_in_mid_stream(
     import httpx2  # noqa: PLC0415
 
     raised: Any = getattr(httpx2, name)("x")
-    at = Attempt("https://host", MODEL, FakeClock().now(), began=True)
+    at = RequestAttempt("https://host", MODEL, FakeClock().now(), began=True)
     error = classify(raised, at)
     assert (error.error_class, error.retryable) == (error_class, True)
 
@@ -252,3 +253,36 @@ async def test_O22_an_overflow_stays_until_the_request_is_smaller() -> None:
         await ask(provider, large)
         await provider.aclose()
     assert classes == ["context_overflow", "context_overflow", "overloaded"]
+
+
+@pytest.mark.parametrize("error", [TypeError("no"), ValueError("no"), KeyError("no")])
+@pytest.mark.parametrize(
+    "where", ["convert.arguments", "AnswerBuilder.feed", "EventDecoder.feed", "Silence.heard"]
+)
+async def test_a_mistake_of_the_adapter_is_not_said_to_be_the_servers(
+    monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"tui.provider.anthropic.client.{where}", mistaken)
+    async with LoopbackServer({"turns": [{"text": "hello"}]}) as server:
+        provider = provider_for(server)
+        with pytest.raises(type(error)) as caught:
+            await ask(provider)
+        await provider.aclose()
+    assert caught.value is error
+
+
+async def test_a_mistake_while_a_request_is_sent_is_not_said_to_be_the_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def mistaken(_request: Request) -> dict[str, int]:
+        return {"mistake": 1}
+
+    monkeypatch.setattr("tui.provider.anthropic.client.convert.arguments", mistaken)
+    async with LoopbackServer() as server:
+        provider = provider_for(server)
+        with pytest.raises(TypeError, match="Missing required arguments"):
+            await ask(provider)
+        await provider.aclose()

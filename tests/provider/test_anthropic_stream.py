@@ -62,7 +62,7 @@ async def test_parts_come_in_the_order_of_the_port() -> None:
     assert "".join(p.text for p in parts if isinstance(p, TextDelta)) == "I'll look at the file."
     calls = [p for p in parts if isinstance(p, ToolInputDelta)]
     assert {(p.id, p.name) for p in calls} == {("toolu_1", "read_file")}
-    assert "".join(p.json for p in calls) == '{"path": "a.py", "limit": 3}'
+    assert "".join(p.text for p in calls) == '{"path": "a.py", "limit": 3}'
     order = [AttemptStarted, ThinkingDelta, TextDelta, ToolInputDelta, Completed]
     seen = [kind for kind, _ in itertools.groupby(type(part) for part in parts)]
     assert seen == order

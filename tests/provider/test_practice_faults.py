@@ -68,7 +68,7 @@ def chars(parts: list[StreamPart]) -> str:
         if isinstance(part, TextDelta | ThinkingDelta):
             text += part.text
         if isinstance(part, ToolInputDelta):
-            text += part.json
+            text += part.text
     return text
 
 
@@ -147,7 +147,7 @@ async def test_bad_json_breaks_the_last_call_alone():
     assert good["input"] == {"path": "a.py"}
     assert set(bad["input"]) == {"raw_input"}
     streamed = [p for p in parts if isinstance(p, ToolInputDelta) and p.id == bad["id"]]
-    assert "".join(p.json for p in streamed) == bad["input"]["raw_input"]
+    assert "".join(p.text for p in streamed) == bad["input"]["raw_input"]
     assert '{"path": "b.py"}'.startswith(bad["input"]["raw_input"])
 
 

@@ -54,10 +54,10 @@ async def test_the_parts_come_in_order_and_add_up_to_the_answer(world: World):
     assert kinds.count("TextDelta") == len(text.split())
     deltas = [p for p in parts if isinstance(p, ToolInputDelta)]
     assert len(deltas) > 2
-    assert deltas[0].json == ""
+    assert deltas[0].text == ""
     call = answer.content[-1]
     assert {(d.id, d.name) for d in deltas} == {(call["id"], "write_file")}
-    assert json.loads("".join(d.json for d in deltas)) == call["input"]
+    assert json.loads("".join(d.text for d in deltas)) == call["input"]
     assert answer.stop_reason == "tool_use"
 
 

@@ -29,7 +29,7 @@ from tui.provider.base import (
     StreamPart,
     TextDelta,
 )
-from tui.provider.retry import RetryControl, Retrying, backoff_s
+from tui.provider.retry import RetryControl, RetryProvider, backoff_s
 
 _DONE = Completed([{"type": "text", "text": "yes"}], "m", "end_turn", Usage())
 
@@ -81,8 +81,8 @@ def _error(**options: Any) -> ProviderError:
     return ProviderError("overloaded", "Busy.", **given | options)
 
 
-def _retrying(provider: Provider, clock: FakeClock, **retry: int) -> Retrying:
-    return Retrying(provider, retry=Retry(**retry), clock=clock, rng=_Middle())
+def _retrying(provider: Provider, clock: FakeClock, **retry: int) -> RetryProvider:
+    return RetryProvider(provider, retry=Retry(**retry), clock=clock, rng=_Middle())
 
 
 def _waits(parts: list[StreamPart]) -> list[float]:
@@ -140,7 +140,7 @@ async def test_R17_what_is_not_retryable_is_raised_at_once(error: HoldfastError)
 @pytest.mark.parametrize("seconds", [0.0, 0.25, 7.0, 30.0])
 async def test_R15_retry_after_wins_exactly(seconds: float) -> None:
     clock, flaky = FakeClock(), _Flaky(_error(retry_after=seconds))
-    retrying = Retrying(flaky, retry=Retry(), clock=clock, rng=random.Random(1))
+    retrying = RetryProvider(flaky, retry=Retry(), clock=clock, rng=random.Random(1))
     parts = await parts_of(retrying.stream(a_request()))
     assert _waits(parts) == clock.slept == [seconds]
 
@@ -191,7 +191,7 @@ async def test_R15_what_is_not_parked_says_no_time() -> None:
 
 async def test_R15_with_a_bound_of_ones_own_the_server_is_waited_for_up_to_it() -> None:
     clock, flaky = FakeClock(), _Flaky(_error(retry_after=120.0), _error(), _error(retry_after=400))
-    retrying = Retrying(flaky, retry=Retry(), clock=clock, max_wait_s=520.0, rng=_Middle())
+    retrying = RetryProvider(flaky, retry=Retry(), clock=clock, max_wait_s=520.0, rng=_Middle())
     parts = await parts_of(retrying.stream(a_request()))
     assert _waits(parts) == clock.slept == [120.0, 2.0, 400.0]
 
@@ -199,7 +199,7 @@ async def test_R15_with_a_bound_of_ones_own_the_server_is_waited_for_up_to_it() 
 @pytest.mark.parametrize(("bound", "waits"), [(519.0, [120.0]), (119.0, []), (0.0, [])])
 async def test_R15_waits_of_one_request_are_added_up(bound: float, waits: list[float]) -> None:
     clock, flaky = FakeClock(), _Flaky(_error(retry_after=120.0), _error(retry_after=400.0))
-    retrying = Retrying(flaky, retry=Retry(), clock=clock, max_wait_s=bound)
+    retrying = RetryProvider(flaky, retry=Retry(), clock=clock, max_wait_s=bound)
     with pytest.raises(ProviderError, match="Busy") as caught:
         await parts_of(retrying.stream(a_request()))
     assert caught.value.hint.startswith("It can be tried again in ")
@@ -244,7 +244,7 @@ async def test_a_person_may_retry_now_or_take_another_model() -> None:
     clock, control = ManualClock(), RetryControl()
     errors = [_error(retry_after=20), _error(retry_after=20)]
     flaky = _Flaky(*errors)
-    retrying = Retrying(flaky, retry=Retry(), clock=clock, control=control)
+    retrying = RetryProvider(flaky, retry=Retry(), clock=clock, control=control)
     assert not control.retry_now()
     task = asyncio.create_task(parts_of(retrying.stream(a_request())))
     while not control.retry_now():  # noqa: ASYNC110 - nothing tells when it waits

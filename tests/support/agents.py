@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent.agent import Agent
+from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
 from tui.agent.limits import Limits
-from tui.agent.parts import Parts
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.messages import text_block
+from tui.core.output_store import OutputStore
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
@@ -45,16 +46,20 @@ def make_agent(
     model: ModelInfo | None = None,
     clock: Clock | None = None,
     gate: Gate | None = None,
-    **parts: Any,
+    kept: OutputStore | None = None,
+    **fields: Any,
 ) -> Agent:
-    """An agent in the folder `root`; `parts` are further fields of `Parts`."""
+    """An agent in the folder `root`; `fields` are further ones of `AgentContext`."""
     clock, workspace = clock or SystemClock(), Workspace.at(root, ceiling="/")
+    session = session or Session.in_memory(root, clock=clock)
+    if session.path:
+        fields.setdefault("memory_file", workspace.tool_results.parent / "MEMORY.md")
     return Agent(
-        Parts(
-            session=session or Session.in_memory(root, clock=clock),
+        AgentContext(
+            session=session,
             provider=provider,
             model=model or MODEL,
-            tools=tools if tools is not None else builtin_tools(),
+            tools=dict(tools) if tools is not None else builtin_tools(),
             gate=gate or Gate(Policy()),
             approver=approver or RulesOnly(),
             workspace=workspace,
@@ -63,7 +68,8 @@ def make_agent(
             clock=clock,
             jobs=Jobs(clock),
             limits=limits or Limits(),
-            **parts,
+            outputs=kept,
+            **fields,
         )
     )
 

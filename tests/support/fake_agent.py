@@ -13,11 +13,11 @@ from typing import Any
 
 from tests.support.clock import FakeClock
 from tui.agent import events
-from tui.agent.compaction import Preview
-from tui.agent.cost import Spending, spending
+from tui.agent.compaction import CompactionPreview
 from tui.agent.events import Event
+from tui.agent.limits import SessionCost, session_cost
 from tui.agent.request_builder import Fit
-from tui.agent.shell_output import Keeping
+from tui.agent.tool_results import ShellOutput
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.app.ports import AppServices, SessionChoice
 from tui.context import view
@@ -141,7 +141,7 @@ class FakeAgent:
     sent: list[str] = field(default_factory=list[str])
     attached: list[str] = field(default_factory=list[str])
     images: list[dict[str, Image]] = field(default_factory=list[dict[str, Image]])
-    planned: Preview | None = None
+    planned: CompactionPreview | None = None
     compacted: list[str] = field(default_factory=list[str])
     memory_pending: bool = False
     folders: tuple[Path, ...] = (Path("/home/me/proj"),)
@@ -159,17 +159,18 @@ class FakeAgent:
     rungs: tuple[RepairLevel, ...] = ()
     repaired: list[RepairLevel] = field(default_factory=list[RepairLevel])
     taken_up: list[Config] = field(default_factory=list[Config])
-    keeping: Keeping | None = None
+    keeping: ShellOutput | None = None
     _task: asyncio.Task[None] | None = None
 
-    def spending(self) -> Spending:
-        return spending(self.session.records, {})
+    def spending(self) -> SessionCost:
+        return session_cost(self.session.records, {})
 
     def take_up(self, config: Config) -> None:
         self.taken_up.append(config)
 
-    def switch_tool(self, server: Server, tool: str, *, on: bool) -> None:
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Event]:
         (server.switched_off.discard if on else server.switched_off.add)(tool)
+        return ()
 
     async def start(self) -> list[Event]:
         path = str(self.session.path) if self.session.path else None
@@ -244,8 +245,9 @@ class FakeAgent:
     def fits(self, info: ModelInfo) -> Fit:
         return Fit(self.needs, info.window, self.needs <= info.window)
 
-    async def close_calls(self, ids: Collection[str]) -> None:
+    async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
         self.left.extend(ids)
+        return ()
 
     async def go_on(self, again: Collection[str] = ()) -> AsyncIterator[Event]:
         """Plays the next script."""
@@ -294,7 +296,7 @@ class FakeAgent:
         told = [{"target": id_, "pinned": on} | calls.get(id_, {}) for id_, on in pins.items()]
         return [events.ContextChanged(tuple(told))]
 
-    def plan_compaction(self, focus: str = "") -> Preview | None:
+    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
         return replace(self.planned, focus=focus) if self.planned else None
 
     async def compact(self, focus: str = "") -> AsyncIterator[Event]:

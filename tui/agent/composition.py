@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from tui.agent.agent import Agent
+from tui.agent.agent_context import AgentContext
 from tui.agent.limits import Limits
-from tui.agent.parts import Parts
 from tui.context import project_files, system_prompt
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
@@ -27,7 +27,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
@@ -99,7 +99,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
         model = launch.around(model, clock)
     retry, most = launch.config.retry, launch.max_wait_s
     short = most is not None and most * 1000 < retry.max_delay_ms  # longer waits are the agent's
-    return Retrying(
+    return RetryProvider(
         model, retry=retry, clock=clock, max_wait_s=most if short else None, control=control
     )
 
@@ -152,7 +152,7 @@ def make_agent(
     )
     session.redact = launch.config.redact == "record"
     return Agent(
-        Parts(
+        AgentContext(
             session=session,
             provider=provider or make_provider(launch, clock, control),
             model=known_model(launch, launch.model),
@@ -168,11 +168,14 @@ def make_agent(
             control=control,
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
-            switches={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
+            directives={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
             notices=(*launch.notices, *found.problems),
             layers=[(layer.name, layer.text) for layer in prompt.layers],
             cache=launch.folders.cache if session.path else None,
-            kept=_kept(launch, session),
+            memory_file=launch.workspace.tool_results.parent / "MEMORY.md"
+            if session.path
+            else None,
+            outputs=_outputs(launch, session),
             injected=prompt.injected,
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
@@ -203,8 +206,8 @@ def make_servers(launch: Launch) -> Servers | None:
     )
 
 
-def _kept(launch: Launch, session: Session) -> OutputStore | None:
-    """The workspace's kept outputs; those of a run that keeps nothing go with their folder."""
+def _outputs(launch: Launch, session: Session) -> OutputStore | None:
+    """The workspace's full outputs; those of a run that keeps nothing go with their folder."""
     workspace, guard = launch.workspace, launch.config.guard
     if workspace.scratch is not None:
         return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from tui.agent import events
-from tui.agent.deferred_retry import moment_of
 from tui.agent.events import Event
 from tui.context import project_files
 from tui.core.formatting import local
 
 
-def told(event: Event) -> Sequence[str]:
-    """The lines that tell an event; none for one that is shown in another way, or not at all."""
+def event_lines(event: Event) -> Sequence[str]:
+    """An event as lines; none for one that is shown in another way, or not at all."""
     match event:
         case events.ErrorRaised():
             return (f"{event.error_class}: {event.message}", event.hint)
@@ -59,6 +59,15 @@ def _of_a_request(event: Event) -> Sequence[str]:
             return (f"Not compacted: {event.problem}",)
         case _:
             return ()
+
+
+def moment_of(text: object) -> datetime | None:
+    """A moment as events and records have it; None where it is none."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return moment if moment is None or moment.tzinfo else None
 
 
 def when(time: str) -> str:

@@ -1,21 +1,35 @@
-"""What an earlier run left open: calls without a result, and commands that still run (decision 32).
+"""What is found when a session is opened: calls without a result, commands that still run, damage.
 
-Commands outlive the program only where it was killed. They are told by their process id and the
+Commands outlive the program only where it was killed. They are known by their process id and the
 time of their birth, so that no other process that has got the number since is taken for one.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from tui.agent import events
+from tui.agent.directives import Directives
+from tui.agent.event_text import moment_of
 from tui.context.interrupted_calls import Interrupted, interrupted_calls, with_file
 from tui.core.messages import Block, blocks_of, tool_calls
 from tui.session.records import Finding, Record
 from tui.tools.process import born
+
+if TYPE_CHECKING:
+    from tui.agent.agent_context import AgentContext
+    from tui.agent.directives import DirectiveState
+    from tui.agent.pruning import PruneSchedule
+    from tui.agent.request_builder import RequestBuilder
+
+
+TURN_RECORDS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
+"""The records that belong to a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +43,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
+class InterruptedWork:
     """Calls that have no result and are not settled, and commands that still run."""
 
     calls: tuple[Interrupted, ...] = ()
@@ -39,21 +53,21 @@ class Leftovers:
         return bool(self.calls or self.orphans)
 
 
-def left_open(records: Sequence[Record], root: Path) -> Leftovers:
+def interrupted_work(records: Sequence[Record], root: Path) -> InterruptedWork:
     """What the branch of a session left open. `root` is its workspace. Blocks: files are read."""
     calls = tuple(_with_file(call, root) for call in interrupted_calls(records) if not call.settled)
-    return Leftovers(calls, tuple(_orphans(records)))
+    return InterruptedWork(calls, tuple(_orphans(records)))
 
 
 def new_findings(records: Sequence[Record], findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that no repair record of the branch has told before (R9: told once)."""
-    told = {
+    """The findings that no repair record of the branch has: each is shown once."""
+    known = {
         (item.get("code"), item.get("where"), item.get("action"))
         for record in records
         if record.type == "repair" and "rung" not in record.data
         for item in dicts_of(record.data.get("findings"))
     }
-    return [f for f in findings if (f.code, f.where, f.action) not in told]
+    return [f for f in findings if (f.code, f.where, f.action) not in known]
 
 
 def dicts_of(value: object) -> list[dict[str, Any]]:
@@ -94,3 +108,53 @@ def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
             calls = tool_calls(blocks_of(record.data.get("content")))
             found += [call for call in calls if call.get("id") in wanted]
     return found
+
+
+def parked_in(records: Sequence[Record]) -> events.Parked | None:
+    """How a session is parked: nothing that belongs to a turn followed."""
+    last = next((record for record in reversed(records) if record.type in TURN_RECORDS), None)
+    if last is None or last.type != "parked" or moment_of(last.data.get("until")) is None:
+        return None
+    data = last.data
+    status = data.get("status")
+    return events.Parked(
+        str(data["until"]),
+        str(data.get("reason") or ""),
+        str(data.get("error_class") or "rate_limit"),
+        status if isinstance(status, int) else None,
+    )
+
+
+async def publish_opening(
+    ctx: AgentContext,
+    requests: RequestBuilder,
+    directives: DirectiveState,
+    pruning: PruneSchedule,
+) -> None:
+    """Publish what stands before the first turn, and put in force what the session says."""
+    session, root = ctx.session, str(ctx.workspace.root)
+    path = str(session.path) if session.path else None
+    ctx.publish(events.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))
+    if files := [asdict(one) for one in ctx.injected]:
+        ctx.publish(events.ContextFiles(tuple(files)))
+    view = await asyncio.to_thread(requests.view)  # keys are answered meanwhile
+    pruning.begin(view)
+    if findings := new_findings(session.records, (*session.findings, *view.findings)):
+        codes = [finding.to_json() for finding in findings]
+        ctx.publish(events.RepairApplied(tuple(codes)))
+        session.with_next_prompt("repair", findings=codes)
+    if ctx.directives:
+        directives.apply(ctx.directives)
+        await ctx.recorder.sync()
+    if directives.now != Directives():
+        ctx.publish(events.DirectivesChanged(**directives.now.to_json()))
+    if directives.was_elevated and not directives.now.elevated:
+        ctx.publish(
+            events.Notice("This session was elevated. Send /elevated to switch it on again.")
+        )
+    for notice in ctx.notices:
+        ctx.publish(events.Notice(notice))
+    for event in requests.measured():
+        ctx.publish(event)
+    if parked := parked_in(session.records):
+        ctx.publish(parked)

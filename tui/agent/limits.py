@@ -1,13 +1,25 @@
-"""Limits that the person sets for a run, and what the run has used of them."""
+"""What bounds a turn: the person's limits, what was spent of them, and the loop breaker."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from tui.core.config import Price
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
-from tui.core.messages import Usage
+from tui.core.messages import Block, Usage, blocks_of, text_of
+from tui.session.records import Record
+
+LOOP_REPEATS = 5
+"""So many equal (call, result) pairs in a row end the turn."""
+
+_COSTLY = frozenset({"assistant", "compaction", "memory"})
+_WAITS = frozenset({"command_status"})
+_SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +91,63 @@ def cost(usage: Usage, price: Price | None) -> float | None:
         + usage.cache_creation_input_tokens * price.cache_write
         + usage.cache_read_input_tokens * price.cache_read
     ) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCost:
+    """The answers of a whole session, and of them those since its last prompt was typed."""
+
+    session: Spent = field(default_factory=Spent)
+    prompt: Spent = field(default_factory=Spent)
+
+
+def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
+    """What the recorded answers cost, summaries and notes for the memory included.
+
+    What an attempt cost that came to nothing is in no record, and is not counted.
+    """
+    session, prompt = Spent(), Spent()
+    for record in records:
+        if record.type == "user":
+            prompt = Spent()
+        elif record.type in _COSTLY and (usage := Usage.from_json(record.data.get("usage"))).total:
+            one = Spent.on(usage, prices.get(str(record.data.get("model"))))
+            session, prompt = session + one, prompt + one
+    return SessionCost(session, prompt)
+
+
+@dataclass(slots=True)
+class LoopDetector:
+    """Counts, over the answers of one turn, in how many in a row a (call, result) pair came.
+
+    Asking after a running command does not count: that is how one waits.
+    """
+
+    _times: dict[bytes, int] = field(default_factory=dict[bytes, int])
+
+    def repeated(self, calls: Sequence[Block], records: Iterable[Record]) -> Block | None:
+        """Count the calls of an answer, whose results `records` hold. Returns the one too many."""
+        counted = [call for call in calls if call.get("name") not in _WAITS]
+        if not counted:
+            return None
+        results = {str(r.data.get("call_id")): r for r in records if r.type == "tool_result"}
+        now: dict[bytes, int] = {}
+        found: Block | None = None
+        for call in counted:
+            pair = _pair(call, results.get(str(call.get("id"))))
+            now[pair] = self._times.get(pair, 0) + 1
+            if now[pair] >= LOOP_REPEATS:
+                found = call
+        self._times = now
+        return found
+
+
+def _pair(call: Block, result: Record | None) -> bytes:
+    """What makes two calls with their results the same; not their ids, nor how long they took."""
+    said: object = None
+    if result is not None:
+        id_ = str(call.get("id"))
+        text = text_of(blocks_of(result.data.get("content"))).replace(id_, "")
+        said = [result.data.get("is_error"), _SECONDS.sub("", text)]
+    value = [call.get("name"), call.get("input"), said]
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as one agent has them: they join and leave, and it is said why.
+"""The tools of MCP servers as one agent has them: they join and leave, and it is text why.
 
 A change of the tools is a change of the cached prefix, so it happens between requests only, and
 only where something really changed: a server that died keeps its tools, and is started again by
@@ -8,14 +8,13 @@ the next call of one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from tui.agent.events import Event, Notice, ToolsAwaited, ToolsChanged
-from tui.agent.recorder import Recorder
-from tui.agent.request_builder import Preparing
-from tui.core.clock import Clock
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Notice, ToolsAwaited, ToolsChanged
+from tui.agent.request_builder import RequestBuilder
 from tui.core.formatting import plural
 from tui.tools.base import Tool
 
@@ -24,22 +23,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Joining:
-    """Owned by one agent. `tools` is what its dispatcher can call.
-
-    Servers that are `shared` outlive the agent: whoever made them leaves them.
+class McpTools:
+    """The tools of MCP servers among those of one agent.
 
     `reason` says of the last change what it was, for whoever asks why the cache is written anew.
     """
 
-    servers: Servers | None
-    tools: dict[str, Tool[Any]]
-    preparing: Preparing
-    recorder: Recorder
-    clock: Clock
-    publish: Callable[[Event], None]
-    debug: Callable[[str], None]
-    shared: bool = False
+    ctx: AgentContext
+    requests: RequestBuilder
     reason: str = ""
     _offered: dict[str, dict[str, Tool[Any]]] = field(
         default_factory=dict[str, dict[str, Tool[Any]]]
@@ -49,41 +40,41 @@ class Joining:
 
     def begin(self) -> None:
         """Begin to start the servers; what an earlier run switched off stays off."""
-        if self.servers is None:
+        if self.ctx.servers is None:
             return
-        for record in reversed(self.recorder.session.records):
+        for record in reversed(self.ctx.records):
             if record.type == "mcp":
                 self._switch_off(record.data.get("off"))
                 break
-        self.servers.start()
+        self.ctx.servers.start()
 
     def switch(self, server: Server, tool: str, *, on: bool) -> None:
         """Offer a tool of a server to the model, or keep it from it, in this session."""
         (server.switched_off.discard if on else server.switched_off.add)(tool)
-        found = self.servers.all if self.servers else ()
+        found = self.ctx.servers.all if self.ctx.servers else ()
         off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
-        self.recorder.append("mcp", off=off)
+        self.ctx.recorder.append("mcp", off=off)
 
     async def before_request(self) -> None:
         """Take over what changed. The first time, wait a little for what is still starting."""
-        if self.servers is None:
+        if self.ctx.servers is None:
             return
         first = not self._waited
         if first:
             self._waited = True
-            await self._wait(self.servers)
-        for server in self.servers.all:
+            await self._wait(self.ctx.servers)
+        for server in self.ctx.servers.all:
             self._complain(server)
-        self._take(self.servers, first=first)
+        self._take(self.ctx.servers, first=first)
 
     async def close(self) -> None:
         """Leave the servers, unless they are shared."""
-        if self.servers is not None and not self.shared:
-            await self.servers.close()
+        if self.ctx.servers is not None and not self.ctx.servers_shared:
+            await self.ctx.servers.close()
 
     def _switch_off(self, off: object) -> None:
         named = cast("dict[str, object]", off) if isinstance(off, dict) else {}
-        for server in self.servers.all if self.servers else ():
+        for server in self.ctx.servers.all if self.ctx.servers else ():
             names = named.get(server.name)
             if isinstance(names, list):
                 server.switched_off.update(map(str, cast("list[object]", names)))
@@ -92,9 +83,9 @@ class Joining:
         starting = tuple(one.name for one in servers.all if one.state == "starting")
         if not starting:
             return
-        self.publish(ToolsAwaited(starting, servers.patience_s))
+        self.ctx.publish(ToolsAwaited(starting, servers.patience_s))
         settled = asyncio.ensure_future(servers.settled())
-        patience = asyncio.ensure_future(self.clock.sleep(servers.patience_s))
+        patience = asyncio.ensure_future(self.ctx.clock.sleep(servers.patience_s))
         try:
             await asyncio.wait({settled, patience}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -104,44 +95,44 @@ class Joining:
     def _complain(self, server: Server) -> None:
         """Say once that a server does not work, and that it is late."""
         if server.state == "failed":
-            said = f"The MCP server {server.name} failed: {server.detail}. /mcp restarts it."
+            text = f"The MCP server {server.name} failed: {server.detail}. /mcp restarts it."
         elif server.state == "starting" and not server.tools:
-            said = f"The MCP server {server.name} is still starting. Its tools join when it is up."
+            text = f"The MCP server {server.name} is still starting. Its tools join when it is up."
         else:
-            said = ""
-        if said and self._complained.get(server.name) != said:
-            self.publish(Notice(said))
-        self._complained[server.name] = said
+            text = ""
+        if text and self._complained.get(server.name) != text:
+            self.ctx.publish(Notice(text))
+        self._complained[server.name] = text
 
     def _take(self, servers: Servers, *, first: bool) -> None:
         now: dict[str, dict[str, Tool[Any]]] = {server.name: {} for server in servers.all}
         for tool in servers.tools().values():
             now[tool.server][tool.name] = tool
         before, self._offered = self._offered, now
-        told = [
+        changes = [
             change
             for server in servers.all
             if (change := _change(server, before.get(server.name, {}), now[server.name]))
         ]
-        if not told:
+        if not changes:
             return
         gone = {name for tools in before.values() for name in tools}
         for name in gone:
-            self.tools.pop(name, None)
+            self.ctx.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
-        self.tools.update(fresh)
-        self.preparing.exchange(gone, fresh.values())
-        self.reason = " and ".join(change.text.rstrip(".") for change in told)
-        self.debug(f"[DEBUG] Tools: {self.reason}")
-        for change in told:
+        self.ctx.tools.update(fresh)
+        self.requests.exchange(gone, fresh.values())
+        self.reason = " and ".join(change.text.rstrip(".") for change in changes)
+        self.ctx.debug(f"[DEBUG] Tools: {self.reason}")
+        for change in changes:
             if not first:
-                self.publish(change)
+                self.ctx.publish(change)
 
 
 def _change(
     server: Server, before: dict[str, Tool[Any]], after: dict[str, Tool[Any]]
 ) -> ToolsChanged | None:
-    """What a server's tools became; None where the model is told the very same of them."""
+    """What a server's tools became; None where its model-facing schemas are the same."""
     joined, left = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {
         name

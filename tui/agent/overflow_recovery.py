@@ -1,13 +1,13 @@
-"""Overflow recovery: a request that is too large is made smaller until it fits (O22 to O31).
+"""Overflow recovery: a request that is too large is made smaller until it fits.
 
-    output      a shorter answer is asked for, where that is the cause (O28)
-    images      those of earlier turns replaced by text; only for a body too large in bytes (O31)
-    compaction  at most 3 times a prompt (O22)
-    results     oversized results cut, as overlays (O23); before compaction where bytes count
+    output      a shorter answer is asked for, where that is the cause
+    images      those of earlier turns replaced by text; only for a body too large in bytes
+    compaction  at most 3 times a prompt
+    results     oversized results cut, as overlays; before compaction where bytes count
     digest      the conversation in a few lines, made without a model: small enough by itself
 
-Each step is recorded, told, and followed by the same request, made anew; one that has nothing to
-do is no step. With the last one the ladder ends: a request that is still too large fails (O24).
+Each step is recorded, shown, and followed by the same request, made anew; one that has nothing to
+do is no step. With the last one the ladder ends: a request that is still too large fails.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final
 
-from tui.agent.recorder import Recorder
-from tui.agent.request_builder import Preparing
-from tui.agent.request_events import Compacting, RecoveryStep, Step
-from tui.agent.request_repair import Repairing
+from tui.agent.agent_context import AgentContext
+from tui.agent.compaction import Compactor
+from tui.agent.events import OverflowCompactionStarted, RecoveryStep, Step
+from tui.agent.recovery import RequestRepair
+from tui.agent.request_builder import RequestBuilder
 from tui.context.history import same_model
 from tui.context.overrides import MEDIA, Overlay
 from tui.context.request_assembly import MARGIN_TOKENS
-from tui.core.errors import ProviderError
+from tui.context.view import View
+from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -32,91 +34,71 @@ from tui.session.records import Record
 log = logging.getLogger(__name__)
 
 COMPACTIONS: Final = 3
-"""O22: so many in one turn."""
+"""So many in one turn."""
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
-
-Reason: TypeAlias = Literal["manual", "automatic", "overflow"]
 
 _LEAST_OUTPUT = 1024
 _LEAST_RESULT = 500
 """Tokens: about the 2,000 characters that a result keeps at least."""
 
 
-class Compactor(Protocol):
-    """Puts a summary in the place of the beginning of what the model sees."""
-
-    def due(self) -> bool:
-        """Whether the next request is so large that it is time for it."""
-        ...
-
-    def check(self) -> None:
-        """Raise LimitReachedError where `due` found that it helps no more."""
-        ...
-
-    async def compact(self, reason: Reason, *, focus: str = "") -> bool:
-        """Compact; returns whether the view got smaller. Nothing is raised but a cancellation."""
-        ...
-
-    def digest(self) -> bool:
-        """The same with a digest made without a model, down to what was asked last."""
-        ...
-
-
 @dataclass(slots=True)
-class Recovery:
-    """One turn's way out of requests that are too large. `token_share` is O23's."""
+class OverflowRecovery:
+    """What one turn does about requests that are too large."""
 
-    preparing: Preparing
-    recorder: Recorder
-    repairing: Repairing
-    compactor: Compactor | None
-    token_share: float = 0.3
+    ctx: AgentContext
+    requests: RequestBuilder
+    repair: RequestRepair
+    compactor: Compactor
     _compactions: int = 0
     _sent_at: int = 0
     _silent: str = ""
     _done: set[Step] = field(default_factory=set[Step])
 
     def __post_init__(self) -> None:
-        self._sent_at = len(self.recorder.session.records)
+        self._sent_at = len(self.ctx.records)
 
-    async def before(self) -> None:
-        """Compact before a request where it is time, or where the last answer was too much (O30).
+    async def before_request(self, view: View) -> View:
+        """Compact where it is time, or where the last answer was too much. Returns the view then.
 
-        That a request may be sent does not depend on it: a failure is logged (R11). Raises
+        That a request may be sent does not depend on it: a failure is logged. Raises
         LimitReachedError where compacting does not bring the work further.
         """
-        records = self.recorder.session.records
+        records = self.ctx.records
         if any(record.type == "assistant" for record in records[self._sent_at :]):
             self._done.clear()  # the last request went through; compactions count by the turn
         try:
-            await self._compact_in_time()
+            if await self._compact_in_time():
+                view = self.requests.view()
+        except LimitReachedError:
+            raise
         except Exception:
             log.exception("the context could not be compacted; the turn goes on")
-        if self.compactor is not None:
-            self.compactor.check()
+            view = self.requests.view()
         self._sent_at = len(records)
+        return view
 
-    async def after(self, error: ProviderError, request: Request, said: str) -> bool:
-        """Make the next request smaller than one that failed. False where nothing is left to do.
+    async def after_error(self, error: ProviderError, request: Request, streamed: str) -> bool:
+        """Make the next request smaller than one that failed. False where nothing can be done.
 
-        `said` is what had been streamed of the answer.
+        `streamed` is what had come of the answer.
         """
         if error.error_class not in TOO_LARGE:
             return False
         if self._outdated(request):
             return True
         sizes = error.overflow
-        before = (sizes and sizes.input_tokens) or self.preparing.ledger.tokens
+        before = (sizes and sizes.input_tokens) or self.ctx.ledger.tokens
         if sizes and sizes.limit and sizes.max_tokens is None:
-            self.preparing.know_window(sizes.limit)
+            self.requests.know_window(sizes.limit)
         bytes_count = error.error_class == "payload_too_large"
         order: tuple[Step, ...] = ("output", "compaction", "results", "digest")
         if bytes_count:
             order = ("images", "results", "compaction", "digest")
         for step in order:
             if text := await self._take(step, error, request):
-                await self._tell(step, text, before, error, said)
+                await self._show(step, text, before, error, streamed)
                 return True
         return False
 
@@ -125,9 +107,9 @@ class Recovery:
         return await self._compact()
 
     def _outdated(self, request: Request) -> bool:
-        """Whether an error says nothing of the request to come (O29)."""
-        fresh = self.recorder.session.records[self._sent_at :]
-        changed = request.model != self.preparing.model.id
+        """Whether an error says nothing of the request to come."""
+        fresh = self.ctx.records[self._sent_at :]
+        changed = request.model != self.ctx.model.id
         return changed or any(record.type == "compaction" for record in fresh)
 
     async def _take(self, step: Step, error: ProviderError, request: Request) -> str:
@@ -150,12 +132,12 @@ class Recovery:
         self._done.add(step)
         return step
 
-    async def _tell(
-        self, step: Step, text: str, before: int, error: ProviderError, said: str
+    async def _show(
+        self, step: Step, text: str, before: int, error: ProviderError, streamed: str
     ) -> None:
-        self.preparing.look()
-        after = self.preparing.ledger.tokens
-        self.recorder.append(
+        self.requests.view()
+        after = self.ctx.ledger.tokens
+        self.ctx.recorder.append(
             "recovery",
             step=step,
             action=text,
@@ -163,45 +145,46 @@ class Recovery:
             tokens_before=before,
             tokens_after=after,
             request_id=error.request_id,
-            text=said,
+            text=streamed,
         )
-        told = RecoveryStep(step, text, before, after)
-        await self.recorder.show(told, *self.preparing.measured())
+        done = RecoveryStep(step, text, before, after)
+        await self.ctx.recorder.show(done, *self.requests.measured())
 
     def _less_output(self, error: ProviderError, request: Request) -> str:
         room = error.overflow.output_room(MARGIN_TOKENS) if error.overflow else None
         if room is None or not _LEAST_OUTPUT <= room < request.max_tokens:
             return ""
-        self.preparing.most_output = room
+        self.requests.most_output = room
         return f"an answer of at most {room:,} tokens is asked for"
 
     async def _compact(self) -> bool:
-        """One compaction; after one that failed there is no other (O25)."""
-        if self.compactor is None or self._compactions >= COMPACTIONS:
+        """One compaction; after one that failed there is no other."""
+        if self._compactions >= COMPACTIONS:
             return False
         self._compactions += 1
-        held = self.preparing.ledger.tokens
-        self.recorder.publish(Compacting(self._compactions, COMPACTIONS, held))
+        self.ctx.publish(
+            OverflowCompactionStarted(self._compactions, COMPACTIONS, self.ctx.ledger.tokens)
+        )
         if await self.compactor.compact("overflow"):
             return True
         self._compactions = COMPACTIONS
         return False
 
-    async def _compact_in_time(self) -> None:
-        if self.compactor is None:
-            return
-        found = silent_overflow(
-            self.recorder.session.records, self.preparing.model.id, self.preparing.model.window
-        )
+    async def _compact_in_time(self) -> bool:
+        """Whether it was tried."""
+        found = silent_overflow(self.ctx.records, self.ctx.model.id, self.ctx.model.window)
         if found and found.id != self._silent:
             self._silent = found.id
             await self._compact()
-        elif self.compactor.due():
+            return True
+        if self.compactor.due():
             await self.compactor.compact("automatic")
+            return True
+        return False
 
     def _without_images(self) -> str:
-        states = self.preparing.look().states
-        records = self.recorder.session.records
+        states = self.requests.view().states
+        records = self.ctx.records
         turn = max((n for n, record in enumerate(records) if record.type == "user"), default=0)
         found = [
             record
@@ -213,15 +196,14 @@ class Recovery:
         return f"images of {count} earlier message{'s' * (count != 1)} left out" if found else ""
 
     def _short_results(self) -> str:
-        self.preparing.look()
+        self.requests.view()
         items = [
             item
-            for item in self.preparing.ledger.items()
+            for item in self.ctx.ledger.items()
             if item.kind == "result" and item.state in {"full", "cut"} and not item.pinned
         ]
-        most = cap(
-            [item.tokens for item in items], int(self.preparing.model.window * self.token_share)
-        )
+        share = self.ctx.config.guard.token_share
+        most = cap([item.tokens for item in items], int(self.ctx.model.window * share))
         found = [item.id for item in items if item.tokens > most]
         why = "too large to send"
         self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in found])
@@ -230,16 +212,16 @@ class Recovery:
 
     def _digest(self) -> str:
         text = "the conversation so far was replaced by a digest"
-        if self.compactor is not None and self.compactor.digest():
+        if self.compactor.digest():
             return text
-        if not self.repairing.shrinks("summary_only"):
+        if not self.repair.shrinks("summary_only"):
             return ""
-        self.repairing.climb("summary_only", by="overflow")
+        self.repair.climb("summary_only", by="overflow")
         return text
 
     def _overlay(self, changes: Sequence[Overlay]) -> None:
         for change in changes:
-            self.recorder.append("overlay", **change.to_json())
+            self.ctx.recorder.append("overlay", **change.to_json())
 
 
 def has_media(record: Record) -> bool:
@@ -249,19 +231,19 @@ def has_media(record: Record) -> bool:
 
 def cap(sizes: Sequence[int], total: int) -> int:
     """The most that each may take so that all together take `total`; at least _LEAST_RESULT."""
-    left, count = total, len(sizes)
+    remaining, count = total, len(sizes)
     for size in sorted(sizes):
-        if size * count > left:
-            return max(_LEAST_RESULT, left // count)
-        left -= size
+        if size * count > remaining:
+            return max(_LEAST_RESULT, remaining // count)
+        remaining -= size
         count -= 1
     return max([_LEAST_RESULT, *sizes])
 
 
 def silent_overflow(records: Sequence[Record], model: str, window: int) -> Record | None:
-    """The last answer, where its request was larger than the window and no server said so (O30).
+    """The last answer, where its request was larger than the window and no server said so.
 
-    None where another model gave it, or where a compaction came since (O29).
+    None where another model gave it, or where a compaction came since.
     """
     for record in reversed(records):
         if record.type == "compaction":

@@ -3,16 +3,100 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
+from typing import Any, ParamSpec, TypeVar
 
 from tui.agent.events import Event, StorageChanged
+from tui.context.token_ledger import Ledger
 from tui.core.errors import StorageError
 from tui.session.records import Record
 from tui.session.session import Session
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class EventStream:
+    """What an agent publishes, in order.
+
+    One piece of work runs at a time, in a task of its own; what is published meanwhile comes out
+    of `run`. What is published while nothing runs is for the method that caused it, which hands
+    it on with `take`.
+    """
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Event | None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._between: list[Event] = []
+        self._interruptible = False
+        self._cancelled = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether work runs."""
+        return self._queue is not None
+
+    def publish(self, event: Event) -> None:
+        if self._queue is None:
+            self._between.append(event)
+        else:
+            self._queue.put_nowait(event)
+
+    def take(self) -> list[Event]:
+        """Take what was published while nothing ran."""
+        events, self._between = self._between, []
+        return events
+
+    async def run(
+        self, work: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncGenerator[Event]:
+        """Run the work and yield its events. Closing the iterator interrupts it.
+
+        Raises RuntimeError where other work runs.
+        """
+        if self._queue is not None:
+            raise RuntimeError("a turn is running; use steer()")
+        queue = self._queue = asyncio.Queue()
+        self._cancelled = False
+        task = self._task = asyncio.create_task(work(*args, **kwargs), name="turn")
+        task.add_done_callback(self._end)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            if not task.done():
+                self.cancel()
+                await asyncio.wait({task})
+
+    def cancel(self) -> None:
+        """Interrupt what runs, if anything; what closes its books ends as it would have."""
+        if self._task is not None and self.busy and not self._cancelled:
+            self._cancelled = True
+            if self._interruptible:
+                self._task.cancel()
+
+    @contextmanager
+    def interruptible(self) -> Generator[None]:
+        """Within it `cancel` interrupts the work; CancelledError where it came before."""
+        if self._cancelled:
+            raise asyncio.CancelledError
+        self._interruptible = True
+        try:
+            yield
+        finally:
+            self._interruptible = False
+
+    async def close(self) -> None:
+        """Interrupt what runs, and wait for its end."""
+        self.cancel()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def _end(self, _task: asyncio.Task[None]) -> None:
+        if self._queue is not None:
+            self._queue.put_nowait(None)
+            self._queue = None
 
 
 class Recorder:
@@ -22,47 +106,42 @@ class Recorder:
     again with the next record; meanwhile nothing claims to be saved.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        publish: Callable[[Event], None],
-        count: Callable[[Record], None],
-    ) -> None:
-        """`count` sees every record as it is appended."""
-        self.session = session
-        self.publish = publish
-        self.count = count
+    def __init__(self, session: Session, events: EventStream, ledger: Ledger) -> None:
+        """`ledger` counts every record as it is appended."""
+        self._session = session
+        self._events = events
+        self._ledger = ledger
         self._saved = True
 
     def append(self, type_: str, **data: Any) -> Record:
         """Append without waiting for the disk."""
-        record = self.session.append(type_, **data)
-        self.count(record)
+        record = self._session.append(type_, **data)
+        self._ledger.add(record)
         self._report()
         return record
 
     async def sync(self) -> None:
         """Wait until everything appended is on the disk, or is known not to be."""
         try:
-            await self.session.sync()
+            await self._session.sync()
         except StorageError:
             pass  # kept in memory by the session; the light says so
         finally:
             self._report()
 
-    async def show(self, *facts: Event) -> None:
+    async def show(self, *events: Event) -> None:
         """Sync, then publish what was appended. Cancelled, it does so first (`to_the_end`)."""
-        await to_the_end(self._show(facts))
+        await to_the_end(self._show(events))
 
-    async def _show(self, facts: tuple[Event, ...]) -> None:
+    async def _show(self, events: tuple[Event, ...]) -> None:
         await self.sync()
-        for fact in facts:
-            self.publish(fact)
+        for event in events:
+            self._events.publish(event)
 
     def _report(self) -> None:
-        if self.session.saved != self._saved:
-            self._saved = self.session.saved
-            self.publish(StorageChanged(self._saved, self.session.problem))
+        if self._session.saved != self._saved:
+            self._saved = self._session.saved
+            self._events.publish(StorageChanged(self._saved, self._session.problem))
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui.agent.context_meter import Measuring
+from tui.agent.agent_context import AgentContext
 from tui.agent.directives import THINK_PROMPT
-from tui.agent.events import Event
-from tui.agent.parts import Parts
-from tui.context import request_assembly as request
+from tui.agent.events import ContextMeasured, Event, Notice
+from tui.context import request_assembly
 from tui.context.binding import BREAK, Binding
+from tui.context.history import same_model
 from tui.context.level_view import LevelViewer
-from tui.context.token_ledger import Ledger
 from tui.context.view import View
+from tui.core.errors import StorageError
 from tui.core.messages import text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
+from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
 
-_BROKEN = Record(BREAK, "", None, "")
+log = logging.getLogger(__name__)
+
+_BREAK = Record(BREAK, "", None, "")
 """Stands for the break that sending a request would record."""
 
 
@@ -36,145 +40,120 @@ class Fit:
     ok: bool
 
 
-class Preparing:
-    """Makes the requests of one agent. `model` is asked from the next one on.
+class RequestBuilder:
+    """Makes the requests of one agent.
 
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        guard = parts.config.guard
-        self.model = parts.model
+    def __init__(self, ctx: AgentContext) -> None:
+        guard = ctx.config.guard
         self.most_output: int | None = None
         self.asked: Request | None = None
-        self._parts = parts
+        self._ctx = ctx
         self._room = Room(guard.clamp_bytes, guard.clamp_lines)
-        self._viewer = LevelViewer(self._room, parts.config.prune)
+        self._viewer = self._fresh_viewer()
         self._binding = Binding()
         self._hashes: dict[str, str] = {}
-        self._tools = [tool.schema() for tool in parts.tools.values()]
-        self._layers = list(parts.layers) or [("prompt", text_of(parts.system))]
+        self._tools = [tool.schema() for tool in ctx.tools.values()]
+        self._layers = list(ctx.layers) or [("prompt", text_of(ctx.system))]
         self._think = ""
         self._learning: asyncio.Task[None] | None = None
-        self._measuring = Measuring(
-            parts.model,
-            layers=self._layers,
-            tools=self._tools,
-            records=parts.session.records,
-            threshold=parts.config.compaction.threshold,
-            cache=parts.cache,
-        )
-
-    @property
-    def ledger(self) -> Ledger:
-        """The items of the next request."""
-        return self._measuring.ledger
+        self._meter = TokenMeter(ctx)
+        self._count_fixed()
+        ctx.ledger.resume(ctx.records)
 
     def think(self, on: bool) -> None:
         """Ask for reasoning with every request, or no longer."""
         self._think = THINK_PROMPT if on else ""
-        self._measuring.carry(self._think)
+        self._count_fixed()
 
     def offer(self, tool: Tool[Any]) -> None:
         """Tell the model of one more tool, from the next request on."""
-        self._tools = [*self._tools, tool.schema()]
-        self._measuring.offer(self._tools, self._think)
+        self.exchange((), [tool])
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Tell the model of other tools from the next request on; `gone` are names."""
-        kept = [tool for tool in self._tools if tool["name"] not in gone]
-        self._tools = [*kept, *(tool.schema() for tool in tools)]
-        self._measuring.offer(self._tools, self._think)
+        staying = [tool for tool in self._tools if tool["name"] not in gone]
+        self._tools = [*staying, *(tool.schema() for tool in tools)]
+        self._count_fixed()
 
     def use(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
-        self.model = info
-        self._measuring.use(info)
+        self._ctx.model = info
+        self._meter.use(info)
         self.close()
 
-    def look(self, *, prompt_follows: bool = False) -> View:
+    def view(self, *, prompt_follows: bool = False) -> View:
         """The view of the record now; the ledger takes from it how each record stands."""
-        seen = self._viewer.build(
-            self._parts.session.records, model=self.model.id, prompt_follows=prompt_follows
+        view = self._viewer.build(
+            self._ctx.records, model=self._ctx.model.id, prompt_follows=prompt_follows
         )
-        self._measuring.look(seen)
-        return seen
+        self._meter.update(view)
+        return view
 
     def measured(self) -> list[Event]:
         """How full the context is, as events."""
-        self.model, facts = self._measuring.facts(self.model)
-        return facts
+        return self._meter.events()
 
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        seen = self.look(prompt_follows=prompt_follows)
-        made = self._built(seen, self.model, prompt_follows=prompt_follows)
-        if self._binding.check(made, self._parts.session.records):
+        view = self.view(prompt_follows=prompt_follows)
+        made = self._built(view, self._ctx.model, prompt_follows=prompt_follows)
+        if self._binding.check(made, self._ctx.records):
             return made
-        fresh = LevelViewer(self._room, self._parts.config.prune)
-        records = [*self._parts.session.records, _BROKEN]
-        seen = fresh.build(records, model=self.model.id, prompt_follows=prompt_follows)
-        return self._built(seen, self.model, prompt_follows=prompt_follows)
+        return self._without_thinking(self._ctx.model, prompt_follows=prompt_follows)
 
-    def ask(self) -> tuple[Request, bool]:
-        """The request to send now, and whether it may be: not where thinking in it stands behind
-        what it was not made for. Then a break has to be recorded first."""
-        made = self.asked = self._built(self.look(), self.model)
-        return made, self._note(made)
+    def ask(self, view: View) -> tuple[Request, View]:
+        """The request to send of a view, and the view that it is made of.
+
+        Where thinking in it stands behind what it was not made for, a break is recorded, which
+        leaves that thinking out.
+        """
+        made = self.asked = self._built(view, self._ctx.model)
+        if not self._note(made):
+            self._ctx.recorder.append(BREAK, reason="changed", by="program")
+            view = self.view()
+            made = self.asked = self._built(view, self._ctx.model)
+            self._note(made)
+        return made, view
 
     def hash_of(self, model: str) -> str:
         """The hash of the request that was sent to a model last; "" where there was none."""
         return self._hashes.get(model, "")
 
-    def adapt(self, asked: Request, model: ModelInfo) -> tuple[Request | None, bool]:
-        """A request made for another model, and whether it may be sent: see `ask`.
+    def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
+        """A request made for another model (`tui.provider.failover.Adapt`).
 
         Its thinking is its own: that of others is left out. None where its window is too small.
         """
         if asked is not self.asked:  # a question beside the conversation: it has no history
             most = min(asked.max_tokens, model.max_output)
-            return replace(asked, model=model.id, max_tokens=most), True
+            return replace(asked, model=model.id, max_tokens=most)
         if not self.fits(model).ok:
-            return None, True
-        records = self._parts.session.records
-        fresh = LevelViewer(self._room, self._parts.config.prune)
-        made = self._built(fresh.build(records, model=model.id), model)
-        return made, self._note(made)
+            return None
+        made = self._made_for(model)
+        if not self._note(made):
+            self._ctx.recorder.append(BREAK, reason="changed", by="program")
+            made = self._made_for(model)
+            self._note(made)
+        return made
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
-        tokens = self._measuring.tokens_for(model.id)
-        return Fit(tokens, model.window, tokens + 2 * request.MARGIN_TOKENS <= model.window)
+        tokens = self._meter.tokens_for(model.id)
+        needed = tokens + 2 * request_assembly.MARGIN_TOKENS
+        return Fit(tokens, model.window, needed <= model.window)
 
     def know_window(self, tokens: int) -> None:
         """A server said how large the window is; it is that large at most."""
-        if tokens < self.model.window:
-            self.model = replace(self.model, window=tokens, source="server")
-
-    def _note(self, made: Request) -> bool:
-        """Keep the hash of a request that may be sent; False where thinking in it may not."""
-        found = self._hashes[made.model] = self._binding.check(made, self._parts.session.records)
-        return bool(found)
-
-    def _built(self, seen: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
-        made = request.build(
-            model=model,
-            system=self._parts.system,
-            messages=seen.messages,
-            tools=self._tools,
-            prompt_tokens=self._measuring.tokens_for(model.id),
-            think=self._think,
-            anchors=seen.anchors,
-            prompt_follows=prompt_follows,
-        )
-        most = self.most_output
-        return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
+        if tokens < self._ctx.model.window:
+            self._ctx.model = replace(self._ctx.model, window=tokens, source="server")
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts of the ledger's items that every request carries, by id."""
-        layers = [*self._layers, *([("think", self._think)] if self._think else [])]
-        texts = {f"system:{name}": text for name, text in layers}
+        texts = {f"system:{name}": text for name, text in self._fixed_layers()}
         schemas = {f"tool:{tool['name']}": json.dumps(tool, indent=2) for tool in self._tools}
         return texts | schemas
 
@@ -183,9 +162,9 @@ class Preparing:
         if self._learning is None:
             self._learning = asyncio.create_task(self._learn(), name="model info")
 
-    async def keep(self) -> None:
-        """Keep what the answers taught, for the next session with this model."""
-        await self._measuring.keep()
+    async def save_ratio(self) -> None:
+        """Keep what the answers taught of the model's tokens, for the next session with it."""
+        await self._meter.save_ratio()
 
     def close(self) -> None:
         """Ask the server no more."""
@@ -193,7 +172,147 @@ class Preparing:
             self._learning.cancel()
             self._learning = None
 
+    def _made_for(self, model: ModelInfo) -> Request:
+        view = self._fresh_viewer().build(self._ctx.records, model=model.id)
+        return self._built(view, model)
+
+    def _fresh_viewer(self) -> LevelViewer:
+        return LevelViewer(self._room, self._ctx.config.prune)
+
+    def _fixed_layers(self) -> list[tuple[str, str]]:
+        return [*self._layers, *([("think", self._think)] if self._think else [])]
+
+    def _count_fixed(self) -> None:
+        """Count what every request carries now."""
+        self._ctx.ledger.fixed(self._fixed_layers(), self._tools)
+
+    def _note(self, made: Request) -> bool:
+        """Keep the hash of a request that may be sent; False where thinking in it may not."""
+        found = self._hashes[made.model] = self._binding.check(made, self._ctx.records)
+        return bool(found)
+
+    def _without_thinking(self, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
+        """The request as it is behind a break."""
+        records = [*self._ctx.records, _BREAK]
+        view = self._fresh_viewer().build(records, model=model.id, prompt_follows=prompt_follows)
+        return self._built(view, model, prompt_follows=prompt_follows)
+
+    def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
+        made = request_assembly.build(
+            model=model,
+            system=self._ctx.system,
+            messages=view.messages,
+            tools=self._tools,
+            prompt_tokens=self._meter.tokens_for(model.id),
+            think=self._think,
+            anchors=view.anchors,
+            prompt_follows=prompt_follows,
+        )
+        most = self.most_output
+        return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
+
     async def _learn(self) -> None:
-        info = await self._parts.provider.model_info(self.model.id)
-        if info.id == self.model.id:
-            self.model = info
+        info = await self._ctx.provider.model_info(self._ctx.model.id)
+        if info.id == self._ctx.model.id:
+            self._ctx.model = info
+
+
+class TokenMeter:
+    """How full the context is: feeds the ledger, and keeps the token ratio of the model asked."""
+
+    def __init__(self, ctx: AgentContext) -> None:
+        self._ctx = ctx
+        self._saved_ratio = estimate.UNKNOWN
+        self._updated = False
+        self.use(ctx.model)
+
+    def use(self, model: ModelInfo) -> None:
+        """Reckon for a model, with the ratio that earlier sessions found."""
+        self._saved_ratio = self._ratio(model.id) or estimate.UNKNOWN
+        self._ctx.ledger.use(model.id, self._saved_ratio)
+
+    def tokens_for(self, model: str) -> int:
+        """The tokens of the next request to a model, by the ratio that earlier sessions found.
+
+        Where they found none, those of the model that is asked now.
+        """
+        ledger = self._ctx.ledger
+        other = None if same_model(model, ledger.model) else self._ratio(model)
+        return ledger.under(other) if other else ledger.tokens
+
+    def update(self, view: View) -> None:
+        """Take from a view how each record stands.
+
+        What a resumed session masked or cut was so before its last answer was measured.
+        """
+        self._ctx.ledger.stand(
+            view.states,
+            view.stands,
+            view.pinned,
+            summary=view.summary.record if view.summary else None,
+            measured=not self._updated,
+        )
+        self._updated = True
+
+    def events(self) -> list[Event]:
+        """How full the context is, and before that a word where the window was wrong.
+
+        The model of the agent has the right window then.
+        """
+        model, held = self._ctx.model, self._ctx.ledger.measure().measured
+        self._ctx.model = wide_enough(model, held)
+        now = self._measured()
+        if self._ctx.model.window == model.window:
+            return [now]
+        text = (
+            f"The context holds {held:,} tokens, more than the window of {model.window:,} that was "
+            f"known. {self._ctx.model.window:,} is assumed from here."
+        )
+        return [Notice(text), now]
+
+    async def save_ratio(self) -> None:
+        """Keep the ratio for the next session with this model."""
+        model, ratio = self._ctx.ledger.model, self._ctx.ledger.ratio
+        if self._ctx.cache is None or ratio == self._saved_ratio:
+            return
+        self._saved_ratio = ratio
+        try:
+            await asyncio.to_thread(estimate.save_ratio, self._ctx.cache, model, ratio)
+        except StorageError as error:
+            log.warning("%s", error)
+
+    def _ratio(self, model: str) -> float | None:
+        return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
+
+    def _measured(self) -> ContextMeasured:
+        ledger, model = self._ctx.ledger, self._ctx.model
+        threshold = self._ctx.config.compaction.threshold
+        now = ledger.measure()
+        return ContextMeasured(
+            now.tokens,
+            now.measured,
+            now.estimated,
+            model.window,
+            {str(part): size for part, size in now.parts.items()},
+            model.source,
+            reserve=request_assembly.output_room(model, now.tokens),
+            drift=now.drift,
+            forecast=ledger.forecast(threshold * model.window),
+            saved=now.saved,
+            threshold=threshold,
+        )
+
+
+def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
+    """The model with a window that holds what it has held already.
+
+    Where more was measured than the window that was known, that was wrong: it is doubled until
+    it fits, and assumed. A window that the person or the server named stays: more than that is an
+    overflow that nobody told of.
+    """
+    if held <= model.window or model.source in {"config", "server"}:
+        return model
+    window = max(1, model.window)
+    while window < held:
+        window *= 2
+    return replace(model, window=window, source="assumed")

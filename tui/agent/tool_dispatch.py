@@ -8,35 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, cast
 
+from tui.agent.agent_context import AgentContext
 from tui.agent.events import (
-    Debug,
-    Event,
     PermissionAnswered,
     PermissionAsked,
     TodosChanged,
     ToolOutputChunk,
     ToolStarted,
 )
-from tui.agent.pending_call import OpenCall
-from tui.agent.recorder import Recorder, to_the_end
-from tui.agent.results import SHOWN_CHARS, Results
-from tui.agent.runtime_state import Settings
-from tui.core.clock import Clock
+from tui.agent.recorder import to_the_end
+from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput
-from tui.permissions.gate import Gate
-from tui.permissions.types import Answer, Approver, Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger, take_snapshot
-from tui.tools.jobs import Jobs
 from tui.tools.limits.clamp import Room, clamp_text
-from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.output_capture import OutputLimits
 from tui.tools.process import born
 
@@ -47,43 +40,35 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Dispatcher:
-    """Carries out tool calls. Owned by one agent."""
+class ToolDispatcher:
+    """Carries out the tool calls of one agent."""
 
-    tools: Mapping[str, Tool[Any]]
-    gate: Gate
-    approver: Approver
-    recorder: Recorder
-    settings: Settings
-    clock: Clock
-    files: FileLedger
-    jobs: Jobs
-    limits: Callable[[], GuardLimits]
-    publish: Callable[[Event], None]
-    results: Results
+    ctx: AgentContext
+    results: ToolResults
+    _files: FileLedger = field(default_factory=FileLedger)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run_all(self, calls: Sequence[Block]) -> None:
         """Run the calls of one answer: reads side by side, everything else alone and in order."""
-        open_calls = {str(call["id"]): OpenCall(call) for call in calls}
+        open_calls = {str(call["id"]): PendingCall(call) for call in calls}
         try:
             for group in self._groups(calls):
                 async with asyncio.TaskGroup() as side_by_side:
                     for call in group:
                         side_by_side.create_task(self._run(open_calls, str(call["id"])))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from failed
+        except ExceptionGroup as group:
+            raise _first_of(group) from group
         finally:
             await self.results.close(open_calls.values())
 
     async def close(self, calls: Iterable[Block]) -> None:
         """Give calls that will not be run their result."""
-        await self.results.close(map(OpenCall, calls))
+        await self.results.close(map(PendingCall, calls))
 
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
         for call in calls:
-            tool = self.tools.get(str(call["name"]))
+            tool = self.ctx.tools.get(str(call["name"]))
             if tool is not None and tool.effect in {"write", "run"}:
                 if together:
                     yield together
@@ -94,10 +79,10 @@ class Dispatcher:
         if together:
             yield together
 
-    async def _run(self, open_calls: dict[str, OpenCall], id_: str) -> None:
+    async def _run(self, open_calls: dict[str, PendingCall], id_: str) -> None:
         """One call, from start to recorded result; then it is not open any more."""
         state = open_calls[id_]
-        state.started = self.clock.monotonic()
+        state.started = self.ctx.clock.monotonic()
         keep = "head"
         try:
             tool, params = self._parse(state.call)
@@ -107,8 +92,8 @@ class Dispatcher:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
         except Exception as error:
             log.exception("tool %s failed", state.name)
-            said = f"{type(error).__name__}: {error}"
-            output = ToolOutput.text(f"{state.name} failed: {said}", is_error=True, summary=said)
+            what = f"{type(error).__name__}: {error}"
+            output = ToolOutput.text(f"{state.name} failed: {what}", is_error=True, summary=what)
         await to_the_end(self.results.finish(open_calls, state, output, keep))
 
     def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
@@ -121,18 +106,18 @@ class Dispatcher:
             tool = self._tool(name)
             params = tool.parse(call.get("input"))
         except ToolError:
-            self.publish(started)
+            self.ctx.publish(started)
             raise
-        self.publish(ToolStarted(started.id, name, shown, tool.label(params)))
+        self.ctx.publish(ToolStarted(started.id, name, shown, tool.label(params)))
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:
-        if name in self.tools:
-            return self.tools[name]
-        known = ", ".join(self.tools)
+        if name in self.ctx.tools:
+            return self.ctx.tools[name]
+        known = ", ".join(self.ctx.tools)
         raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
 
-    async def _permitted(self, state: OpenCall, tool: Tool[Any], params: Params) -> ToolOutput:
+    async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
         """Decide, ask if needed, record the intent, run."""
         ctx = self._context(state)
         call = Call(
@@ -150,10 +135,10 @@ class Dispatcher:
                 call,
                 preview_kind=preview.kind,
                 preview=preview.text,
-                scope=self.gate.scope_of(call),
+                scope=self.ctx.gate.scope_of(call),
             )
             answer = await self._ask(call, decision)
-            state.started = self.clock.monotonic()  # a person's thinking is not the tool's time
+            state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason)
             decision = replace(decision, by=answer.by)
             if answer.answer == "no":
@@ -166,7 +151,7 @@ class Dispatcher:
         else:
             self._debug_decision(tool.name, "allow", decision.by, decision.reason)
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
-        self.recorder.append(
+        self.ctx.recorder.append(
             "intent",
             call_id=state.id,
             tool=tool.name,
@@ -175,7 +160,7 @@ class Dispatcher:
             label=" ".join(tool.label(params).split())[:LABEL_CHARS],
             **await self._target(tool, params),
         )
-        await self.recorder.sync()
+        await self.ctx.recorder.sync()
         return await tool.run(params, replace(ctx, plain=decision.by == "safe"))
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
@@ -184,7 +169,7 @@ class Dispatcher:
         if tool.effect != "write" or not paths:
             return {}
         try:
-            path = self.settings.workspace.resolve(paths[0])
+            path = self.ctx.workspace.resolve(paths[0])
             found = await asyncio.to_thread(take_snapshot, path, paths[0])
         except ToolError:
             return {}  # the tool will say what is wrong
@@ -193,8 +178,8 @@ class Dispatcher:
         return {"path": str(path), "before_sha256": found.sha256 if found else None}
 
     def _decide(self, call: Call) -> Decision:
-        now = self.settings
-        return self.gate.decide(call, mode=now.mode, elevated=now.elevated, workspace=now.workspace)
+        now = self.ctx
+        return now.gate.decide(call, mode=now.mode, elevated=now.elevated, workspace=now.workspace)
 
     async def _ask(self, call: Call, decision: Decision) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
@@ -203,13 +188,13 @@ class Dispatcher:
             if decision.answer != "ask":
                 yes = decision.answer == "allow"
                 return Answer("once" if yes else "no", decision.reason, by=decision.by)
-            self.publish(PermissionAsked(call.id, call.tool, decision.reason))
-            answer = await self.approver.ask(call, decision)
-            self.gate.record(call, answer)
+            self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
+            answer = await self.ctx.approver.ask(call, decision)
+            self.ctx.gate.record(call, answer)
             return answer
 
     def _record_permission(self, call: Call, answer: str, by: str, reason: str) -> None:
-        self.recorder.append(
+        self.ctx.recorder.append(
             "permission",
             call_id=call.id,
             tool=call.tool,
@@ -218,29 +203,29 @@ class Dispatcher:
             by=by,
             reason=reason,
         )
-        self.publish(PermissionAnswered(call.id, call.tool, answer, by, reason))
+        self.ctx.publish(PermissionAnswered(call.id, call.tool, answer, by, reason))
         self._debug_decision(call.tool, answer, by, reason)
 
     def _debug_decision(self, tool: str, answer: str, by: str, reason: str) -> None:
-        if self.settings.verbose:
-            self.publish(Debug(f"[DEBUG] Decision: {tool}: {answer} (by {by}): {reason}"))
+        self.ctx.debug(f"[DEBUG] Decision: {tool}: {answer} (by {by}): {reason}")
 
-    def _context(self, state: OpenCall) -> ToolContext:
-        limits = self.limits()
+    def _context(self, state: PendingCall) -> ToolContext:
+        limits = self.ctx.guard_limits
         room = Room(limits.clamp_bytes, limits.clamp_lines)
 
         def emit(text: str) -> None:
-            state.hear(text)
+            state.add_output(text)
             text = clamp_text(text, room, "ends")
             for start in range(0, len(text), SHOWN_CHARS):
-                self.publish(ToolOutputChunk(state.id, text[start : start + SHOWN_CHARS]))
+                self.ctx.publish(ToolOutputChunk(state.id, text[start : start + SHOWN_CHARS]))
 
         def set_todos(todos: Sequence[Todo]) -> None:
-            self.publish(TodosChanged(tuple({"text": t.text, "status": t.status} for t in todos)))
+            items = tuple({"text": todo.text, "status": todo.status} for todo in todos)
+            self.ctx.publish(TodosChanged(items))
 
         def started(pid: int) -> None:
             command = " ".join(str(state.call.get("input", {}).get("command", "")).split())
-            self.recorder.append(
+            self.ctx.recorder.append(
                 "job",
                 call_id=state.id,
                 pid=pid,
@@ -250,19 +235,37 @@ class Dispatcher:
 
         return ToolContext(
             call_id=state.id,
-            workspace=self.settings.workspace,
-            clock=self.clock,
-            files=self.files,
-            jobs=self.jobs,
+            workspace=self.ctx.workspace,
+            clock=self.ctx.clock,
+            files=self._files,
+            jobs=self.ctx.jobs,
             spill_path=self.results.spill_path(state),
             emit=emit,
             set_todos=set_todos,
             read_page_bytes=limits.page_bytes,
             read_page_lines=limits.clamp_lines,
             output=OutputLimits(limits.memory_chars, limits.disk.most, limits.disk.min_free),
-            leave=state.leave,
+            leave=state.set_partial,
             started=started,
         )
+
+
+def _first_of(group: ExceptionGroup[Exception]) -> Exception:
+    """The first error of calls that ran side by side; each is logged, their number is a note."""
+    errors = list(_leaves(group))
+    for error in errors:
+        log.error("a call could not be finished", exc_info=error)
+    if more := len(errors) - 1:
+        errors[0].add_note(f"and {more} more, see the log file")
+    return errors[0]
+
+
+def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _leaves(cast("ExceptionGroup[Exception]", error))
+        else:
+            yield error
 
 
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tui.agent.mentions import highest
+from tui.agent.prompts import highest_image
 from tui.app.frontend import Frontend
 from tui.app.ports import Agent, AppServices
 from tui.core import image_files, images
@@ -142,7 +142,7 @@ class PromptImages:
         images.check_together([*self.of(self._frontend.prompt_text).values(), *new])
         agent = self._agent()
         taken = [
-            highest(agent.session.records) if agent else 0,
+            highest_image(agent.session.records) if agent else 0,
             *map(images.number_of, self._known),
         ]
         number, said = max(taken), list[str]()

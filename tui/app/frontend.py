@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from tui.agent.events import ErrorRaised, Event
-from tui.agent.interrupted_work import Leftovers
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.ports import Agent, SessionChoice
 from tui.permissions.types import Approver
@@ -115,6 +115,6 @@ class Frontend(Protocol):
     async def show_context(self) -> None:
         """Show what the model sees, item by item, to be masked and pinned."""
 
-    async def offer_interrupted_work(self, work: Leftovers) -> None:
+    async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Offer what can be done about work that an earlier run left open, without waiting for an
         answer; see `tui.app.interruption`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.agent.interrupted_work import Leftovers
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.context.interrupted_calls import Interrupted
 from tui.core.formatting import plural
@@ -22,8 +22,8 @@ _FILE = {
 
 
 async def act_on_interruption(
-    conversation: Conversation, work: Leftovers, answer: str
-) -> Leftovers | None:
+    conversation: Conversation, work: InterruptedWork, answer: str
+) -> InterruptedWork | None:
     """Tell the model, make the calls again, leave them, or stop the commands. Returns what is
     still to be decided, None for nothing."""
     agent, say = conversation.agent, conversation.frontend.say
@@ -45,11 +45,11 @@ async def act_on_interruption(
                 say(f"{plural(len(ended), 'command')} stopped.", "success")
             else:
                 say("Not every command could be stopped.", "warning")
-            return Leftovers(work.calls) if work.calls else None
+            return InterruptedWork(work.calls) if work.calls else None
     return None
 
 
-def summary_of(work: Leftovers) -> str:
+def summary_of(work: InterruptedWork) -> str:
     """What the model is told of an interruption: for each call what is known, no more."""
     lines = ["The last run of this session was interrupted."]
     if work.calls:

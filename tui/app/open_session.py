@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.agent.events import StorageChanged
-from tui.agent.interrupted_work import left_open, new_findings
+from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, beyond_interruption
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
@@ -141,7 +141,7 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
         return
     if choice.path is not None:
         root, records = conversation.services.workspace, list(agent.session.records)
-        work = await asyncio.to_thread(left_open, records, root)
+        work = await asyncio.to_thread(interrupted_work, records, root)
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
     await _ask_elevated(conversation, agent)

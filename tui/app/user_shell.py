@@ -18,7 +18,7 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from tui.agent.shell_output import Keeping
+    from tui.agent.tool_results import ShellOutput
     from tui.tools.output_capture import Capture
     from tui.tools.process import Process
 
@@ -41,7 +41,7 @@ async def run(
     show: Callable[[Event], None],
     *,
     shared: bool = False,
-    keeping: Keeping | None = None,
+    keeping: ShellOutput | None = None,
 ) -> str:
     """Run a command in a folder and show what it prints. Cancelling stops it; nothing raises.
 
@@ -49,7 +49,7 @@ async def run(
     like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. A
     command that prints faster than can be shown waits.
     """
-    from tui.agent.shell_output import drop  # noqa: PLC0415 - not for the first frame
+    from tui.agent.tool_results import drop  # noqa: PLC0415 - not for the first frame
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()

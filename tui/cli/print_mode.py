@@ -19,8 +19,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent
-from tui.agent.deferred_retry import moment_of
-from tui.agent.event_text import told
+from tui.agent.event_text import event_lines, moment_of
 from tui.agent.events import Event, to_json
 from tui.app import launch_config
 from tui.app.options.arguments import Options
@@ -182,7 +181,7 @@ def _every(left: float) -> float:
 def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
     if format_ == "stream-json" and not isinstance(event, events.Alive):
         _line(out, _dump(to_json(event)))
-    _to_stderr(err, *told(event))
+    _to_stderr(err, *event_lines(event))
     if isinstance(event, events.Debug) and format_ == "text":
         _to_stderr(err, event.text)
 

@@ -4,7 +4,7 @@
     text_only, summary_only  what is before the `repair` record; what follows stays as it is. A
                              later compaction that covers all of it replaces it by its summary
 
-See `tui.context.repair_levels` for what the levels do, and `tui.agent.request_repair` for how one
+See `tui.context.repair_levels` for what the levels do, and `tui.agent.recovery` for how one
 is chosen. In the record, the level is the field `rung`.
 """
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tui.agent import events
-from tui.agent.deferred_retry import moment_of
 from tui.agent.directives import acknowledgement
+from tui.agent.event_text import moment_of
 from tui.agent.events import Event
 from tui.app.error_labels import words
 from tui.context import project_files
@@ -139,7 +139,7 @@ def of_a_request(event: Event, now: datetime | None = None) -> list[str]:
 def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one case per event
     """What was done to the context."""
     match event:
-        case events.Compacting(number, of, size):
+        case events.OverflowCompactionStarted(number, of, size):
             return [f"Compacting, part {number} of at most {of}, {counted(size)}."]
         case events.CompactionStarted(_, size, messages):
             what = (

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from tui.agent import events
-from tui.agent.deferred_retry import moment_of
+from tui.agent.event_text import moment_of
 from tui.agent.events import Event
 from tui.core.clock import Clock
 from tui.core.formatting import duration

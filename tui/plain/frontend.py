@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.agent.events import ErrorRaised, Event
-from tui.agent.interrupted_work import Leftovers
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
@@ -48,7 +48,7 @@ class PlainFrontend:
         self.conversation = Conversation(services, self)
         self.began_work = asyncio.Event()
         self.failed: ErrorRaised | None = None
-        self.interrupted: Leftovers | None = None
+        self.interrupted: InterruptedWork | None = None
         self.begin_with = ""
         self.leaving = False
         self.ready = False
@@ -203,13 +203,13 @@ class PlainFrontend:
         servers = await self.services.probe_servers()
         return await self.approver.setup(why, servers)
 
-    async def offer_interrupted_work(self, work: Leftovers) -> None:
+    async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Before the next prompt, once all other questions of the opening are answered."""
         self.interrupted = work
 
-    async def ask_about_interrupted_work(self, work: Leftovers) -> None:
+    async def ask_about_interrupted_work(self, work: InterruptedWork) -> None:
         """Say what is known of it, and do what is chosen."""
-        rest: Leftovers | None = work
+        rest: InterruptedWork | None = work
         while rest is not None:
             answer = await self.approver.choose(*question_lines.interrupted(rest))
             if answer is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from tui.agent.interrupted_work import Leftovers
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.damage_report import in_words, where
 from tui.app.dialog_data import (
     ChoiceQuestion,
@@ -126,7 +126,7 @@ def sessions(rows: Sequence[SessionRow], current: str) -> tuple[list[str], Label
     return [sentence(head, more)], labels
 
 
-def interrupted(work: Leftovers) -> tuple[list[str], Labels]:
+def interrupted(work: InterruptedWork) -> tuple[list[str], Labels]:
     """Each call with what is known of it, each command that still runs; and the ways on."""
     lines = ["The last run of this session was interrupted."]
     lines += [

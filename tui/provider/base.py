@@ -3,7 +3,8 @@
     failover(retry(adapter | practice))        the order in which the decorators stand
 
 A stream yields, per attempt, one `AttemptStarted`, then deltas, and ends with one `Completed`.
-`Alive` may stand anywhere after the `AttemptStarted`.
+`Alive` may stand anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
+publishes them as they are (see `tui.agent.events`).
 
 When an attempt fails and another will follow, a `RetryScheduled` stands between them; when
 another model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is void
@@ -14,13 +15,13 @@ iterator (or cancelling its task) ends the request.
 What whoever asks does with the error is decided by its fields, never by its text:
 
 - `park_until` is set: the server wants to see the request no sooner, and that is further off
-  than the policy waits. Record the moment and send the same request again then (R15).
+  than the policy waits. Record the moment and send the same request again then.
 - `error_class` "context_overflow": first, where `overflow.output_room(margin)` gives a number,
-  send the request again with that `max_tokens` (O28); otherwise `overflow.input_tokens` and
+  send the request again with that `max_tokens`; otherwise `overflow.input_tokens` and
   `.limit` are the true sizes to shorten to, where the server named them. An error of a model
-  that was only switched to never comes up: the error is that of the model first asked for (O29).
-- "payload_too_large": bytes, not tokens: images first (O31).
-- "invalid_request": the same request fails again; change it before it is sent (R12, R13). With
+  that was only switched to never comes up: the error is that of the model first asked for.
+- "payload_too_large": bytes, not tokens: images first.
+- "invalid_request": the same request fails again; change it before it is sent. With
   `thinking_refused` it can be sent without any thinking, which then stays left out.
 
 A person who will not wait: `tui.provider.retry.RetryControl`.
@@ -30,10 +31,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from tui.core.errors import ErrorClass, ProviderError
+from tui.core.errors import ErrorClass
 from tui.core.messages import Block, Message, Usage
 
 
@@ -71,32 +71,36 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    type: ClassVar[str] = "text_delta"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
+    type: ClassVar[str] = "thinking_delta"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolInputDelta:
-    """A piece of the JSON of a tool call's input. The first piece of a call may be empty."""
+    """The model is writing a call: a piece of the JSON of its input, the first may be empty."""
 
+    type: ClassVar[str] = "tool_input_delta"
     id: str
     name: str
-    json: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """An attempt failed and the next starts in `delay_s` seconds.
+    """An attempt failed and the next starts in `delay_s` seconds; what it had streamed is void.
 
     `attempt` is the number of the coming retry, 1 to `max_attempts`; `status` is None without
     an HTTP answer. `request_id` is the failed attempt's, `received` the characters that it had
-    streamed (text, thinking and tool input), which are void.
+    streamed (text, thinking and tool input).
     """
 
+    type: ClassVar[str] = "retry_scheduled"
     attempt: int
     max_attempts: int
     delay_s: float
@@ -109,18 +113,22 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class ModelSwitched:
-    """The request goes to the model `new` from now on; `old` was asked before.
+    """The model `new` is asked from now on, `old` was before; what had been streamed is void.
 
-    `error` is why, with `received` and the rest as in `RetryScheduled`; None on the way back.
-    `back_at` is when the model first asked for may be asked again, None where that is now or
-    not known.
+    `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
+    now or not known. The rest is of the error that led to it, as in `RetryScheduled`;
+    `error_class` is None on the way back.
     """
 
+    type: ClassVar[str] = "model_switched"
     old: str
     new: str
     reason: str
-    error: ProviderError | None = None
-    back_at: datetime | None = None
+    back_at: str | None = None
+    error_class: ErrorClass | None = None
+    status: int | None = None
+    request_id: str | None = None
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,8 @@ class Alive:
     The seconds since the last part of any kind are the seconds since the last sign of life, give
     or take that one.
     """
+
+    type: ClassVar[str] = "alive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +172,7 @@ StreamPart: TypeAlias = (
 def characters(part: StreamPart) -> int:
     """How many characters of an answer a part carries."""
     match part:
-        case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(json=text):
+        case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(text=text):
             return len(text)
         case _:
             return 0
@@ -182,7 +192,7 @@ class Provider(Protocol):
         """The input tokens of a request, as the model's side counts them.
 
         Raises what `stream` would. Not every server can count: whoever only wants a figure
-        falls back on an estimate (R11).
+        falls back on an estimate.
         """
         ...
 

@@ -1,16 +1,16 @@
-"""Another model where the one that was asked for cannot answer (A25 to A30).
+"""Another model where the one that was asked for cannot answer.
 
-    Failover(Retrying(adapter), fallbacks, …)
+    Failover(RetryProvider(adapter), fallbacks, …)
 
-Which errors switch (A26, decision 29): rate_limit, overloaded and timeout, once the retries
+Which errors switch: rate_limit, overloaded and timeout, once the retries
 beneath are used up, and whatever a person did not want to wait for. All models have one server
 and one key, so an error of the network or of the key would come again with any of them; a
 request that is invalid or too long is the asker's to change.
 
 A model that failed rests for as long as the server said, or else by class (`REST_S`), and is
 passed over meanwhile; the first request after its rest goes to it again. A rest that no server
-asked for only puts a model at the end of the row: when the others fail too, it is asked again
-(A28). Nothing is switched to after the last of the row (A30).
+asked for only puts a model at the end of the row: when the others fail too, it is asked again.
+Nothing is switched to after the last of the row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from tui.core.clock import Clock
+from tui.core.clock import Clock, timestamp
 from tui.core.errors import ErrorClass, ProviderError
 from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
-from tui.provider.provider_wrapper import Through
+from tui.provider.provider_wrapper import ProviderWrapper
 from tui.provider.retry import duration
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
@@ -72,7 +72,7 @@ class _Rest:
     asked: bool
 
 
-class Failover(Through):
+class Failover(ProviderWrapper):
     """A provider that goes on with another model. Implements `Provider`.
 
     `fallbacks` are tried in their order when the model of the request fails; without any,
@@ -91,16 +91,6 @@ class Failover(Through):
         self._rests: dict[str, _Rest] = {}
         self._first: str = ""
         self._current: str = ""
-
-    @property
-    def current(self) -> str:
-        """The model that was asked last, "" before the first request."""
-        return self._current
-
-    def reset(self) -> None:
-        """Forget all rests: the next request goes to the model that it names (A29)."""
-        self._rests.clear()
-        self._current = ""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         first = request.model
@@ -196,7 +186,12 @@ class Failover(Through):
         failed = self._rests_now(old)
         why = failed.error if failed else last
         reason = f"{old}: {_reason(why)}" if why else f"{old} was given up"
-        return ModelSwitched(old, name, reason, why, rest.back_at if rest else None)
+        back_at = timestamp(rest.back_at) if rest else None
+        if why is None:
+            return ModelSwitched(old, name, reason, back_at)
+        return ModelSwitched(
+            old, name, reason, back_at, why.error_class, why.status, why.request_id, why.received
+        )
 
 
 def _reason(error: ProviderError) -> str:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from tui.provider.base import ModelInfo, Provider, Request, StreamPart
 
 
-class Through:
+class ProviderWrapper:
     """Does all as the provider does that it asks, which it owns. Implements `Provider`.
 
     A subclass changes what it is there for.

@@ -1,4 +1,4 @@
-"""Retrying one request: visible, bounded, never sooner than the server asked for (R14 to R19)."""
+"""Retrying one request: visible, bounded, never sooner than the server asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tui.provider.base import (
     StreamPart,
     characters,
 )
-from tui.provider.provider_wrapper import Through
+from tui.provider.provider_wrapper import ProviderWrapper
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class RetryControl:
         return self._switch
 
     async def wait(self, clock: Clock, seconds: float) -> bool:
-        """Wait. Returns whether another model was asked for; for `Retrying` alone."""
+        """Wait. Returns whether another model was asked for; for `RetryProvider` alone."""
         await self._pause(clock, seconds)
         return self._switch
 
@@ -91,7 +91,7 @@ class RetryControl:
         return True
 
 
-class Retrying(Through):
+class RetryProvider(ProviderWrapper):
     """A provider whose failed requests are sent again. Implements `Provider`.
 
     Retried is what the error itself calls retryable, `retry.max_attempts` times at most; then
@@ -153,7 +153,7 @@ class Retrying(Through):
                 raise failed
 
     async def count_tokens(self, request: Request) -> int:
-        """As the provider's; failures are retried in the same way, without a word (R14)."""
+        """As the provider's; failures are retried in the same way, without a word."""
         failures, waited = 0, 0.0
         while True:
             try:
@@ -195,7 +195,7 @@ class Retrying(Through):
 
 
 def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:
-    """The wait after `failures` + 1 failed attempts: doubling, ±25 %, then capped (decision 8)."""
+    """The wait after `failures` + 1 failed attempts: doubling, ±25 %, then capped."""
     base = retry.initial_delay_ms * 2 ** min(failures, 30)
     return min(base * rng.uniform(1 - JITTER, 1 + JITTER), retry.max_delay_ms) / 1000
 

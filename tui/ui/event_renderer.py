@@ -127,7 +127,11 @@ class EventRenderer:
                 request_status.show(chat, event, voided)
                 if isinstance(event, events.ModelSwitched):
                     self.name_model(event.new)
-            case events.Compacting() | events.CompactionStarted() | events.CompactionFinished():
+            case (
+                events.OverflowCompactionStarted()
+                | events.CompactionStarted()
+                | events.CompactionFinished()
+            ):
                 request_status.compact(chat, event)
             case events.CompactionUndone(size):
                 chat.add(uncompacted_item(size))

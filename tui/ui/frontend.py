@@ -17,7 +17,7 @@ from textual.signal import Signal
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.agent.interrupted_work import Leftovers, Orphan
+from tui.agent.interrupted_work import InterruptedWork, Orphan
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     AnswerOption,
@@ -317,7 +317,7 @@ class ScreenFrontend:
         screen = WelcomeScreen(self.services.probe_servers, why, problem)
         return await self.app.push_screen_wait(screen)
 
-    async def offer_interrupted_work(self, work: Leftovers) -> None:
+    async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """By a card above the prompt, which waits as long as nothing else is begun."""
         from tui.ui.widgets.resume_card import ResumeCard  # noqa: PLC0415 - on demand
 
@@ -325,7 +325,7 @@ class ScreenFrontend:
         card = ResumeCard([*calls], [*commands], partial(self._act_on_interruption, work))
         await self.chat.query_one("#left").mount(card, before="#notice")
 
-    async def _act_on_interruption(self, work: Leftovers, answer: str) -> None:
+    async def _act_on_interruption(self, work: InterruptedWork, answer: str) -> None:
         from tui.app.interruption import act_on_interruption  # noqa: PLC0415 - on demand
         from tui.ui.widgets.questions import Choice  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from tests.support.fake_agent import FakeSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
-from tui.agent.compaction import Preview
+from tui.agent.compaction import CompactionPreview
 from tui.app.ports import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core.config import Permissions
@@ -46,7 +46,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         await say(pilot, "/compact the tests")
         assert "nothing to compact" in app.chat.notice.text
         long = [Item(f"r{n}", "result", f"output {n}", 1000 * n, "full") for n in range(1, 10)]
-        world.agent.planned = Preview(
+        world.agent.planned = CompactionPreview(
             kept=(Item("k", "user", "what was asked", 200, "full"),),
             summarised=tuple(long),
             pinned=(Item("p", "result", "the plan", 700, "full", pinned=True),),

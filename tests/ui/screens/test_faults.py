@@ -26,7 +26,7 @@ from tui.core.messages import blocks_of, text_block, text_of, tool_calls
 from tui.core.paths import folders
 from tui.permissions.types import Approver
 from tui.provider.practice.provider import PracticeModel
-from tui.provider.retry import RetryControl, Retrying
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.recovery import RecoveryScreen
@@ -56,7 +56,9 @@ class Played:
 
     async def _make_agent(self, _: SessionChoice, __: Approver) -> Agent:
         clock, control = self.world.clock, RetryControl()
-        provider = Retrying(WithSummaries(self._model), retry=Retry(), clock=clock, control=control)
+        provider = RetryProvider(
+            WithSummaries(self._model), retry=Retry(), clock=clock, control=control
+        )
         root = self.world.workspace
         agent = make_agent(
             root, provider, session=self.session, approver=Yes(), clock=clock, control=control

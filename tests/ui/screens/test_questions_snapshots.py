@@ -23,7 +23,7 @@ from tests.ui.screens.pictures import (
 )
 from tests.ui.screens.test_recovery import refusing
 from tui.agent import events
-from tui.agent.compaction import Preview
+from tui.agent.compaction import CompactionPreview
 from tui.app.ports import SessionChoice
 from tui.context.ledger_items import Item
 from tui.permissions.types import Call, Decision
@@ -107,7 +107,7 @@ def elevated(stage: Stage) -> Shot:
 def compaction(stage: Stage) -> Shot:
     world = World()
     long = [Item(f"r{n}", "result", f"read_file src/m{n}.py", 1000 * n, "full") for n in range(9)]
-    planned = Preview(
+    planned = CompactionPreview(
         kept=(Item("k", "user", "fix the flaky test", 200, "full"),),
         summarised=tuple(long),
         pinned=(Item("p", "result", "the plan", 700, "full", pinned=True),),

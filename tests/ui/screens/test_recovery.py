@@ -155,7 +155,7 @@ async def test_O22_a_compaction_is_shown_while_it_is_made() -> None:
     making, sent = Hold(), Hold()
     world.scripts.append(
         turn(
-            events.Compacting(2, 3, 204_000),
+            events.OverflowCompactionStarted(2, 3, 204_000),
             events.CompactionStarted("overflow", 204_000, 120),
             making,
             events.CompactionFinished(204_000, 41_000, 114, "They talked.", "overflow"),

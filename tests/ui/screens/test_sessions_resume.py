@@ -15,7 +15,7 @@ from tests.context.sessions import Told, answer, prompt, records
 from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
-from tui.agent.interrupted_work import left_open
+from tui.agent.interrupted_work import interrupted_work
 from tui.app.interruption import known, summary_of
 from tui.app.ports import SessionChoice
 from tui.context.interrupted_calls import Interrupted
@@ -81,7 +81,7 @@ async def test_a_write_whose_file_holds_the_new_text_had_finished(world: World) 
     intent = {"call_id": "t1", "tool": "write_file", "effect": "write", "path": "a.py"}
     branch = records(prompt("go"), answer(written | {"input": arguments}), ("intent", dict(intent)))
     (world.workspace / "a.py").write_text("the new text", encoding="utf-8")
-    (found,) = left_open(branch, world.workspace).calls
+    (found,) = interrupted_work(branch, world.workspace).calls
     assert known(found) == "finished; its result was lost; the file holds what was to be written"
 
 
@@ -136,7 +136,7 @@ async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
     path = interrupted(world, ("job", job), ("job", reused))
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: card(app) is not None)
-        left = left_open(world.agent.session.records, world.workspace)
+        left = interrupted_work(world.agent.session.records, world.workspace)
         assert [each.command for each in left.orphans] == ["serve"]
         assert f"process {orphan.pid}: serve" in summary_of(left)
         next(c for c in app.chat.query(Choice) if c.name == "stop").focus()

@@ -15,7 +15,7 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 
 if TYPE_CHECKING:
-    from tui.agent.compaction import Preview
+    from tui.agent.compaction import CompactionPreview
     from tui.app.conversation import Conversation
     from tui.context.token_ledger import Item
     from tui.permissions.types import Mode
@@ -58,7 +58,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
         conversation.compact(planned.focus)
 
 
-def preview_lines(planned: Preview) -> list[str]:
+def preview_lines(planned: CompactionPreview) -> list[str]:
     """What becomes a summary, what is pinned and what is kept, the largest items named."""
     lines: list[str] = []
     parts = (

@@ -21,7 +21,7 @@ from tui.core.errors import HoldfastError
 from tui.core.messages import text_block, text_of
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
-from tui.provider.provider_wrapper import Through
+from tui.provider.provider_wrapper import ProviderWrapper
 from tui.session.session import Session
 
 
@@ -106,7 +106,7 @@ PATIENCE_S = 180.0
 _SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
 
 
-class SharedProvider(Through):
+class SharedProvider(ProviderWrapper):
     """A provider that the sessions of a run use one after the other: closing one leaves it open.
 
     So a practice script goes on where the last session left it. Whoever made the inner one closes

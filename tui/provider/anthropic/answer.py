@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -23,6 +24,10 @@ _PIECE: Final = {
 }
 
 
+class MalformedEventError(Exception):
+    """An event of the server is not of the shape that the Messages API has."""
+
+
 @dataclass(slots=True)
 class _Open:
     """A block as it began, and the pieces of the field that grows."""
@@ -32,7 +37,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class Answer:
+class AnswerBuilder:
     """One answer in the making. `done` once the server said that it is complete."""
 
     model: str
@@ -44,19 +49,22 @@ class Answer:
     def feed(self, event: dict[str, Any]) -> Delta | None:
         """Take one event. Unknown kinds are passed over.
 
-        Raises KeyError, TypeError or AttributeError on an event that is not of the API's shape.
+        Raises MalformedEventError on an event that is not of the API's shape.
         """
         match event["type"]:
             case "content_block_delta":
-                return self._grow(self._blocks[event["index"]], event["delta"])
+                opened = self._blocks.get(_index(event))
+                if opened is None:
+                    raise MalformedEventError("a block that never began goes on")
+                return self._grow(opened, _object(event, "delta"))
             case "content_block_start":
-                return self._begin(event["index"], event["content_block"])
+                return self._begin(_index(event), _object(event, "content_block"))
             case "message_start":
-                message = event["message"]
+                message = _object(event, "message")
                 self.model = message.get("model") or self.model
                 self._count(message.get("usage"))
             case "message_delta":
-                self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
+                self._stop_reason = _object(event, "delta").get("stop_reason") or self._stop_reason
                 self._count(event.get("usage"))
             case "message_stop":
                 self.done = True
@@ -78,33 +86,32 @@ class Answer:
 
     def _begin(self, index: int, block: Block) -> Delta | None:
         opened = self._blocks[index] = _Open({**block})
-        kind = block["type"]
+        kind = _text(block, "type")
         if kind == "tool_use":
             return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), "")
-        if kind in {"text", "thinking"} and (begun := block.get(kind)):
+        if kind in {"text", "thinking"} and block.get(kind):
+            begun = _text(block, kind)
             opened.pieces.append(begun)
             return TextDelta(begun) if kind == "text" else ThinkingDelta(begun)
         return None
 
     def _grow(self, opened: _Open, delta: dict[str, Any]) -> Delta | None:
-        kind = delta["type"]
+        kind, block = _text(delta, "type"), opened.block
         if name := _PIECE.get(kind):
-            piece: str = delta[name]
-            if not isinstance(piece, str):  # pyright: ignore[reportUnnecessaryIsInstance] (a server's word)
-                raise TypeError(f"{name} is not a string")
+            piece = _text(delta, name)
             opened.pieces.append(piece)
             if kind == "text_delta":
                 return TextDelta(piece)
             if kind == "thinking_delta":
                 return ThinkingDelta(piece)
-            block = opened.block
             if block["type"] == "tool_use":
                 return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), piece)
         elif kind == "signature_delta":
-            opened.block["signature"] = delta["signature"]
+            block["signature"] = _text(delta, "signature")
         elif kind == "citations_delta":
-            known = cast("list[Any]", opened.block.get("citations") or [])
-            opened.block["citations"] = [*known, delta["citation"]]
+            given: object = block.get("citations")
+            known = cast("list[Any]", given) if isinstance(given, list) else []
+            block["citations"] = [*known, _object(delta, "citation")]
         return None
 
     def _count(self, usage: object) -> None:
@@ -112,6 +119,27 @@ class Answer:
         if isinstance(usage, dict):
             found = cast("dict[str, object]", usage)
             self._usage |= {k: n for k, n in found.items() if isinstance(n, int) and n > 0}
+
+
+def _index(event: Mapping[str, Any]) -> int:
+    value: object = event.get("index")
+    if isinstance(value, int):
+        return value
+    raise MalformedEventError("index is not a number")
+
+
+def _text(of: Mapping[str, Any], name: str) -> str:
+    value: object = of.get(name)
+    if isinstance(value, str):
+        return value
+    raise MalformedEventError(f"{name} is not a string")
+
+
+def _object(of: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value: object = of.get(name)
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    raise MalformedEventError(f"{name} is not an object")
 
 
 def _closed(opened: _Open) -> Block:
@@ -125,7 +153,7 @@ def _closed(opened: _Open) -> Block:
 
 
 def tool_input(given: object) -> dict[str, Any]:
-    """A call's input as an object (B07).
+    """A call's input as an object.
 
     JSON is parsed, twice if the first result is a string; nothing, null and [] are an empty
     object; what is none even then becomes `{"raw_input": …}`.

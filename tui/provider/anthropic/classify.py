@@ -40,7 +40,7 @@ URL_HINT: Final = "Check base_url in config.toml or ANTHROPIC_BASE_URL."
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RequestAttempt:
     """What is known of the request that failed. `began`: part of the answer had come."""
 
     url: str
@@ -49,7 +49,7 @@ class Attempt:
     began: bool = False
 
 
-def classify(error: BaseException, at: Attempt) -> ProviderError:
+def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
     """An exception of the SDK, its HTTP layer or the parsing of an answer, as a ProviderError."""
     import anthropic  # noqa: PLC0415 (loaded by now, and never at start-up)
     import httpx2  # noqa: PLC0415
@@ -68,15 +68,27 @@ def classify(error: BaseException, at: Attempt) -> ProviderError:
             f"The certificate of {at.url} could not be verified.",
             hint="If a proxy looks into TLS, set SSL_CERT_FILE to its certificate.",
         )
-    if isinstance(error, (ValueError, TypeError)) and not at.began:
-        return ProviderError(
-            "invalid_request",
-            "The request cannot be written as JSON.",
-            hint="Repair the session with /repair.",
-        )
     if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
         return _lost(chain, at)
     return broken("the server sent something that is not an event of the Messages API")
+
+
+def is_json(value: object) -> bool:
+    """Whether a value can be written as JSON. Costs as much as writing it."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def not_json() -> ProviderError:
+    """A request that cannot be written as JSON."""
+    return ProviderError(
+        "invalid_request",
+        "The request cannot be written as JSON.",
+        hint="Repair the session with /repair.",
+    )
 
 
 def broken(why: str) -> ProviderError:
@@ -86,7 +98,7 @@ def broken(why: str) -> ProviderError:
     )
 
 
-def _lost(chain: list[BaseException], at: Attempt) -> ProviderError:
+def _lost(chain: list[BaseException], at: RequestAttempt) -> ProviderError:
     if at.began:
         return broken("the connection was lost")
     return ProviderError(
@@ -98,7 +110,7 @@ def _lost(chain: list[BaseException], at: Attempt) -> ProviderError:
 
 
 def from_answer(
-    status: int, headers: Mapping[str, str], body: object, at: Attempt
+    status: int, headers: Mapping[str, str], body: object, at: RequestAttempt
 ) -> ProviderError:
     """An error that the server named, by status, error type, error code and text."""
     kind, code, text = error_bodies.read(body)
@@ -130,7 +142,7 @@ def from_answer(
     )
 
 
-def not_the_api(headers: Mapping[str, str], body: bytes, at: Attempt) -> ProviderError:
+def not_the_api(headers: Mapping[str, str], body: bytes, at: RequestAttempt) -> ProviderError:
     """A success that is not a stream of events: a web page, most often, or some JSON."""
     text = body.decode("utf-8", "replace")
     try:
@@ -187,7 +199,7 @@ def _fits(rule: ErrorRule, status: int, kind: str, code: str, text: str) -> bool
     return named and (rule.text is None or rule.text.search(text) is not None)
 
 
-def _phrase(rule: ErrorRule, status: int, text: str, at: Attempt) -> tuple[str, str]:
+def _phrase(rule: ErrorRule, status: int, text: str, at: RequestAttempt) -> tuple[str, str]:
     places = {"url": at.url, "model": at.model}
     headline = rule.headline.format(**places)
     number = f" ({status})" if status != HTTPStatus.OK else ""
@@ -198,7 +210,7 @@ def _phrase(rule: ErrorRule, status: int, text: str, at: Attempt) -> tuple[str, 
     )
 
 
-def _of_page(status: int, page: str, rule: ErrorRule, at: Attempt) -> tuple[str, str]:
+def _of_page(status: int, page: str, rule: ErrorRule, at: RequestAttempt) -> tuple[str, str]:
     message = f"{at.url} answered with {_a_page(page)} ({status}), not with the Messages API."
     if rule.error_class in {"server", "overloaded", "timeout", "rate_limit"}:
         return message, "A proxy may be in the way; wait a moment and send the prompt again."
@@ -229,7 +241,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         waiting.extend(e for e in (current.__cause__, before) if e is not None)
 
 
-def _reason(chain: list[BaseException], at: Attempt) -> str:
+def _reason(chain: list[BaseException], at: RequestAttempt) -> str:
     """Why there is no connection, as ": …", or nothing where nobody says.
 
     The HTTP layer's own errors go by name: they are not to be imported for this.

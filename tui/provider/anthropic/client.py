@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError
 from tui.provider import catalogue
 from tui.provider.anthropic import client_factory, convert
-from tui.provider.anthropic.answer import Answer
+from tui.provider.anthropic.answer import AnswerBuilder, MalformedEventError
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
     WAIT_HINT,
-    Attempt,
+    RequestAttempt,
     broken,
     classify,
     from_answer,
+    is_json,
+    not_json,
     not_the_api,
 )
-from tui.provider.anthropic.sse import EventDecoder
+from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
 from tui.provider.anthropic.stall_timeout import (
     LIFE,
     LONGEST_PINGING_S,
@@ -95,51 +98,39 @@ class AnthropicProvider:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         """One attempt. Closing the iterator or cancelling closes the connection at once."""
-        client = await self._client()
-        yield AttemptStarted(1, request.model)
+        client, model = await self._client(), request.model
+        yield AttemptStarted(1, model)
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
             response = await self._open(client, request, silence)
+            answer, decoder = AnswerBuilder(model), EventDecoder()
+            chunks, shown_at = response.aiter_bytes(), self._clock.monotonic()
+            brought = 0
             try:
-                async with aclosing(self._parts(response, request.model, silence)) as parts:
-                    async for part in parts:
-                        yield part
+                while not answer.done:
+                    asked = self._clock.monotonic()
+                    chunk = await self._next(chunks, model, silence)
+                    waited = self._clock.monotonic() - asked > _WAITED_S
+                    slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
+                    comments, shown, sign = decoder.comments, False, NOTHING
+                    for event in self._decoded(decoder, chunk):
+                        sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
+                        if (delta := self._fed(answer, event, response, model)) is not None:
+                            shown = True
+                            yield delta
+                    if decoder.comments > comments:
+                        sign = max(sign, LIFE)
+                    alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
+                    if shown:
+                        shown_at = now
+                    elif alive and now - shown_at >= ALIVE_EVERY_S:
+                        shown_at = now
+                        yield Alive()
+                    if shown and waited and slow and not answer.done:
+                        await self._clock.sleep(GATHER_S)
+                await _drain(chunks)
+                yield answer.completed(response.headers.get("request-id"))
             finally:
                 await response.aclose()
-
-    async def _parts(
-        self, response: httpx2.Response, model: str, silence: Silence
-    ) -> AsyncGenerator[StreamPart]:
-        answer, decoder = Answer(model), EventDecoder()
-        chunks, told = response.aiter_bytes(), self._clock.monotonic()
-        brought = 0
-        while not answer.done:
-            asked = self._clock.monotonic()
-            chunk = await self._next(chunks, model, silence)
-            if chunk is None:
-                raise broken("the connection closed before the answer was complete")
-            waited = self._clock.monotonic() - asked > _WAITED_S
-            slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
-            comments, shown, sign = decoder.comments, False, NOTHING
-            for event in self._decoded(decoder, chunk):
-                if event["type"] == "error":
-                    at = self._attempt(model, began=True)
-                    raise from_answer(response.status_code, response.headers, event, at)
-                sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
-                if (delta := self._fed(answer, event)) is not None:
-                    shown = True
-                    yield delta
-            if decoder.comments > comments:
-                sign = max(sign, LIFE)
-            alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
-            if shown:
-                told = now
-            elif alive and now - told >= ALIVE_EVERY_S:
-                told = now
-                yield Alive()
-            if shown and waited and slow and not answer.done:
-                await self._clock.sleep(GATHER_S)
-        await _drain(chunks)
-        yield answer.completed(response.headers.get("request-id"))
 
     async def count_tokens(self, request: Request) -> int:
         """The server's count of a request's input tokens; one attempt, 30 s at most."""
@@ -148,7 +139,7 @@ class AnthropicProvider:
         given = convert.arguments(request)
         del given["max_tokens"]
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
-            with self._typed(silence, at):
+            with self._typed(silence, at, given):
                 async with silence.waiting():
                     counted: object = await client.messages.count_tokens(**given)
         found = getattr(counted, "input_tokens", None)
@@ -191,9 +182,10 @@ class AnthropicProvider:
         self, client: AsyncAnthropic, request: Request, silence: Silence
     ) -> httpx2.Response:
         """Send the request. Returns a response that is a stream of events, or raises."""
-        with self._typed(silence, self._attempt(request.model)):
+        given = convert.arguments(request)
+        with self._typed(silence, self._attempt(request.model), given):
             async with silence.waiting():
-                stream = await client.messages.create(**convert.arguments(request), stream=True)
+                stream = await client.messages.create(**given, stream=True)
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
@@ -214,32 +206,48 @@ class AnthropicProvider:
                         break
         return found
 
-    async def _next(
-        self, chunks: AsyncIterator[bytes], model: str, silence: Silence
-    ) -> bytes | None:
-        """The next bytes of an answer, None at its end; silence that lasts too long is an error."""
+    async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
+        """The next bytes of an answer; their end and silence that lasts too long are errors."""
         with self._typed(silence, self._attempt(model, began=True)):
             async with silence.waiting():
-                return await anext(chunks, None)
+                chunk = await anext(chunks, None)
+        if chunk is None:
+            raise broken("the connection closed before the answer was complete")
+        return chunk
 
     @contextmanager
-    def _typed(self, silence: Silence, at: Attempt) -> Generator[None]:
-        """Whatever a request raises, as the one ProviderError that it is."""
+    def _typed(
+        self, silence: Silence, at: RequestAttempt, sent: Mapping[str, Any] | None = None
+    ) -> Generator[None]:
+        """Whatever sending a request raises, as the one ProviderError that it is.
+
+        A mistake inside the program is raised as it is: it says nothing of the server. `sent` is
+        what is to be written as JSON.
+        """
         try:
             yield
         except _failures() as error:
             raise (self._silent(silence) if silence.expired else classify(error, at)) from error
+        except (TypeError, ValueError) as error:
+            if sent is None or is_json(sent):
+                raise
+            raise not_json() from error
 
     def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
         try:
             return list(decoder.feed(chunk))
-        except ValueError as error:
+        except BadEventDataError as error:
             raise broken("the server sent a line that is not JSON") from error
 
-    def _fed(self, answer: Answer, event: dict[str, Any]) -> StreamPart | None:
+    def _fed(
+        self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
+    ) -> StreamPart | None:
+        if event["type"] == "error":
+            at = self._attempt(model, began=True)
+            raise from_answer(response.status_code, response.headers, event, at)
         try:
             return answer.feed(event)
-        except (KeyError, TypeError, AttributeError) as error:
+        except MalformedEventError as error:
             raise broken("an event of the server is not of the Messages API") from error
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
@@ -248,7 +256,7 @@ class AnthropicProvider:
             found = await client.models.retrieve(model, timeout=MODEL_INFO_TIMEOUT_S)
         except HoldfastError:
             return None
-        except _failures() as error:
+        except (*_failures(), ValueError, TypeError) as error:  # names that the SDK refuses
             _log.info(
                 "no limits of %s from %s: %s",
                 model,
@@ -258,8 +266,8 @@ class AnthropicProvider:
             return None
         return convert.model_info(model, found)
 
-    def _attempt(self, model: str, *, began: bool = False) -> Attempt:
-        return Attempt(client_factory.shown(self.url), model, self._clock.now(), began)
+    def _attempt(self, model: str, *, began: bool = False) -> RequestAttempt:
+        return RequestAttempt(client_factory.shown(self.url), model, self._clock.now(), began)
 
     def _silent(self, silence: Silence) -> ProviderError:
         """The error of a wait that was too long."""
@@ -287,8 +295,8 @@ def _failures() -> tuple[type[Exception], ...]:
         httpx2.InvalidURL,
         httpx2.StreamError,
         OSError,
-        ValueError,
-        TypeError,
+        json.JSONDecodeError,
+        UnicodeDecodeError,
     )
 
 

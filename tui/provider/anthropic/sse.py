@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 
+class BadEventDataError(ValueError):
+    """The data of an event is no JSON object."""
+
+
 class EventDecoder:
     """Feed it chunks; it gives each event's data as a JSON object.
 
@@ -25,7 +29,7 @@ class EventDecoder:
         self.comments = 0
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The events that `chunk` completes. Raises ValueError on data that is no JSON object."""
+        """The events that `chunk` completes. Raises BadEventDataError."""
         head, newline, rest = chunk.rpartition(b"\n")
         if not newline:
             self._partial.append(chunk)
@@ -48,9 +52,12 @@ class EventDecoder:
 
 
 def _object(data: bytes, name: bytes) -> dict[str, Any]:
-    value: object = json.loads(data.decode())
+    try:
+        value: object = json.loads(data.decode())
+    except ValueError as error:
+        raise BadEventDataError(str(error)) from error
     if not isinstance(value, dict):
-        raise ValueError("the data of an event is not a JSON object")  # noqa: TRY004 (a bad line)
+        raise BadEventDataError("the data of an event is not a JSON object")
     event = cast("dict[str, Any]", value)
     if "type" not in event:
         event["type"] = name.decode(errors="replace")

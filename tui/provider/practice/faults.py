@@ -26,10 +26,10 @@ from tui.provider.base import (
 )
 from tui.provider.practice.script import Fault
 from tui.provider.practice.stream import count_input, overflow
-from tui.provider.provider_wrapper import Through
+from tui.provider.provider_wrapper import ProviderWrapper
 
 if TYPE_CHECKING:
-    from tui.provider.anthropic.classify import Attempt
+    from tui.provider.anthropic.classify import RequestAttempt
 
 _ANSWERS: dict[int, tuple[str, str]] = {
     401: ("authentication_error", "invalid x-api-key"),
@@ -74,7 +74,7 @@ class FaultQueue:
         return None
 
 
-class FaultyProvider(Through):
+class FaultyProvider(ProviderWrapper):
     """A provider whose attempts meet faults. `strike` says which one a request meets, None for
     none."""
 
@@ -138,7 +138,7 @@ async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerato
         match part:
             case Completed():
                 return
-            case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(json=text):
+            case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(text=text):
                 yield _shortened(part, chars)
                 chars -= len(text)
             case _:
@@ -148,11 +148,7 @@ async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerato
 
 
 def _shortened(part: TextDelta | ThinkingDelta | ToolInputDelta, chars: int) -> StreamPart:
-    match part:
-        case ToolInputDelta():
-            return replace(part, json=part.json[:chars])
-        case _:
-            return replace(part, text=part.text[:chars])
+    return replace(part, text=part.text[:chars])
 
 
 async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[StreamPart]:
@@ -168,9 +164,9 @@ async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[Stre
                 held = [part]
             case Completed():
                 if held:
-                    whole = "".join(delta.json for delta in held)
+                    whole = "".join(delta.text for delta in held)
                     broken = whole[: len(whole) * 2 // 3] or "{"
-                    yield replace(held[0], json=broken)
+                    yield replace(held[0], text=broken)
                     yield _with_raw_input(part, broken)
                 return
             case _:
@@ -193,10 +189,10 @@ async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> P
 
 async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
     # Only where a fault strikes is the adapter needed.
-    from tui.provider.anthropic.classify import Attempt, broken  # noqa: PLC0415
+    from tui.provider.anthropic.classify import RequestAttempt, broken  # noqa: PLC0415
 
     if fault.status is not None:
-        return _answered(fault, fault.status, Attempt(_URL, request.model, clock.now()))
+        return _answered(fault, fault.status, RequestAttempt(_URL, request.model, clock.now()))
     if fault.overflow == "max_tokens":
         prompt = await count_input(request)
         return overflow(prompt, max(window, prompt + 1), asked=request.max_tokens)
@@ -215,7 +211,7 @@ async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> 
     return broken(f"the server sent a line that is not JSON {_MARK}")
 
 
-def _answered(fault: Fault, status: int, at: Attempt) -> ProviderError:
+def _answered(fault: Fault, status: int, at: RequestAttempt) -> ProviderError:
     """The answer of a server, read by the adapter's own table."""
     from tui.provider.anthropic.classify import from_answer, not_the_api  # noqa: PLC0415
 

@@ -65,11 +65,11 @@ def show(chat: ChatScreen, event: RequestEvent, voided: str) -> None:
 
 def compact(
     chat: ChatScreen,
-    event: events.Compacting | events.CompactionStarted | events.CompactionFinished,
+    event: events.OverflowCompactionStarted | events.CompactionStarted | events.CompactionFinished,
 ) -> None:
     """Show that a summary is being made, and what has come of it."""
     match event:
-        case events.Compacting(number, of, size):
+        case events.OverflowCompactionStarted(number, of, size):
             chat.work("compacting")
             chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
         case events.CompactionStarted(reason, size, messages):

@@ -1,0 +1,125 @@
+"""What the parts of one agent share: what it was made of, and what may change on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui.agent.events import Debug, Event
+from tui.agent.limits import Limits, Spent
+from tui.agent.recorder import EventStream, Recorder
+from tui.context.system_prompt import Injected
+from tui.context.token_ledger import Ledger
+from tui.core.clock import Clock
+from tui.core.config import Config, Price
+from tui.core.messages import Block
+from tui.core.output_store import OutputStore
+from tui.core.workspace import Workspace
+from tui.permissions.gate import Gate
+from tui.permissions.types import Approver, Mode
+from tui.provider.base import ModelInfo, Provider
+from tui.provider.retry import RetryControl
+from tui.session.records import Record
+from tui.session.session import Session
+from tui.tools.base import Tool
+from tui.tools.jobs import Jobs
+from tui.tools.limits.pipeline import GuardLimits
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Servers
+
+
+@dataclass(slots=True)
+class AgentContext:
+    """What the parts of one agent share.
+
+    The agent owns the session, the provider, the jobs and, unless they are shared, the servers.
+    """
+
+    session: Session
+    provider: Provider
+    model: ModelInfo
+    """Asked from the next request on."""
+    tools: dict[str, Tool[Any]]
+    """What the model may call; those of MCP servers join and leave. A copy of what was given."""
+    gate: Gate
+    approver: Approver
+    workspace: Workspace
+    system: list[Block]
+    config: Config
+    clock: Clock
+    jobs: Jobs
+    fallbacks: Sequence[str] = ()
+    """Models of the same provider to go on with, in this order."""
+    control: RetryControl = field(default_factory=RetryControl)
+    """Ends the provider's waits."""
+    max_wait_s: float | None = None
+    """Bounds the agent's own waits for a server's limits; None is no bound."""
+    limits: Limits = field(default_factory=Limits)
+    directives: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """To begin with (-y, --verbose)."""
+    notices: Sequence[str] = ()
+    """What the person should know before the first turn."""
+    layers: Sequence[tuple[str, str]] = ()
+    """The names and texts that `system` is made of, for the ledger."""
+    cache: Path | None = None
+    """The folder where token ratios are kept, None to keep none."""
+    memory_file: Path | None = None
+    """Where the memory is written, None to write none."""
+    outputs: OutputStore | None = None
+    """The full outputs that were cut; None where they go with their folder."""
+    injected: Sequence[Injected] = ()
+    """What became of the files in the system prompt."""
+    servers: Servers | None = None
+    """The MCP servers, None where none is configured."""
+    servers_shared: bool = False
+
+    mode: Mode = field(default="ask", init=False)
+    elevated: bool = field(default=False, init=False)
+    verbose: bool = field(default=False, init=False)
+    side_spent: Spent = field(default_factory=Spent, init=False)
+    """What questions beside the conversation have cost since the last turn ended."""
+    events: EventStream = field(default_factory=EventStream, init=False)
+    ledger: Ledger = field(default_factory=Ledger, init=False)
+    """The items of the next request."""
+    recorder: Recorder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tools = dict(self.tools)
+        self.recorder = Recorder(self.session, self.events, self.ledger)
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.session.records
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the file tools work: the workspace first."""
+        return (self.workspace.root, *self.workspace.extra)
+
+    @property
+    def price(self) -> Price | None:
+        """Of the model that is asked now; None where the configuration names none."""
+        return self.config.prices.get(self.model.id)
+
+    @property
+    def guard_limits(self) -> GuardLimits:
+        """How much of a result the model that is asked now gets."""
+        return GuardLimits.of(self.config.guard, window=self.model.window)
+
+    def add_dir(self, folder: Path) -> bool:
+        """Let the file tools work in a real folder too. False if they may, elevated or not."""
+        if replace(self.workspace, widened=False).contains(folder):
+            return False
+        self.workspace = replace(self.workspace, extra=(*self.workspace.extra, folder))
+        return True
+
+    def publish(self, event: Event) -> None:
+        self.events.publish(event)
+
+    def debug(self, text: str) -> None:
+        """Show a line while verbose is on."""
+        if self.verbose:
+            self.publish(Debug(text))

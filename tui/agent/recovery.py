@@ -1,0 +1,158 @@
+"""What is done about a request that failed, before the next one: repair it, or wait.
+
+The repair ladder: a rung is put into the record by a `repair` record. `strict` and `drop_thinking`
+hold for everything from then on, as they leave calls and results whole. `text_only` and
+`summary_only` concern what stands before their record: what comes after it is sent as it is.
+
+Beside the ladder there is the break: all thinking so far is left out for good, the thinking of
+later answers is sent again.
+
+A server that wants to see the request much later is asked then: the session is parked. Requests
+that are too large have a ladder of their own, see `tui.agent.overflow_recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.event_text import moment_of
+from tui.agent.events import Parked
+from tui.agent.interrupted_work import TURN_RECORDS, parked_in
+from tui.agent.request_builder import RequestBuilder
+from tui.context.binding import BREAK, has_thinking
+from tui.context.level_view import WHOLE, level_of
+from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
+from tui.core.clock import timestamp
+from tui.core.errors import ProviderError
+from tui.provider.base import Request
+from tui.provider.retry import duration
+from tui.session.records import Finding, Record
+from tui.tokens.estimate import json_weight
+
+
+def offers(records: Sequence[Record]) -> tuple[RepairLevel, ...]:
+    """The rungs that are left where the server refused the last request as not valid, else none.
+
+    A rung that was tried and refused is never offered again. One that concerns what stood before
+    it is, once an answer came between: what is refused now came later.
+    """
+    last = next((record for record in reversed(records) if record.type in TURN_RECORDS), None)
+    if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
+        return ()
+    tried = -1
+    for record in records:
+        rung = level_of(record)
+        if rung is not None:
+            tried = max(tried, REPAIR_LEVELS.index(rung))
+        elif record.type == "assistant" and tried >= 0 and REPAIR_LEVELS[tried] not in WHOLE:
+            tried = max(
+                (REPAIR_LEVELS.index(r) for r in map(level_of, records) if r in WHOLE), default=-1
+            )
+    return REPAIR_LEVELS[tried + 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRepair:
+    """Puts rungs and breaks into the record of one agent."""
+
+    ctx: AgentContext
+    requests: RequestBuilder
+
+    def offers(self) -> tuple[RepairLevel, ...]:
+        """See `offers`."""
+        return offers(self.ctx.records)
+
+    def shrinks(self, rung: RepairLevel) -> bool:
+        """Whether less would be sent on a rung than now."""
+        messages = self.requests.view().messages
+        fewer, _ = apply_level(messages, rung)
+        return json_weight(fewer) < json_weight(messages)
+
+    def climb(self, rung: RepairLevel, *, by: str = "person") -> tuple[Finding, ...]:
+        """Go up to a rung from the next request on. Returns what that does."""
+        _, findings = apply_level(self.requests.view().messages, rung)
+        codes = [finding.to_json() for finding in findings]
+        self.ctx.recorder.append("repair", rung=rung, findings=codes, by=by)
+        self.requests.view()
+        return findings
+
+    def without_thinking(self, error: ProviderError, sent: Request) -> bool:
+        """Leave all thinking out of the next request, where the server refused it in this one."""
+        content = (message["content"] for message in sent.messages)
+        if not error.thinking_refused or not any(map(has_thinking, content)):
+            return False
+        self.ctx.recorder.append(
+            BREAK, reason="refused", by="server", message=error.message, request_id=error.request_id
+        )
+        return True
+
+
+def _whole(moment: datetime) -> datetime:
+    """A moment as a record can hold it, no sooner: in whole milliseconds."""
+    return moment + timedelta(microseconds=-moment.microsecond % 1000)
+
+
+@dataclass(slots=True)
+class DeferredRetry:
+    """Parks one agent's session while a server wants to see the request much later.
+
+    `waiting` is true while it waits, and stays so when that is cancelled.
+    """
+
+    ctx: AgentContext
+    waiting: bool = False
+    _waited: float = 0.0
+
+    def begin(self) -> None:
+        """A turn begins: it has not waited yet."""
+        self._waited, self.waiting = 0.0, False
+
+    async def park(self, error: ProviderError, streamed: str) -> bool:
+        """Wait until the server wants to see the request; it is kept in the record meanwhile.
+
+        `streamed` is what had come of the answer. False where the wait is longer than allowed.
+        """
+        if error.park_until is None:
+            return False
+        until = _whole(error.park_until)
+        seconds = (until - self.ctx.clock.now()).total_seconds()
+        if self.ctx.max_wait_s is not None and self._waited + seconds > self.ctx.max_wait_s:
+            error.hint = (
+                f"It can be tried again in {duration(max(0.0, seconds))}: wait for it with a "
+                "larger --max-wait."
+            )
+            return False
+        parked = Parked(timestamp(until), error.message, error.error_class, error.status)
+        self.ctx.recorder.append(
+            "parked",
+            until=parked.until,
+            reason=parked.reason,
+            error_class=parked.error_class,
+            status=parked.status,
+            request_id=error.request_id,
+            received=error.received,
+            text=streamed,
+        )
+        await self.ctx.recorder.show(parked)
+        await self._wait(until)
+        return True
+
+    async def resume(self) -> None:
+        """Wait for what is left of the time that a parked session was parked for."""
+        parked = parked_in(self.ctx.records)
+        until = moment_of(parked.until) if parked else None
+        if parked and until and until > self.ctx.clock.now():
+            self.ctx.publish(parked)
+            await self._wait(until)
+
+    async def _wait(self, until: datetime) -> None:
+        began = self.ctx.clock.monotonic()
+        self.waiting = True
+        try:
+            await self.ctx.control.wait_until(self.ctx.clock, until)
+        finally:
+            self._waited += self.ctx.clock.monotonic() - began
+        self.waiting = False

@@ -1,0 +1,257 @@
+"""From what ran to what is recorded of it: cut for the model, its full copy kept, shown.
+
+What a tool did is recorded as done, even when the interrupt comes between its end and its record.
+What the person's own commands print is cut in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Debug, Event, Notice, ToolFinished
+from tui.agent.recorder import to_the_end
+from tui.context.repair import INTERRUPTED
+from tui.core.files import safe_name
+from tui.core.messages import Block, ToolOutput, text_block, text_of
+from tui.core.output_store import OutputStore
+from tui.tokens import tokenizer
+from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
+from tui.tools.limits.receipt import Keep, Receipt
+from tui.tools.output_capture import Capture, OutputLimits
+
+log = logging.getLogger(__name__)
+
+SHOWN_CHARS = 8000
+"""Of a text in events, per block."""
+
+ERROR_CHARS = 400
+"""Of the preview of an error."""
+
+PARTIAL_CHARS = 2000
+"""How much of an interrupted call's output its record keeps."""
+
+_LIKE: Final = "run_command"
+"""The tool whose limits hold for the person's own commands."""
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """A call without a result yet, when it began, and the end of what it printed."""
+
+    call: Block
+    started: float | None = None
+    output: ToolOutput | None = None
+    """What the tool had when it was interrupted."""
+    _printed: list[str] = field(default_factory=list[str])
+    _chars: int = 0
+
+    @property
+    def id(self) -> str:
+        return str(self.call["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.call.get("name"))
+
+    def set_partial(self, output: ToolOutput) -> None:
+        self.output = output
+
+    def add_output(self, text: str) -> None:
+        self._printed.append(text[-PARTIAL_CHARS:])
+        self._chars += len(self._printed[-1])
+        while self._chars - len(self._printed[0]) >= PARTIAL_CHARS:
+            self._chars -= len(self._printed.pop(0))
+
+    def partial(self) -> str:
+        return "".join(self._printed)[-PARTIAL_CHARS:]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResults:
+    """Makes the results of one agent's calls."""
+
+    ctx: AgentContext
+
+    def spill_path(self, state: PendingCall) -> Path:
+        return self.ctx.workspace.tool_results / f"{safe_name(state.id)}.txt"
+
+    async def finish(
+        self, open_calls: dict[str, PendingCall], state: PendingCall, output: ToolOutput, keep: Keep
+    ) -> None:
+        """Cut, record and show what a call came to; then it is not open any more."""
+        seconds = self._seconds(state)
+        limits, spill = self.ctx.guard_limits, self.spill_path(state)
+        guarded = await guard(output, tool=state.name, keep=keep, spill=spill, limits=limits)
+        receipt = await _noted(guarded.receipt, self.ctx.outputs)
+        summary = _preview(output.summary) if output.is_error else output.summary
+        display = output.display[:SHOWN_CHARS]
+        self.ctx.recorder.append(
+            "tool_result",
+            call_id=state.id,
+            name=state.name,
+            content=guarded.content,
+            is_error=output.is_error,
+            seconds=seconds,
+            receipt=receipt,
+            summary=summary,
+            display=display,
+            details=_with_limits(output.details, receipt),
+        )
+        del open_calls[state.id]
+        text = text_of(guarded.content)
+        finished = ToolFinished(
+            state.id,
+            state.name,
+            output.is_error,
+            seconds,
+            receipt,
+            summary,
+            text[:SHOWN_CHARS],
+            display,
+            tuple(_without_data(b) for b in guarded.content if b.get("type") == "image"),
+        )
+        await self.ctx.recorder.show(finished)
+        if self.ctx.verbose:
+            await self._debug(state.name, text)
+
+    async def _debug(self, name: str, text: str) -> None:
+        """Show what the model received. Where that fails a notice says so; the result stands."""
+        try:
+            block = await asyncio.to_thread(_debug_block, name, text)
+        except Exception as error:
+            log.exception("the debug block of %s could not be made", name)
+            problem = f"Verbose did not apply to {name}: {type(error).__name__}: {error}"
+            self.ctx.publish(Notice(problem))
+        else:
+            self.ctx.publish(Debug(block))
+
+    async def close(self, calls: Iterable[PendingCall]) -> None:
+        """Give calls that were interrupted their result; to the end, even when cancelled."""
+        await to_the_end(self._close_all(list(calls)))
+
+    async def _close_all(self, calls: Sequence[PendingCall]) -> None:
+        """Give calls that were interrupted their result: a literal text for the model.
+
+        What was printed by them is kept for the person: its end in the record, all of it in a
+        file where that is more. A call that never began is not shown as finished either.
+        """
+        finished: list[Event] = []
+        for state in calls:
+            seconds, partial = self._seconds(state), state.partial()
+            receipt = await self._partial_receipt(state)
+            self.ctx.recorder.append(
+                "tool_result",
+                call_id=state.id,
+                name=state.name,
+                content=[text_block(INTERRUPTED)],
+                is_error=True,
+                seconds=seconds,
+                receipt=receipt,
+                summary="interrupted",
+                display="",
+                details={"interrupted": True, "partial": partial},
+            )
+            if state.started is not None:
+                finished.append(
+                    ToolFinished(
+                        state.id, state.name, True, seconds, receipt, "interrupted", partial
+                    )
+                )
+        await self.ctx.recorder.show(*finished)
+
+    async def _partial_receipt(self, state: PendingCall) -> dict[str, Any] | None:
+        output = state.output
+        if output is None or (output.full is None and text_of(output.content) == state.partial()):
+            return None
+        try:
+            spill, limits = self.spill_path(state), self.ctx.guard_limits
+            receipt = await interrupted_receipt(output, INTERRUPTED, spill=spill, limits=limits)
+            return await _noted(receipt, self.ctx.outputs)
+        except Exception:  # the call gets its result, whatever becomes of the copy
+            log.exception("the partial output of %s could not be kept", state.name)
+            return None
+
+    def _seconds(self, state: PendingCall) -> float:
+        started = state.started
+        return 0.0 if started is None else round(self.ctx.clock.monotonic() - started, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellOutput:
+    """What the person's own commands print, cut like a tool's before the model gets it.
+
+    Full copies go into `folder`.
+    """
+
+    folder: Path
+    limits: GuardLimits
+    outputs: OutputStore | None = None
+
+    def capture(self, name: str) -> Capture:
+        """Takes the output of the command called `name`. To be fed in a thread, and closed; then
+        it is for `cut`, or for `drop`."""
+        limits = self.limits
+        disk = OutputLimits(limits.memory_chars, limits.disk.most, limits.disk.min_free)
+        return Capture(self._spill_path(name), disk)
+
+    async def cut(
+        self, capture: Capture, name: str, words: str, code: int
+    ) -> tuple[str, dict[str, Any] | None]:
+        """What the model gets of an output, with `words` on how it ended, and the receipt where
+        that is not all (INTERFACE's shape)."""
+        body = f"{capture.text.rstrip()}\n({words})"
+        output = ToolOutput(
+            [text_block(body)], details={"exit_code": code}, full=capture.full, raw=capture.raw
+        )
+        spill = self._spill_path(name)
+        guarded = await guard(output, tool=_LIKE, keep="ends", spill=spill, limits=self.limits)
+        return text_of(guarded.content), await _noted(guarded.receipt, self.outputs)
+
+    def _spill_path(self, name: str) -> Path:
+        return self.folder / f"{safe_name(name)}.txt"
+
+
+async def _noted(receipt: Receipt | None, outputs: OutputStore | None) -> dict[str, Any] | None:
+    """A receipt as it is recorded, once it is known whose the full copy is."""
+    if receipt and receipt.path and outputs:
+        await asyncio.to_thread(outputs.note, receipt.path)
+    return receipt.to_json() if receipt else None
+
+
+def drop(capture: Capture) -> None:
+    """Nobody will be told of an output: no copy of it stays."""
+    if capture.full:
+        capture.full.unlink(missing_ok=True)
+
+
+def _debug_block(name: str, result: str) -> str:
+    """The text that the model received, and its tokens."""
+    size = tokenizer.count(result)
+    return f"\n\n[DEBUG] Tool: {name}\n[DEBUG] Tokens: {size}\n[DEBUG] Result:\n{result}\n"
+
+
+def _with_limits(details: dict[str, Any], receipt: dict[str, Any] | None) -> dict[str, Any]:
+    """A result's details, and which limits cut it."""
+    if receipt is None:
+        return details
+    return {**details, "limits": receipt["stages"], "path": receipt["path"]}
+
+
+def _preview(error: str) -> str:
+    """The first line of an error, for its card."""
+    return error.split("\n", 1)[0][:ERROR_CHARS]
+
+
+def _without_data(image: Block) -> dict[str, Any]:
+    """An image as events carry it: its size in the place of its data."""
+    given: object = image.get("source")
+    source = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    data = str(source.get("data") or "")
+    size = len(data) * 3 // 4 - data.count("=", -2)
+    return {"type": "image", "media_type": source.get("media_type"), "bytes": size, "omitted": True}
