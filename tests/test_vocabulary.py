@@ -24,14 +24,10 @@ WORDS = frozenset({
 PROMISED = frozenset({"not_found", "left", "right"})
 """Standard terms that hold one of the words."""
 
-# fmt: off
-NOT_YET = frozenset({
-    "tokens", "permissions", "provider", "agent", "app", "plain", "ui", "demo", "cli",
-})
-# fmt: on
+NOT_YET = frozenset({"app", "plain", "ui"})
 """Rooms that are still being renamed."""
 
-NOT_YET_FILES = frozenset({"context/ledger_items.py", "context/prune.py"})
+NOT_YET_FILES: frozenset[str] = frozenset()
 """Files that are still being renamed, in rooms that are done."""
 
 POINTER = re.compile(r"\b(?:[A-Z]\d{1,3}|decisions? \d+)\b")

@@ -35,12 +35,12 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_FAILED  # whoever read our output went away
     except Exception as error:  # noqa: BLE001 - the last boundary there is
-        return _told(error)
+        return _report(error)
     finally:
         _give_up_stdout()
 
 
-def _told(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Say what ended the program, on stderr. Returns the exit code."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415
 

@@ -201,7 +201,7 @@ def in_frame(kind: Kind, content: Iterable[Block]) -> float:
     return estimate.content_weight(content) + frame
 
 
-def kept_out(record: Record) -> int:
+def withheld_tokens(record: Record) -> int:
     """Tokens that the guards kept out of a result, by its receipt."""
     receipt: object = record.data.get("receipt")
     if not isinstance(receipt, dict):

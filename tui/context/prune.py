@@ -41,7 +41,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PrunedMessages:
     """`messages` as they are sent, `stands` by record for those pruned by age, `due` for those
     that wait for a decision. `anchors` are the numbers of the user messages whose prefix stays
     as it is when pruning goes on: the last is that of the next request, the one before it, where
@@ -67,9 +67,9 @@ def prune(
     known: Callable[[str], Facts | None] = lambda _id: None,
     *,
     prompt_follows: bool = False,
-) -> Pruned:
+) -> PrunedMessages:
     """The step as a whole; see `Pruner.look`."""
-    return Pruner(rule).look([], messages, known, prompt_follows=prompt_follows)
+    return Pruner(rule).prune([], messages, known, prompt_follows=prompt_follows)
 
 
 @dataclass(slots=True)
@@ -91,15 +91,15 @@ class Pruner:
         for name in Pruner.__slots__:
             setattr(self, name, getattr(fresh, name))
 
-    def look(
+    def prune(
         self,
         settled: Sequence[Message],
         recent: Sequence[Message],
         known: Callable[[str], Facts | None],
         *,
         prompt_follows: bool = False,
-    ) -> Pruned:
-        """The messages `settled + recent`, pruned. `settled` may only grow between two looks.
+    ) -> PrunedMessages:
+        """The messages `settled + recent`, pruned. `settled` may only grow between two calls.
 
         `known` tells of a result by the id of its call; one that nobody knows is pruned too.
         `prompt_follows`: a prompt will follow that begins a turn.
@@ -127,7 +127,7 @@ class Pruner:
             )
         aged = tuple(Due(d.record, _age(marks, d.message), d.message) for d in due)
         anchors = self._anchors(messages, marks[:next_], known, due, ends_with_mark=ends_with_mark)
-        return Pruned(messages, stands, aged, anchors)
+        return PrunedMessages(messages, stands, aged, anchors)
 
     def _is_mark(self, message: Message) -> bool:
         if self.rule.unit == "requests":
@@ -210,7 +210,7 @@ class Pruner:
         *,
         ends_with_mark: bool,
     ) -> tuple[int, ...]:
-        """See `Pruned`."""
+        """See `PrunedMessages`."""
         start = self._boundary(marks)
         if self.rule.when != "turns" and due:
             start = min(start, due[0].message)

@@ -24,11 +24,11 @@ from tui.context.ledger_items import (
     entry_of,
     fixed_entries,
     in_frame,
-    kept_out,
     listed,
     usage_by,
     weight_as,
     with_images,
+    withheld_tokens,
 )
 from tui.context.overrides import SPEAKING, RecordState, Stand, content_of
 from tui.context.rules.blocks import THINKING
@@ -217,7 +217,7 @@ class Ledger:
         self._entries[record.id] = entry
         if record.type in {"assistant", "interrupt"}:
             self._prompt = None
-        self._saved += kept_out(record)
+        self._saved += withheld_tokens(record)
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
 

@@ -30,7 +30,7 @@ from tui.context.overrides import (
     restored,
     stand,
 )
-from tui.context.prune import Due, Facts, Pruned, Pruner
+from tui.context.prune import Due, Facts, PrunedMessages, Pruner
 from tui.context.repair import CONTINUE, repair
 from tui.context.repairs.message_draft import place
 from tui.context.rules.media import MANY_IMAGES
@@ -162,12 +162,12 @@ class Viewer:
 
     def _prune(
         self, settled: Sequence[Message] | None, recent: Sequence[Message], *, prompt_follows: bool
-    ) -> Pruned:
+    ) -> PrunedMessages:
         """What is sent of the messages; without `settled`, of a list of no past."""
         if self._pruner is None:
-            return Pruned([*(settled or ()), *recent], {})
+            return PrunedMessages([*(settled or ()), *recent], {})
         pruner = self._pruner if settled is not None else Pruner(self._pruner.rule)
-        return pruner.look(settled or (), recent, self._facts, prompt_follows=prompt_follows)
+        return pruner.prune(settled or (), recent, self._facts, prompt_follows=prompt_follows)
 
     def _facts(self, call_id: str) -> Facts | None:
         """What is known of a result."""

@@ -96,7 +96,7 @@ class Failover(ProviderWrapper):
         first = request.model
         if first != self._first:  # chosen by the person: no switch to speak of
             self._first, self._current = first, first
-        error = last = self._kept_error(first)
+        error = last = self._error_while_resting(first)
         others: list[str] = []
         for name in self._row(first):
             fitting = await self._fitting(request, name)
@@ -152,7 +152,7 @@ class Failover(ProviderWrapper):
             asked=error.retry_after is not None,
         )
 
-    def _kept_error(self, first: str) -> ProviderError | None:
+    def _error_while_resting(self, first: str) -> ProviderError | None:
         """Why the first model rests, as of now."""
         rest = self._rests_now(first)
         if rest is None:
