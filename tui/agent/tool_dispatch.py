@@ -25,6 +25,7 @@ from tui.agent.recorder import to_the_end
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput
+from tui.permissions.plain_environment import plain_environment
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext
@@ -161,7 +162,9 @@ class ToolDispatcher:
             **await self._target(tool, params),
         )
         await self.ctx.recorder.sync()
-        return await tool.run(params, replace(ctx, plain=decision.by == "safe"))
+        if decision.by == "safe":
+            ctx = replace(ctx, environment=plain_environment(ctx.workspace))
+        return await tool.run(params, ctx)
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
         """For a write: the file, and what it holds before (null: there is none)."""

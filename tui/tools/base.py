@@ -66,6 +66,7 @@ class ToolContext:
     loop only. `spill_path` is the file for the full raw output of this call (its folder need not
     exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
     `leave` before it raises. One that starts a process group passes its id to `started`.
+    `environment` is that of a command which nobody was asked about; None for the usual one.
     """
 
     call_id: str
@@ -81,7 +82,7 @@ class ToolContext:
     output: OutputLimits = field(default_factory=OutputLimits)
     leave: Callable[[ToolOutput], None] = _nobody
     started: Callable[[int], None] = _unnoted
-    plain: bool = False
+    environment: Mapping[str, str] | None = None
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

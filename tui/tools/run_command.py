@@ -13,7 +13,6 @@ import msgspec
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
-from tui.permissions.plain_environment import plain_environment
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
@@ -62,7 +61,7 @@ class RunCommand(Tool[RunCommandParams]):
         """Exit code 0 is a success, anything else an error. If cancelled, returns only after the
         process group has ended."""
         folder = await asyncio.to_thread(self._folder, params, ctx)
-        env = plain_environment(ctx.workspace) if ctx.plain else None
+        env = ctx.environment
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
             job = await ctx.jobs.start(
