@@ -21,26 +21,20 @@ WORDS = frozenset({
 # fmt: on
 """What names do not say: they name what a value is in the field's standard terms."""
 
-PROMISED = frozenset({"not_found", "left", "right"})
-"""Standard terms that hold one of the words."""
-
-NOT_YET = frozenset({"app", "plain", "ui"})
-"""Rooms that are still being renamed."""
-
-NOT_YET_FILES: frozenset[str] = frozenset()
-"""Files that are still being renamed, in rooms that are done."""
+# fmt: off
+PROMISED = frozenset({
+    "not_found", "left", "right", "action_delete_left", "action_delete_word_left",
+})
+# fmt: on
+"""Standard terms that hold one of the words; the actions are Textual's."""
 
 POINTER = re.compile(r"\b(?:[A-Z]\d{1,3}|decisions? \d+)\b")
-NO_POINTERS = re.compile(r"\bC0 and C1\b|U\+\w+|noqa: [A-Z0-9, ]+")
+NO_POINTERS = re.compile(r"\bC0 and C1\b|U\+\w+|noqa: [A-Z0-9, ]+|\bF(?:1[0-2]|[1-9])\b")
+"""Control characters, code points, rules of the linter and the function keys."""
 
 
-def _sources(*, skip_files: bool = True) -> list[Path]:
-    return sorted(
-        path
-        for path in TUI.rglob("*.py")
-        if (relative := path.relative_to(TUI)).parts[0] not in NOT_YET
-        and not (skip_files and relative.as_posix() in NOT_YET_FILES)
-    )
+def _sources() -> list[Path]:
+    return sorted(TUI.rglob("*.py"))
 
 
 def _names(path: Path) -> Iterator[str]:
@@ -75,9 +69,7 @@ def test_modules_classes_and_functions_have_standard_names(path: Path) -> None:
     assert not odd, "a name says what the value is, see WORDS"
 
 
-@pytest.mark.parametrize(
-    "path", _sources(skip_files=False), ids=lambda path: str(path.relative_to(TUI))
-)
+@pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(TUI)))
 def test_comments_say_the_reason_instead_of_a_number(path: Path) -> None:
     found = [
         f"{line}: {pointer[0]}"
@@ -89,7 +81,7 @@ def test_comments_say_the_reason_instead_of_a_number(path: Path) -> None:
 
 def test_a_public_class_name_is_used_once() -> None:
     places: dict[str, list[str]] = {}
-    for path in _sources(skip_files=False):
+    for path in _sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(TUI)))

@@ -18,7 +18,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
-from tui.app.ports import Agent, SessionChoice
+from tui.app.ports import AgentPort, SessionChoice
 from tui.core.errors import SessionError
 from tui.permissions.types import Answer, Call, Decision
 
@@ -67,7 +67,7 @@ class Recorder:
         await work
 
     async def opening(self, choice: SessionChoice) -> None: ...
-    async def show_session(self, agent: Agent, choice: SessionChoice) -> None: ...
+    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None: ...
 
     async def pick_session(self) -> SessionChoice | None:
         return None

@@ -92,7 +92,7 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
 
 async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
     asyncio.get_running_loop().set_debug(True)  # who wakes the loop in the wrong way is told so
-    slices = user_shell.Slices()
+    slices = user_shell.ByteSlices()
     taking = asyncio.create_task(slices.take())
     await asyncio.sleep(0)
     await asyncio.to_thread(slices.end)
@@ -100,7 +100,7 @@ async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
 
 
 async def test_the_thread_waits_until_a_slice_is_taken() -> None:
-    slices = user_shell.Slices()
+    slices = user_shell.ByteSlices()
     put: list[int] = []
 
     def fill() -> None:

@@ -35,10 +35,10 @@ def _measured(folder: str, size: int) -> dict[str, float]:
 
 async def _look(path: Path) -> dict[str, float]:
     from tests.ui.widgets.stage import Stage  # noqa: PLC0415
-    from tui.ui.widgets.file_viewer.line_file import CopyFile, Counts  # noqa: PLC0415
-    from tui.ui.widgets.file_viewer.pane import CopyPane  # noqa: PLC0415
+    from tui.ui.widgets.file_viewer.line_file import LineFile, MatchCounts  # noqa: PLC0415
+    from tui.ui.widgets.file_viewer.pane import FilePane  # noqa: PLC0415
 
-    pane = CopyPane()
+    pane = FilePane()
     app = Stage(pane)
     async with app.run_test(size=(120, 40)) as pilot:
         view = app.widget = pane.view
@@ -59,7 +59,7 @@ async def _look(path: Path) -> dict[str, float]:
             return spent * 1000
 
         started = time.perf_counter()
-        pane.show(CopyFile(path))
+        pane.show(LineFile(path))
         frame()
         first = time.perf_counter() - started
         assert "line of output 0 " in app.rows()[0]
@@ -69,7 +69,7 @@ async def _look(path: Path) -> dict[str, float]:
             await asyncio.sleep(0.005)
         counted = time.perf_counter() - started
         keys = [await press(key) for key in _KEYS]
-        hits = Counts(view.file, f"line of output {view.file.count - 1} ".encode())
+        hits = MatchCounts(view.file, f"line of output {view.file.count - 1} ".encode())
         started = time.perf_counter()
         assert await asyncio.to_thread(hits.after, 0) is not None
         found = time.perf_counter() - started

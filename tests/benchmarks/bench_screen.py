@@ -16,7 +16,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log, Markdown
 
-from tui.ui.widgets.conversation import AssistantItem, Conversation, Item, ToolItem, UserItem
+from tui.ui.widgets.conversation import AssistantItem, ConversationView, Item, ToolItem, UserItem
 from tui.ui.widgets.output_view import OutputView
 
 SIZE = (140, 50)
@@ -72,7 +72,7 @@ def _step(widget: Widget, action: Callable[[], object]) -> float:
 
 async def _conversation(count: int) -> dict[str, float]:
     """Median seconds of a step, by kind."""
-    talk = Conversation()
+    talk = ConversationView()
     async with _Stage(talk).run_test(size=SIZE) as pilot:
         talk.extend(_items(count))
         await pilot.pause()
@@ -96,7 +96,7 @@ def _tokens(text: str, count: int) -> list[str]:
 
 
 async def _ours(tokens: list[str]) -> float:
-    talk = Conversation()
+    talk = ConversationView()
     async with _Stage(talk).run_test(size=SIZE) as pilot:
         item = AssistantItem()
         talk.append(item)

@@ -41,7 +41,7 @@ SCREENS = {
     "ContextScreen": "tui.ui.screens.context",
     "SessionsScreen": "tui.ui.screens.sessions",
     "RepairScreen": "tui.ui.screens.repair",
-    "VerboseScreen": "tui.ui.screens.debug_log",
+    "DebugLogScreen": "tui.ui.screens.debug_log",
 }
 PLACES = (CHAT, BUSY, OUTPUT, WHOLE, *SCREENS, "HelpScreen")
 CUT = {"bytes_total": 500_000, "bytes_shown": 2048}

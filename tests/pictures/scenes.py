@@ -14,7 +14,7 @@ from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.settings import SettingsScreen
 from tui.ui.tasks.app import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.conversation.view import ConversationView
 
 Settled: TypeAlias = Callable[[Pilot[None], Callable[[], bool]], Awaitable[None]]
 Drive: TypeAlias = Callable[[Any, Pilot[None], Settled], Awaitable[None]]
@@ -233,7 +233,7 @@ async def _settings(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> N
 async def _sessions(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
     await pilot.press("f3")
     await settled(pilot, lambda: isinstance(app.screen, SessionsScreen))
-    preview = app.screen.query_one("#preview", Conversation)
+    preview = app.screen.query_one("#preview", ConversationView)
     await settled(pilot, lambda: bool(preview.items))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tui.agent.prompts import highest_image
 from tui.app.frontend import Frontend
-from tui.app.ports import Agent, AppServices
+from tui.app.ports import AgentPort, AppServices
 from tui.core import image_files, images
 from tui.core.clipboard import INSTEAD, Clip
 from tui.core.errors import ImageError
@@ -31,7 +31,7 @@ class PromptImages:
     `clipboard` asks what the system's holds, `copied` what was copied inside this program."""
 
     def __init__(
-        self, services: AppServices, frontend: Frontend, agent: Callable[[], Agent | None]
+        self, services: AppServices, frontend: Frontend, agent: Callable[[], AgentPort | None]
     ) -> None:
         self.clipboard: Callable[[], Clip] = services.clipboard
         self.copied: Callable[[], str] = str
@@ -145,18 +145,18 @@ class PromptImages:
             highest_image(agent.session.records) if agent else 0,
             *map(images.number_of, self._known),
         ]
-        number, said = max(taken), list[str]()
+        number, words = max(taken), list[str]()
         fresh: dict[str, Image] = {}
         for image in found:
             if isinstance(image, Image):
                 number += 1
                 fresh[image.word(number)] = image
-                said.append(image.word(number))
+                words.append(image.word(number))
             else:
-                said.append(image)
+                words.append(image)
         self._known |= fresh
         await self._keep(fresh)
-        return " ".join(said)
+        return " ".join(words)
 
     async def _keep(self, fresh: Mapping[str, Image]) -> None:
         agent = self._agent()
@@ -170,14 +170,14 @@ class PromptImages:
         self._frontend.say(error.message, "warning", hint=error.hint)
 
 
-def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
+def _load(sources: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
     """The images of the first way to read a paste in which all paths are files, one an image at
     least. A file that is none stays a path. Blocks; raises ImageError."""
-    for way in ways:
-        paths = [_real(path, root) for path in way]
+    for source in sources:
+        paths = [_real(path, root) for path in source]
         if not all(path.is_file() for path in paths):
             continue
-        each = zip(paths, way, strict=True)
+        each = zip(paths, source, strict=True)
         found = [image_files.load(path) or shlex.quote(given) for path, given in each]
         if any(isinstance(one, Image) for one in found):
             return found
@@ -185,7 +185,7 @@ def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
 
 
 def _real(path: str, root: Path) -> Path:
-    if path[1:2] == ":" and path[2:3] in {"\\", "/"}:  # dropped on a Windows terminal, under WSL
+    if path[1:2] == ":" and path[2:3] in {"\\", "/"}:  # words on a Windows terminal, under WSL
         return Path("/mnt", path[0].lower(), *path[3:].replace("\\", "/").split("/"))
     return root / os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
 

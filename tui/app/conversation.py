@@ -18,7 +18,7 @@ from tui.app.attachments import PromptImages
 from tui.app.commands.route import user_commands
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
-from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.app.ports import AgentPort, AppServices, SessionChoice
 from tui.app.send_queue import QueuedPrompt, SendQueue
 from tui.app.work import TurnProgress, Work, follow
 from tui.core.gc_pause import gc_pause
@@ -41,7 +41,7 @@ class Conversation:
     def __init__(self, services: AppServices, frontend: Frontend) -> None:
         self.services = services
         self.frontend = frontend
-        self.agent: Agent | None = None
+        self.agent: AgentPort | None = None
         self.opening = False
         self.queue = SendQueue(lambda: self.agent)
         self.images = PromptImages(services, frontend, lambda: self.agent)
@@ -57,13 +57,13 @@ class Conversation:
         """Whether a turn, work between the turns, or a command of the person's runs."""
         return self._work.busy
 
-    def open_agent(self) -> Agent | None:
+    def open_agent(self) -> AgentPort | None:
         """The agent of the session that is open; else it is said that there is none."""
         if self.agent is None:
             self.frontend.say("No session is open yet.")
         return self.agent
 
-    def idle_agent(self) -> Agent | None:
+    def idle_agent(self) -> AgentPort | None:
         """The agent, while it does nothing and may write; else it is said why not."""
         agent = self.open_agent()
         if agent is None or not self.says_idle():
@@ -87,7 +87,7 @@ class Conversation:
     async def open(
         self,
         choice: SessionChoice,
-        accept: Callable[[Agent], Awaitable[bool]] | None = None,
+        accept: Callable[[AgentPort], Awaitable[bool]] | None = None,
     ) -> bool:
         """Open a session and show it; what was typed before it was open is sent then.
 
@@ -118,8 +118,8 @@ class Conversation:
         return True
 
     async def _accepted(
-        self, choice: SessionChoice, accept: Callable[[Agent], Awaitable[bool]] | None
-    ) -> Agent | None:
+        self, choice: SessionChoice, accept: Callable[[AgentPort], Awaitable[bool]] | None
+    ) -> AgentPort | None:
         await self.frontend.opening(choice)
         if self.agent and self.agent.session.path == choice.path is not None:
             await self.close(typed=False)  # opened again, by this program
@@ -270,7 +270,7 @@ class Conversation:
 
     # Turns
 
-    def _begin_turn(self, agent: Agent, stream: AsyncIterator[Event], text: str = "") -> None:
+    def _begin_turn(self, agent: AgentPort, stream: AsyncIterator[Event], text: str = "") -> None:
         """A turn, of the prompt `text` if any."""
         progress = TurnProgress(recorded=not text)
         over = partial(self._turn_over, agent, progress, text)
@@ -291,7 +291,7 @@ class Conversation:
         else:
             await follow(stream, show, "the turn")
 
-    def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
+    def _turn_over(self, agent: AgentPort, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:
             return
         if not progress.finished:
@@ -303,7 +303,7 @@ class Conversation:
         self.frontend.ended(progress.result)
         self._send_waiting()
 
-    def _stream(self, agent: Agent, text: str, attached: str) -> AsyncIterator[Event]:
+    def _stream(self, agent: AgentPort, text: str, attached: str) -> AsyncIterator[Event]:
         """The turn of a prompt. What the person's commands printed goes along, unless the prompt
         only switches something."""
         if directives.parse(text).text or attached:
@@ -363,7 +363,7 @@ class Conversation:
         self.drafts.touch()
 
 
-async def _flush_once(agent: Agent) -> AsyncGenerator[Event]:
+async def _flush_once(agent: AgentPort) -> AsyncGenerator[Event]:
     """Save to the memory, without sending a request again that has failed: who leaves does not
     wait for a server that cannot be reached."""
     async for event in agent.flush_memory():

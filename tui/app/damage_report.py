@@ -84,12 +84,12 @@ _WORDS: dict[str, str] = {
 }
 
 
-def beyond_interruption(findings: Sequence[Finding]) -> list[Finding]:
+def damage_findings(findings: Sequence[Finding]) -> list[Finding]:
     """The findings that are more than an interrupted turn: those that a person is asked about."""
     return [finding for finding in findings if finding.code != INTERRUPTION]
 
 
-def in_words(findings: Sequence[Finding], most: int = 6) -> str:
+def findings_summary(findings: Sequence[Finding], most: int = 6) -> str:
     """What was found, counted by kind, the most frequent first."""
     kinds = Counter(_WORDS.get(finding.code, "other finding") for finding in findings)
     named = [_counted(count, kind) for kind, count in kinds.most_common(most)]

@@ -35,7 +35,7 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class PickedSession:
     """What was chosen in the browser; `message` is the id of the record to begin at, if any."""
 
     row: SessionRow
@@ -89,7 +89,7 @@ class RecoveryOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FailedRequest:
     """What is shown of a failed request.
 
     `error` are the server's words, `meaning` ours; `findings` is what the check of the request
@@ -98,7 +98,7 @@ class Trouble:
 
     title: str
     error: str
-    ways: tuple[RecoveryOption, ...]
+    options: tuple[RecoveryOption, ...]
     meaning: str = ""
     status: int | None = None
     request_id: str | None = None
@@ -167,4 +167,6 @@ class YesNoQuestion:
     unasked: bool = False
 
 
-Question: TypeAlias = ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | Trouble
+Question: TypeAlias = (
+    ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | FailedRequest
+)

@@ -9,7 +9,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.app.attachments import PromptImages
 from tui.app.frontend import Frontend
-from tui.app.ports import Session
+from tui.app.ports import SessionPort
 from tui.app.send_queue import SendQueue
 from tui.session.drafts import UnsentWork
 
@@ -29,7 +29,7 @@ class DraftSaver:
         self._queue = queue
         self._images = images
         self._texts: list[str] = []
-        self._session: Session | None = None
+        self._session: SessionPort | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -55,7 +55,7 @@ class DraftSaver:
                 pass
         self.touch()
 
-    async def restore(self, session: Session) -> None:
+    async def restore(self, session: SessionPort) -> None:
         """Show what an earlier run left behind, then follow the session.
 
         What was typed and queued stands in the prompt, to be sent again. A command stands there
@@ -76,7 +76,7 @@ class DraftSaver:
         self.follow(session)
         self.touch()
 
-    def follow(self, session: Session | None) -> None:
+    def follow(self, session: SessionPort | None) -> None:
         """From now on in this session; None in none."""
         self._session = session
         self._texts.clear()

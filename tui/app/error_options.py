@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from tui.agent.events import ErrorRaised
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import RecoveryOption, Trouble
+from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.app.models import choose_model
 from tui.app.open_session import set_up, switch_session
-from tui.app.ports import Agent, SessionChoice
+from tui.app.ports import AgentPort, SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -39,34 +39,34 @@ _CONTEXT = RecoveryOption("context", "Look at the context", "mask what is large,
 
 
 @dataclass(frozen=True, slots=True)
-class _Card:
+class _ErrorCard:
     """How an error is told that would only come again."""
 
     title: str
     meaning: str
-    ways: tuple[RecoveryOption, ...]
+    options: tuple[RecoveryOption, ...]
 
 
-_CARDS: Final[Mapping[str, _Card]] = {
-    "invalid_request": _Card(
+_CARDS: Final[Mapping[str, _ErrorCard]] = {
+    "invalid_request": _ErrorCard(
         "The server refused the request",
         "The same request would be refused again. The session itself is never changed by a"
         " repair, only what is sent of it.",
         (_NEW,),
     ),
-    "context_overflow": _Card(
+    "context_overflow": _ErrorCard(
         "The conversation is too long for the model",
         "All that could be shortened has been.",
         (_MODEL, _CONTEXT, _NEW),
     ),
-    "payload_too_large": _Card(
+    "payload_too_large": _ErrorCard(
         "The request is too large",
         "All that could be shortened has been.",
         (_CONTEXT, _NEW),
     ),
-    "auth": _Card("The server refused the key", "", (_KEY, _RETRY)),
-    "billing": _Card("The account cannot pay for the request", "", (_RETRY, _KEY)),
-    "not_found": _Card("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
+    "auth": _ErrorCard("The server refused the key", "", (_KEY, _RETRY)),
+    "billing": _ErrorCard("The account cannot pay for the request", "", (_RETRY, _KEY)),
+    "not_found": _ErrorCard("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
 }
 
 
@@ -95,7 +95,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
     """Ask how to go on from an error that would only come again, and do that."""
     agent, frontend = conversation.agent, conversation.frontend
-    if agent is None or (trouble := trouble_of(agent, error)) is None:
+    if agent is None or (trouble := failed_request(agent, error)) is None:
         return
     name = await frontend.choose(trouble)
     if name is None or conversation.agent is not agent:
@@ -123,7 +123,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
             frontend.put_prompt(last)
 
 
-def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
+def failed_request(agent: AgentPort, error: ErrorRaised) -> FailedRequest | None:
     """The ways on from an error, where there are any but sending the same again."""
     card = _CARDS.get(error.error_class)
     if card is None:
@@ -134,14 +134,16 @@ def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
     rejected = error.error_class == "invalid_request"
     left = tuple(agent.offers()) if rejected else ()
     tried = [rung for rung in RUNGS if rung not in left] if rejected else []
-    ways = (*(RUNGS[rung][1] for rung in left), *card.ways)
-    if "key" in {way.name for way in ways} and agent.session.path is None:
-        ways = tuple(way for way in ways if way is not _KEY)  # it is opened anew for that
+    options = (*(RUNGS[rung][1] for rung in left), *card.options)
+    if "key" in {option.name for option in options} and agent.session.path is None:
+        options = tuple(
+            option for option in options if option is not _KEY
+        )  # it is opened anew for that
     meaning = card.meaning or error.hint
-    return Trouble(
+    return FailedRequest(
         card.title,
         error.message,
-        ways,
+        options,
         meaning=meaning,
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,
@@ -150,7 +152,7 @@ def trouble_of(agent: Agent, error: ErrorRaised) -> Trouble | None:
     )
 
 
-def _refused(agent: Agent) -> ErrorRaised | None:
+def _refused(agent: AgentPort) -> ErrorRaised | None:
     """The error that the session stands at, where sending the same again is of no use."""
     last = _last_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
@@ -191,7 +193,7 @@ def _findings(request: Request) -> tuple[str, ...]:
     return tuple(f"{one.code}  {one.text}" for one in check_request(body))
 
 
-def _asked_last(agent: Agent) -> str:
+def _asked_last(agent: AgentPort) -> str:
     """The newest prompt of a session, "" where there is none."""
     records = reversed(agent.session.records)
     asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
-from tui.app.ports import Agent, SessionChoice
+from tui.app.ports import AgentPort, SessionChoice
 from tui.permissions.types import Approver
 
 Level: TypeAlias = Literal["info", "success", "warning", "error"]
@@ -88,7 +88,7 @@ class Frontend(Protocol):
     async def opening(self, choice: SessionChoice) -> None:
         """A session is about to be opened."""
 
-    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
+    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:
         """Show a session in the place of the one before, as far as it is recorded."""
 
     async def pick_session(self) -> SessionChoice | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ModelQuestion, ModelRow, YesNoQuestion
-from tui.app.ports import Agent, AppServices
+from tui.app.ports import AgentPort, AppServices
 from tui.core.formatting import tokens
 
 
@@ -30,7 +30,7 @@ async def choose_model(conversation: Conversation) -> bool:
     return name is not None and await _switch(conversation, name)
 
 
-async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
+async def rows(services: AppServices, agent: AgentPort) -> list[ModelRow]:
     """The models that can be chosen, the one in use first."""
     listed = list(services.models())
     if not any(row.name == agent.model for row in listed):

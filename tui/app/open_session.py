@@ -15,9 +15,9 @@ from typing import Final
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.app.conversation import Conversation
-from tui.app.damage_report import Damage, beyond_interruption
+from tui.app.damage_report import Damage, damage_findings
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
-from tui.app.ports import Agent, AppServices, Session, SessionChoice
+from tui.app.ports import AgentPort, AppServices, SessionChoice, SessionPort
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
@@ -110,7 +110,7 @@ async def _opened(conversation: Conversation, choice: SessionChoice) -> SessionC
     """Open a session; the choice where it is open, else the one that was made instead."""
     wanted: SessionChoice | None = choice
 
-    async def accept(agent: Agent) -> bool:
+    async def accept(agent: AgentPort) -> bool:
         nonlocal wanted
         wanted = await _accept(conversation, choice, agent)
         return wanted == choice
@@ -120,7 +120,7 @@ async def _opened(conversation: Conversation, choice: SessionChoice) -> SessionC
 
 
 async def _accept(
-    conversation: Conversation, choice: SessionChoice, agent: Agent
+    conversation: Conversation, choice: SessionChoice, agent: AgentPort
 ) -> SessionChoice | None:
     """A session was read: the choice itself where it shall be shown, another, or None."""
     if choice.path is None or choice.read_only:
@@ -179,7 +179,7 @@ async def _ask_trust(conversation: Conversation, brought: Sequence[str]) -> None
         conversation.frontend.say(error.message, "warning", hint=error.hint)
 
 
-async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:
+async def _ask_elevated(conversation: Conversation, agent: AgentPort) -> None:
     """A session that was elevated is so again only where the person says so."""
     if not agent.was_elevated:
         return
@@ -224,29 +224,29 @@ async def _ask_in_use(
 class SessionWatch:
     """Tries again what could not be saved, and notices a session that was taken away."""
 
-    _trouble: str = ""
+    _save_error: str = ""
     _lost: str = ""
-    _session: Session | None = None
-    _looking: bool = False
+    _session: SessionPort | None = None
+    _checking: bool = False
 
     async def check(self, conversation: Conversation) -> bool:
         """Show what has changed with the saving since the last look. Whether the session was
         taken away, which is told once each time that one is opened."""
         agent = conversation.agent
-        if agent is None or conversation.opening or self._looking:
+        if agent is None or conversation.opening or self._checking:
             return False
-        self._looking = True
+        self._checking = True
         try:
             session = agent.session
             if session is not self._session:
                 self._session, self._lost = session, ""
-            before, self._trouble = self._trouble, await session.recheck()
+            before, self._save_error = self._save_error, await session.recheck()
         finally:
-            self._looking = False
+            self._checking = False
         lost = session.read_only and bool(session.lost) and session.id != self._lost
         self._lost = session.id if lost else self._lost
-        if self._trouble != before:
-            conversation.frontend.show(StorageChanged(not self._trouble, self._trouble))
+        if self._save_error != before:
+            conversation.frontend.show(StorageChanged(not self._save_error, self._save_error))
         return lost
 
 
@@ -254,7 +254,7 @@ class SessionWatch:
 
 
 async def ask_damaged(
-    conversation: Conversation, agent: Agent, choice: SessionChoice, found: Sequence[Finding]
+    conversation: Conversation, agent: AgentPort, choice: SessionChoice, found: Sequence[Finding]
 ) -> SessionChoice | None:
     """Show what is wrong with a session's file, and how to go on; what is to be opened, None for
     nothing. Raises SessionError, StorageError."""
@@ -276,12 +276,12 @@ async def ask_damaged(
             return None
 
 
-async def _damage(agent: Agent) -> list[Finding]:
+async def _damage(agent: AgentPort) -> list[Finding]:
     """What is wrong with a session that was read: no mere interruption, and not told before."""
     seen = await asyncio.to_thread(agent.view)
     session = agent.session
     found = new_findings(session.records, (*session.findings, *seen.findings))
-    return beyond_interruption(found)
+    return damage_findings(found)
 
 
 async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice | None:
@@ -291,7 +291,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
     repository = SessionRepository.of(conversation.services)
     loaded = await asyncio.to_thread(importers.load, path)
-    found = beyond_interruption(await asyncio.to_thread(repository.damage, loaded))
+    found = damage_findings(await asyncio.to_thread(repository.damage, loaded))
     if found:
         question = DamageQuestion(Damage(path, loaded.branch, found), None)
         if await conversation.frontend.choose(question) != "continue":
@@ -302,7 +302,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 # Copies
 
 
-async def forked(session: Session, services: AppServices) -> SessionChoice:
+async def forked(session: SessionPort, services: AppServices) -> SessionChoice:
     """A copy of a session that is open, as it stands in memory. Raises StorageError."""
     make = partial(
         copies.fork_records,

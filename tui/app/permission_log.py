@@ -21,7 +21,7 @@ _REFUSED = frozenset({"deny", "no"})
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionRow:
     """One decision: when, about which call, what was said, by whom, and why."""
 
     time: str
@@ -38,13 +38,13 @@ class Decided:
         return "warning" if self.by == "elevated" else "success"
 
 
-def decisions(records: Iterable[Record]) -> list[Decided]:
+def decisions(records: Iterable[Record]) -> list[DecisionRow]:
     """What the `permission` records of a session say, oldest first."""
-    found: list[Decided] = []
+    found: list[DecisionRow] = []
     for record in records:
         if record.type == "permission":
             said = [one_line(str(record.data.get(name) or "")) for name in _FIELDS]
-            found.append(Decided(_clock(record.time), *said))
+            found.append(DecisionRow(_clock(record.time), *said))
     return found
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui.tools.mcp import Server as McpServer
 
 
-class Session(Protocol):
+class SessionPort(Protocol):
     """What the screen reads of a session."""
 
     @property
@@ -73,7 +73,7 @@ class Session(Protocol):
     ) -> float: ...
 
 
-class Agent(Protocol):
+class AgentPort(Protocol):
     """What the screen asks of an agent; `tui.agent.agent.Agent` says what each does."""
 
     @property
@@ -81,7 +81,7 @@ class Agent(Protocol):
     @mode.setter
     def mode(self, mode: Mode) -> None: ...
     @property
-    def session(self) -> Session: ...
+    def session(self) -> SessionPort: ...
     @property
     def queue(self) -> tuple[str, ...]: ...
     @property
@@ -166,7 +166,7 @@ class AppServices:
     clock: Clock
     folders: Folders
     workspace: Path
-    make_agent: Callable[[SessionChoice, Approver], Awaitable[Agent]]
+    make_agent: Callable[[SessionChoice, Approver], Awaitable[AgentPort]]
     list_sessions: Callable[[], Awaitable[Sequence[SessionRow]]]
     set_up: Callable[[Setup], Awaitable[str]]
     probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tui.app.ports import Agent
+from tui.app.ports import AgentPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SendQueue:
     again, and what commands printed that no prompt took along.
     """
 
-    def __init__(self, agent: Callable[[], Agent | None]) -> None:
+    def __init__(self, agent: Callable[[], AgentPort | None]) -> None:
         self._agent = agent
         self._prompts: list[QueuedPrompt] = []
         self._commands: list[str] = []
@@ -102,9 +102,9 @@ class SendQueue:
         self._prompts[:0] = map(QueuedPrompt, left)
         return ()
 
-    def hear(self, said: str) -> None:
+    def hear(self, text: str) -> None:
         """Keep what a command printed for the model to see, until a prompt takes it along."""
-        self._heard.append(said)
+        self._heard.append(text)
 
     def along(self, attached: str) -> str:
         """What goes along with the prompt that is sent now: what is attached to it, then what was

@@ -31,7 +31,7 @@ _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchHit:
     """Where a text was found: the session, the id of the record, and what stands around it."""
 
     row: SessionRow
@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class SessionPreview:
     """The records to show of a session, and which of them to show first ("" for the last)."""
 
     records: Sequence[Record]
@@ -94,29 +94,29 @@ class SessionRepository:
 
     def search(
         self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
-    ) -> list[Place]:
+    ) -> list[SearchHit]:
         """Where the words of a text stand in these sessions, the newest session first."""
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         by_path = {str(row.path): row for row in rows}
         found = [one for one in catalog.scan(self.folders) if one[1] in by_path]
         hits = index.search(self.folders.cache, found, text, progress=progress)
-        return [Place(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
+        return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
 
-    def preview(self, row: SessionRow, message: str = "") -> Preview:
+    def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
         """The end of a session, or what stands around one of its records."""
         if row.agent:
             from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
-            return Preview(importers.load(row.path).branch[-PREVIEW:])
+            return SessionPreview(importers.load(row.path).branch[-PREVIEW:])
         if not message:
-            return Preview(read_ends(row.path).branch[-PREVIEW:])
+            return SessionPreview(read_ends(row.path).branch[-PREVIEW:])
         loaded = read(row.path)
         branch = loaded.branch
         at = next((n for n, record in enumerate(branch) if record.id == message), None)
         if at is None:  # on a side branch
-            return Preview([r for r in loaded.records if r.id == message], message)
-        return Preview(branch[max(0, at - _AROUND) : at + _AROUND], message)
+            return SessionPreview([r for r in loaded.records if r.id == message], message)
+        return SessionPreview(branch[max(0, at - _AROUND) : at + _AROUND], message)
 
     def rename(self, row: SessionRow, title: str) -> SessionRow:
         """Give a session a title, by a record. Raises SessionInUseError."""

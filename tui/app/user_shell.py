@@ -55,7 +55,7 @@ async def run(
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
     capture = keeping.capture(id_) if keeping and shared else None
     show(events.ToolStarted(id_, "shell", {"command": command}, command))
-    printed, slices = _Printed(id_, show), Slices()
+    printed, slices = _CommandOutput(id_, show), ByteSlices()
     code, words, heard, receipt = 1, "not started", "", None
     try:
         code, words = outcome(await _run(command, cwd, slices, printed, capture))
@@ -78,7 +78,7 @@ async def run(
 
 
 async def _run(
-    command: str, cwd: Path, slices: Slices, printed: _Printed, capture: Capture | None
+    command: str, cwd: Path, slices: ByteSlices, printed: _CommandOutput, capture: Capture | None
 ) -> int:
     """Returns the return code; whatever ends it, the command and its reader are gone then."""
     from tui.tools.process import Process  # noqa: PLC0415 - as above
@@ -103,7 +103,7 @@ async def _run(
     return process.returncode or 0
 
 
-class _Printed:
+class _CommandOutput:
     """What a command printed, shown as it comes. `end` is the last of it."""
 
     def __init__(self, id_: str, show: Callable[[Event], None]) -> None:
@@ -131,14 +131,14 @@ def attachment(command: str, heard: str) -> str:
     return f"I ran `{command}` myself. Its output:\n{wrap(heard, f'shell: {command}')}"
 
 
-async def _end(process: Process, slices: Slices) -> None:
+async def _end(process: Process, slices: ByteSlices) -> None:
     await process.wait(None)
     await process.drain()
     slices.end()  # or the thread might wait for room, and closing for the thread
     process.close()
 
 
-class Slices:
+class ByteSlices:
     """Bytes from a thread for the event loop: a slice at a time, and the thread waits for it."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.frontend import Kind, TurnResult
-from tui.app.ports import Agent
+from tui.app.ports import AgentPort
 from tui.core.errors import HoldfastError
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Work:
 
         self._task.add_done_callback(over)
 
-    def stop(self, agent: Agent | None) -> bool:
+    def stop(self, agent: AgentPort | None) -> bool:
         """Stop what runs: where the agent is at work by asking it, since it has records to
         complete. False when nothing ran."""
         if self._task is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser
 from typing import Any, Literal
 
-from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Word
+from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positional
 
 
 def script(shell: Literal["bash", "zsh", "fish"]) -> str:
@@ -57,7 +57,7 @@ def _filled(parser: ArgumentParser, command: Command) -> ArgumentParser:
     return parser
 
 
-def _completed(action: Action, part: Flag | Word) -> None:
+def _completed(action: Action, part: Flag | Positional) -> None:
     """Let files or folders be offered where a value is one."""
     import shtab  # noqa: PLC0415 - as above
 

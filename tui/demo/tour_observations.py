@@ -16,7 +16,7 @@ CHAT, BUSY, OUTPUT, WHOLE = "chat", "busy", "output", "whole"
 terminal, and over the whole screen. Every other place is the name of a screen's class."""
 
 APPROVAL, CONTEXT, WAYS, PICK = "ApprovalModal", "ContextScreen", "ChoiceDialog", "PickScreen"
-SESSIONS, REPAIR, DEBUG = "SessionsScreen", "RepairScreen", "VerboseScreen"
+SESSIONS, REPAIR, DEBUG = "SessionsScreen", "RepairScreen", "DebugLogScreen"
 
 E = TypeVar("E")
 

@@ -224,7 +224,7 @@ class TourApp(ScratchApp):
         self._again = True
         self.follow()
 
-    @on(OutputSide.Sized)
+    @on(OutputSide.Resized)
     def _sized(self) -> None:
         self.follow()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from tui.app.ports import Agent
+from tui.app.ports import AgentPort
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
@@ -97,14 +97,14 @@ def _numbered(items: list[Item], number: str) -> Item:
     return items[int(number) - 1]
 
 
-def _speaking(agent: Agent, item: Item) -> str:
+def _speaking(agent: AgentPort, item: Item) -> str:
     """The id of an item's record. Raises UsageError for what every request carries."""
     if any(r.id == item.id and r.type in SPEAKING for r in agent.session.records):
         return item.id
     raise UsageError("Every request carries this: it can be neither masked nor pinned.")
 
 
-async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: Overlay) -> None:
+async def _changed(frontend: PlainFrontend, agent: AgentPort, item: Item, overlay: Overlay) -> None:
     before = agent.ledger.tokens
     for event in await agent.overlay([overlay]):
         frontend.show(event)
@@ -115,12 +115,12 @@ async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: O
         )
 
 
-async def _pinned(frontend: PlainFrontend, agent: Agent, item: Item, *, on: bool) -> None:
+async def _pinned(frontend: PlainFrontend, agent: AgentPort, item: Item, *, on: bool) -> None:
     for event in await agent.pin({_speaking(agent, item): on}):
         frontend.show(event)
 
 
-def _text(agent: Agent, item: Item) -> list[str]:
+def _text(agent: AgentPort, item: Item) -> list[str]:
     """The whole of an item."""
     from tui.context.overrides import content_of  # noqa: PLC0415 - on demand
     from tui.core.messages import text_of  # noqa: PLC0415

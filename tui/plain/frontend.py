@@ -13,7 +13,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption
-from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.app.ports import AgentPort, AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.plain import question_lines, views
@@ -169,7 +169,7 @@ class PlainFrontend:
         if choice.path is not None:
             self.say("Opening the session.")
 
-    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
+    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
         """Say where it stands: its title, what was said last."""
         self.failed = self.interrupted = None
         session = agent.session

@@ -83,7 +83,7 @@ class PromptReader:
     editor: Editor
     tty: Tty
     ending: Callable[[], bool]
-    kept: str = ""
+    carried_over: str = ""
     _prefill: str = ""
     """What the next line begins with."""
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
@@ -119,7 +119,7 @@ class PromptReader:
             edited = self._seen = self.editor.begun()
         else:
             edited = self._cut or self._prefill
-        return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.kept)))
+        return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.carried_over)))
 
     def so_far(self) -> str:
         """The line as it stands on the terminal."""
@@ -129,7 +129,7 @@ class PromptReader:
     def read(self, text: str) -> str | None:
         """A whole prompt; None to leave, or where the program ends. `text` stands in it to begin
         with."""
-        self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
+        self._prefill, self.carried_over = "\n".join(filter(None, (text, self.carried_over))), ""
         self._drop()
         while not self.ending():
             try:
@@ -142,7 +142,7 @@ class PromptReader:
                 whole = self._entry.add(line)
                 if whole is not None and whole.strip():
                     return whole
-            elif self.interrupted() and not self.ending() and not self._stays():
+            elif self.interrupted() and not self.ending() and not self._keeps_editing():
                 return None
         return None
 
@@ -204,7 +204,7 @@ class PromptReader:
         self._cut = self._seen = ""
         return lines[0]
 
-    def _stays(self) -> bool:
+    def _keeps_editing(self) -> bool:
         """Ctrl+C: forget what is typed. False where a second one at an empty line leaves."""
         if self._entry.begun or self._pasted or self._cut:
             self._drop()

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.damage_report import in_words, where
+from tui.app.damage_report import findings_summary, where
 from tui.app.dialog_data import (
     ChoiceQuestion,
     DamageQuestion,
+    FailedRequest,
     ModelQuestion,
     ModelRow,
     PointQuestion,
     Question,
     SessionRow,
-    Trouble,
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
@@ -55,22 +55,24 @@ def of(question: Question) -> tuple[list[str], Labels]:
                 for place, point in enumerate(points)
             ]
             return ["Back to before which prompt? The newest first."], labels[: -_POINTS - 1 : -1]
-        case Trouble():
-            ways = [(way.name, f"{way.label}: {way.help}") for way in question.ways]
-            return trouble_lines(question), ways
+        case FailedRequest():
+            choices = [
+                (option.name, f"{option.label}: {option.help}") for option in question.options
+            ]
+            return failed_request_lines(question), choices
 
 
-def trouble_lines(trouble: Trouble) -> list[str]:
+def failed_request_lines(failed: FailedRequest) -> list[str]:
     """What is known of a failed request."""
-    status = f"Status {trouble.status}" if trouble.status else ""
-    id_ = f"request {trouble.request_id}" if trouble.request_id else ""
-    lines = [sentence(trouble.title, ", ".join(filter(None, (status, id_))))]
-    lines += [sentence(trouble.meaning)] if trouble.meaning else []
-    if trouble.before:
-        lines.append(sentence(f"Tried already: {', '.join(trouble.before)}"))
-    if trouble.findings is not None:
-        lines += [f"Finding: {spoken(one)}" for one in trouble.findings[:_FINDINGS]] or [_NOTHING]
-        if (more := len(trouble.findings) - _FINDINGS) > 0:
+    status = f"Status {failed.status}" if failed.status else ""
+    id_ = f"request {failed.request_id}" if failed.request_id else ""
+    lines = [sentence(failed.title, ", ".join(filter(None, (status, id_))))]
+    lines += [sentence(failed.meaning)] if failed.meaning else []
+    if failed.before:
+        lines.append(sentence(f"Tried already: {', '.join(failed.before)}"))
+    if failed.findings is not None:
+        lines += [f"Finding: {spoken(one)}" for one in failed.findings[:_FINDINGS]] or [_NOTHING]
+        if (more := len(failed.findings) - _FINDINGS) > 0:
             lines.append(f"And {more:,} more findings.")
     return lines
 
@@ -79,7 +81,9 @@ def damage_lines(found: Sequence[Finding]) -> list[str]:
     """What was found, counted, then one by one."""
     places = "one place" if len(found) == 1 else f"{len(found):,} places"
     lines = [
-        sentence(f"This session is damaged. It needs repair in {places}: {in_words(found)}"),
+        sentence(
+            f"This session is damaged. It needs repair in {places}: {findings_summary(found)}"
+        ),
         "Nothing in the file is changed: it is repaired in memory.",
         *(sentence(f"{where(one)}: {one.action}, {one.code}") for one in found[:_FINDINGS]),
     ]
@@ -140,12 +144,12 @@ def interrupted(work: InterruptedWork) -> tuple[list[str], Labels]:
         )
         for each in work.orphans
     ]
-    ways = [("tell", "Tell the model what is known, and let it go on")]
+    choices = [("tell", "Tell the model what is known, and let it go on")]
     if work.calls:
-        ways.append(("again", "Run what was interrupted again, with the questions it needs"))
+        choices.append(("again", "Run what was interrupted again, with the questions it needs"))
     if work.orphans:
         count = len(work.orphans)
         runs = "runs" if count == 1 else "run"
-        ways.append(("stop", f"Stop {plural(count, 'command')} that still {runs}"))
-    ways.append(("leave", "Leave it: the model sees that it was interrupted"))
-    return lines, ways
+        choices.append(("stop", f"Stop {plural(count, 'command')} that still {runs}"))
+    choices.append(("leave", "Leave it: the model sees that it was interrupted"))
+    return lines, choices

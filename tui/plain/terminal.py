@@ -177,7 +177,7 @@ class Terminal:
                 self._editor.remember(text)
                 return text
             self._tty.write("\n")  # it stands at the prompt again
-        self._prompts.kept = "\n".join(filter(None, (text, self._prompts.kept)))
+        self._prompts.carried_over = "\n".join(filter(None, (text, self._prompts.carried_over)))
         return None
 
     def _catch_up(self) -> None:
@@ -195,7 +195,7 @@ class Terminal:
         self._bridge.call(self._typed, text)
 
     def _keep(self, text: str) -> None:
-        self._prompts.kept += text
+        self._prompts.carried_over += text
 
     def _ending(self) -> bool:
         return self._over or self.ended or self.gone
@@ -237,9 +237,9 @@ class Terminal:
             ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
             signal.signal(signal.SIGTSTP, ours)
-        self._tty.write(self._standing())
+        self._tty.write(self._pending_input())
 
-    def _standing(self) -> str:
+    def _pending_input(self) -> str:
         """What the person is typing at."""
         if self._prompts.editing:
             return self._prompts.so_far()
@@ -271,7 +271,7 @@ class Terminal:
         if not lines:
             return
         text = "".join(f"{clean(line)}\n" for line in lines)
-        standing = self._standing()
+        standing = self._pending_input()
         self._tty.write(f"\n{text}{standing}" if standing else text)
 
     async def prompt(self, text: str = "") -> str | None:

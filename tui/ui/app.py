@@ -19,10 +19,10 @@ from tui.core.gc_pause import gc_pause
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
-from tui.ui.start.first_frame import Typed
+from tui.ui.start.first_frame import EarlyInput
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, TooSmall
-from tui.ui.toolkit.key_sequencer import Twice
+from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
@@ -76,13 +76,13 @@ class HoldfastApp(ThemedApp):
         self._first = first
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
-        self._quit = Twice(self._clock, QUIT_WITHIN_S)
-        self._rewind = Twice(self._clock, REWIND_WITHIN_S)
+        self._quit = DoublePress(self._clock, QUIT_WITHIN_S)
+        self._rewind = DoublePress(self._clock, REWIND_WITHIN_S)
         self.chat = ChatScreen(
             self._clock, version=version, layout_file=folders().data / "screen.json"
         )
         early = first.first if first else None
-        self.guess_theme(theme, early.look if early else None)
+        self.guess_theme(theme, early.theme if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
@@ -101,7 +101,7 @@ class HoldfastApp(ThemedApp):
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self.resumed)  # pyright: ignore[reportUnknownMemberType]
-        typed = self._first.typed() if self._first else Typed()
+        typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
             self.chat.prompt.put(typed.draft)
         for pasted in typed.pasted:
@@ -170,12 +170,12 @@ class HoldfastApp(ThemedApp):
         """F12: every event, on top of whatever is shown; again takes it away."""
         if not self.ready:
             return
-        from tui.ui.screens.debug_log import VerboseScreen  # noqa: PLC0415 - on demand
+        from tui.ui.screens.debug_log import DebugLogScreen  # noqa: PLC0415 - on demand
 
-        if isinstance(self.screen, VerboseScreen):
+        if isinstance(self.screen, DebugLogScreen):
             self.screen.dismiss()
-        elif not any(isinstance(screen, VerboseScreen) for screen in self.screen_stack):
-            await self.push_screen(VerboseScreen(self.frontend.log))
+        elif not any(isinstance(screen, DebugLogScreen) for screen in self.screen_stack):
+            await self.push_screen(DebugLogScreen(self.frontend.log))
 
     def action_next_mode(self) -> None:
         agent, order = self.conversation.agent if self.ready else None, tuple(MODES)
@@ -270,7 +270,7 @@ class HoldfastApp(ThemedApp):
     async def on_retry_banner_asked(self, event: RetryBanner.Asked) -> None:
         await self._do("/retry" if event.wish == "now" else "/retry other")
 
-    def on_conversation_item_selected(self, event: view.Conversation.ItemSelected) -> None:
+    def on_conversation_view_item_selected(self, event: view.ConversationView.ItemSelected) -> None:
         self.frontend.renderer.open_output(event.item)
 
     @work(group="recheck")

@@ -9,7 +9,7 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.core.messages import Usage
 from tui.ui.rendering import request_status
-from tui.ui.rendering.session_items import Past
+from tui.ui.rendering.session_items import RestoredItems
 from tui.ui.rendering.tool_calls import ToolCalls
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.context_meter import MeterState
@@ -55,7 +55,7 @@ class EventRenderer:
         """Show the output of a tool call in the output pane; other items have none."""
         self._calls.open(item)
 
-    def resume(self, past: Past) -> None:
+    def resume(self, past: RestoredItems) -> None:
         """Begin with what a session already holds. Called once, before the first event."""
         self._chat.fill(past.items)
         self._calls.resume(past)

@@ -23,15 +23,15 @@ from tui.app.dialog_data import (
     AnswerOption,
     ChoiceQuestion,
     DamageQuestion,
+    FailedRequest,
     ModelQuestion,
     PointQuestion,
     Question,
     Setup,
-    Trouble,
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
-from tui.app.ports import Agent, AppServices, SessionChoice
+from tui.app.ports import AgentPort, AppServices, SessionChoice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
@@ -40,7 +40,7 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import branch_of
 from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier
-from tui.ui.rendering.session_items import end_of, past_of
+from tui.ui.rendering.session_items import end_of, restored
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.widgets.event_log import EventLog
 
@@ -199,12 +199,12 @@ class ScreenFrontend:
             with suppress(HoldfastError), gc_pause():
                 self.chat.fill(await asyncio.to_thread(end_of, choice.path))
 
-    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
+    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:
         from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws
 
         chat, records = self.chat, agent.session.records
         with gc_pause():
-            past = await asyncio.to_thread(past_of, records)
+            past = await asyncio.to_thread(restored, records)
         self.renderer = EventRenderer(chat, self.log)
         self.renderer.resume(past)
         self._model = agent.model
@@ -293,22 +293,19 @@ class ScreenFrontend:
                 screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="go back before it")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
-            case Trouble():
+            case FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
 
                 return await wait(RecoveryScreen(question, chat.clock, chat.prompt.insert))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        from tui.ui.widgets import questions  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         chat = self.chat
-        asked = questions.Question(
-            question.title, question.text, question.yes, question.no, question.details
-        )
         if question.unasked:  # what is being typed still goes to the prompt
-            modal = questions.Confirmation(asked, chat.clock, chat.prompt.insert)
+            modal = Confirmation(question, chat.clock, chat.prompt.insert)
         else:
-            modal = questions.Confirmation(asked)
+            modal = Confirmation(question)
         return await self.app.push_screen_wait(modal)
 
     async def ask_setup(self, why: str, problem: str) -> Setup | None:

@@ -15,7 +15,7 @@ from tests.ui.screens.driving import WIDE, running, until
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.toolkit.base_app import TooSmall, colourless
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 SMALL = (30, 8)
 DARK = Color.parse("#0b1019")
@@ -96,7 +96,7 @@ def test_links_and_actions_survive_without_colours() -> None:
 
 
 def cursor_row(app: HoldfastApp) -> list[Style]:
-    rows = app.screen.query_one(Rows)
+    rows = app.screen.query_one(RowList)
     strip = rows.render_line(rows.cursor - round(rows.scroll_y))
     return [segment.style for segment in strip if segment.style and segment.text.strip()]
 
@@ -110,7 +110,7 @@ async def test_the_row_under_the_cursor_is_known_without_colours(
         world.add_row(f"session {number}", hours=number + 1)
     async with running(world) as (app, pilot):
         await pilot.press("f3")
-        await until(pilot, lambda: bool(app.screen.query(Rows)))
+        await until(pilot, lambda: bool(app.screen.query(RowList)))
         await pilot.press("down")
         await until(pilot, lambda: bool(cursor_row(app)))
         styles = cursor_row(app)

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import Ask, Step, World
 from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
 from tui.agent import events
+from tui.app.dialog_data import YesNoQuestion
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
@@ -19,7 +20,7 @@ from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import (
     ToolItem,
 )
-from tui.ui.widgets.questions import Confirmation, Question
+from tui.ui.widgets.questions import Confirmation
 
 WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
 ASKED = Decision("ask", "it changes a file", "default", "standard")
@@ -113,7 +114,7 @@ async def test_a_question_under_the_help_goes_with_its_turn() -> None:
 async def test_cancelling_a_question_leaves_what_lies_above_it_alone() -> None:
     async with asked(Ask(WRITE, ASKED), *answer("done")) as (_, app, pilot):
         answers: list[bool | None] = []
-        above = Confirmation(Question("Sure?", "It matters.", "Yes", "No"))
+        above = Confirmation(YesNoQuestion("Sure?", "It matters.", "Yes", "No"))
         app.push_screen(above, answers.append)
         await until(pilot, lambda: app.screen is above)
         assert app.conversation.cancel()

@@ -22,7 +22,7 @@ from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.conversation.items import ToolItem
-from tui.ui.widgets.file_viewer.pane import CopyPane
+from tui.ui.widgets.file_viewer.pane import FilePane
 
 RESULT = 4
 """The row of the first result: behind the layer, the tool, the prompt and the answer."""
@@ -116,7 +116,7 @@ async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         opened = pilot.app.screen
-        whole, sent = (opened.query_one(name, CopyPane).view for name in ("#whole", "#sent"))
+        whole, sent = (opened.query_one(name, FilePane).view for name in ("#whole", "#sent"))
         await until(pilot, lambda: "error: at the end" in whole.text())
         assert sent.text() == "Output too large (468.8 KB)."
         assert "469 KB → 3.0 KB" in text_of(opened, "#receipt")
@@ -125,7 +125,7 @@ async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
         await until(pilot, lambda: agent.state_of(34) == "masked")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        masked = pilot.app.screen.query_one("#sent", CopyPane).view.text()
+        masked = pilot.app.screen.query_one("#sent", FilePane).view.text()
         assert masked.startswith("[Masked by the person: run_command result")
 
 
@@ -135,7 +135,7 @@ async def test_a_full_copy_that_is_gone_is_said_to_be() -> None:
         await go_to(screen, len(screen.shown) - 2)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        whole = pilot.app.screen.query_one("#whole", CopyPane).view
+        whole = pilot.app.screen.query_one("#whole", FilePane).view
         await until(pilot, lambda: "Output too large" in whole.text())
 
 
@@ -165,7 +165,7 @@ async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
     agent = worked()
     async with inspecting(agent) as (screen, pilot, _):
         await pilot.press("tab")
-        view = screen.query_one("#request", CopyPane).view
+        view = screen.query_one("#request", FilePane).view
         await until(pilot, lambda: "// system · block 1 of 1 · ◆ cache breakpoint" in view.text())
         assert '"text": "You are a test.\\n' in view.text()
         await pilot.press("escape")

@@ -12,7 +12,7 @@ from tui.context.overrides import Overlay
 from tui.context.token_ledger import Item
 from tui.session.session import Session
 from tui.ui.screens import context_rows
-from tui.ui.screens.context_changes import Change, change_text, masking, pinning, undoing
+from tui.ui.screens.context_changes import ContextChange, change_text, masking, pinning, undoing
 
 ITEM = Item("r1", "result", "read_file a.py", 700, "full")
 
@@ -28,7 +28,9 @@ def test_undoing_brings_back_what_was_in_force_before() -> None:
     session = Session.in_memory(Path("/w"), clock=FakeClock())
     session.append("overlay", target="r1", view="clamped", by="person", reason="long")
     session.append("pin", target="r1", pinned=True)
-    change = Change([Overlay("r1", "masked"), Overlay("r2", "masked")], {"r1": False, "r2": True})
+    change = ContextChange(
+        [Overlay("r1", "masked"), Overlay("r2", "masked")], {"r1": False, "r2": True}
+    )
     back = undoing(change, session.records)
     assert [(each.target, each.view) for each in back.overlays] == [
         ("r1", "clamped"),
@@ -40,13 +42,21 @@ def test_undoing_brings_back_what_was_in_force_before() -> None:
 @pytest.mark.parametrize(
     ("change", "saved", "said"),
     [
-        (Change([Overlay("a", "masked")]), 2000, "1 item masked: saves ~2.0k tokens (1.0 %)"),
-        (Change([Overlay("a", "full")]), -2000, "1 item as recorded again: costs ~2.0k tokens"),
-        (Change(pins={"a": True, "b": True}), 0, "2 items pinned."),
-        (Change(pins={"a": False}), 0, "1 item not pinned any more."),
+        (
+            ContextChange([Overlay("a", "masked")]),
+            2000,
+            "1 item masked: saves ~2.0k tokens (1.0 %)",
+        ),
+        (
+            ContextChange([Overlay("a", "full")]),
+            -2000,
+            "1 item as recorded again: costs ~2.0k tokens",
+        ),
+        (ContextChange(pins={"a": True, "b": True}), 0, "2 items pinned."),
+        (ContextChange(pins={"a": False}), 0, "1 item not pinned any more."),
     ],
 )
-def test_what_a_change_came_to_is_said(change: Change, saved: int, said: str) -> None:
+def test_what_a_change_came_to_is_said(change: ContextChange, saved: int, said: str) -> None:
     assert change_text(change, saved, 200_000).startswith(said)
 
 

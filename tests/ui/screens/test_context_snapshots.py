@@ -13,7 +13,7 @@ from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
-from tui.ui.widgets.file_viewer.pane import CopyPane
+from tui.ui.widgets.file_viewer.pane import FilePane
 
 RESULT = 4
 """The row of the first result: behind the layer, the tool, the prompt and the answer."""
@@ -50,7 +50,7 @@ async def item(screen: ContextScreen, pilot: Pilot[None]) -> None:
     screen.rows.move_to(len(screen.shown) - 2)
     await pilot.press("enter")
     await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-    whole = pilot.app.screen.query_one("#whole", CopyPane).view
+    whole = pilot.app.screen.query_one("#whole", FilePane).view
     await until(pilot, lambda: "Output too large" in whole.text())
 
 
@@ -62,7 +62,7 @@ async def bulk(_: ContextScreen, pilot: Pilot[None]) -> None:
 
 async def request(screen: ContextScreen, pilot: Pilot[None]) -> None:
     await pilot.press("tab")
-    view = screen.query_one("#request", CopyPane).view
+    view = screen.query_one("#request", FilePane).view
     await until(pilot, lambda: "// system" in view.text() and not view.following)
     await until(pilot, lambda: view.scroll_offset.y == 0)
 

@@ -22,7 +22,7 @@ from tests.ui.screens.driving import (
 from tui.agent import events
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
-from tui.ui.screens.debug_log import VerboseScreen
+from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.widgets.event_log import EventLog
 
 
@@ -36,7 +36,7 @@ class Host(App[None]):
         yield Static("below")
 
     def on_mount(self) -> None:
-        self.push_screen(VerboseScreen(self.log_of_events))
+        self.push_screen(DebugLogScreen(self.log_of_events))
 
     def copy_to_clipboard(self, text: str) -> None:
         self.copied = text
@@ -50,9 +50,9 @@ def log() -> EventLog:
     return log
 
 
-def view(pilot: Pilot[None]) -> VerboseScreen:
+def view(pilot: Pilot[None]) -> DebugLogScreen:
     screen = pilot.app.screen
-    assert isinstance(screen, VerboseScreen)
+    assert isinstance(screen, DebugLogScreen)
     return screen
 
 
@@ -115,14 +115,14 @@ async def test_an_event_is_opened_whole_and_esc_goes_back_step_by_step(log: Even
         await pilot.press("escape")
         assert not view(pilot).has_class("-whole")
         await pilot.press("escape")
-        assert not isinstance(pilot.app.screen, VerboseScreen)
+        assert not isinstance(pilot.app.screen, DebugLogScreen)
 
 
 async def test_without_an_event_it_says_what_will_be_here():
     async with Host(EventLog(FakeClock())).run_test() as pilot:
         assert view(pilot).query_one("#nothing").display
         await pilot.press("y", "enter", "space", "escape")
-        assert not isinstance(pilot.app.screen, VerboseScreen)
+        assert not isinstance(pilot.app.screen, DebugLogScreen)
 
 
 MEASURED = events.ContextMeasured(12_345, 12_000, 345, 200_000, {"messages": 9000})
@@ -155,7 +155,7 @@ async def test_f12_shows_every_event_on_top_of_any_screen_and_goes_again() -> No
             assert fact in told
         assert world.agent.sent == ["go"]  # it is a view: nothing is switched
         await pilot.press("f12")
-        assert not isinstance(app.screen, VerboseScreen)
+        assert not isinstance(app.screen, DebugLogScreen)
         assert len(app.screen_stack) == 2  # what was below is there still
         await pilot.press("f12", "escape")
         assert len(app.screen_stack) == 2
@@ -169,11 +169,11 @@ async def test_f12_stands_over_a_question_and_leaves_it_open() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: len(app.screen_stack) == 2)
         await pilot.press("f12")
-        assert isinstance(app.screen, VerboseScreen)
+        assert isinstance(app.screen, DebugLogScreen)
         await pilot.press("1")
         assert world.agent.answers == []
         await pilot.press("f12")
-        assert not isinstance(app.screen, VerboseScreen)
+        assert not isinstance(app.screen, DebugLogScreen)
         assert len(app.screen_stack) == 2
 
 
@@ -189,7 +189,7 @@ async def test_the_debug_view_holds_what_came_while_it_was_closed_in_every_sessi
 
 async def test_verbose_on_the_command_line_starts_with_the_debug_view() -> None:
     async with running(World(), verbose=True) as (app, pilot):
-        await until(pilot, lambda: isinstance(app.screen, VerboseScreen))
+        await until(pilot, lambda: isinstance(app.screen, DebugLogScreen))
         await pilot.press("f12")
         assert app.screen is app.chat
 

@@ -135,7 +135,7 @@ SCREENS = {
     "f1": "HelpScreen",
     "f2": "ContextScreen",
     "f3": "SessionsScreen",
-    "f12": "VerboseScreen",
+    "f12": "DebugLogScreen",
     "ctrl+p": "CommandPalette",
     "ctrl+t": "TasksScreen",
 }

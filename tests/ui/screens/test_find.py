@@ -12,7 +12,7 @@ from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, say, until
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
-from tui.ui.widgets.conversation.search import Finder
+from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.search_bars import FindBar
 
 
@@ -75,15 +75,15 @@ async def test_while_it_is_still_looked_for_nobody_says_that_there_is_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slices = 0
-    advance = Finder.advance
+    advance = ItemSearch.advance
 
-    def some(self: Finder, items: Sequence[Item], seconds: float = 0.0) -> None:
+    def some(self: ItemSearch, items: Sequence[Item], seconds: float = 0.0) -> None:
         nonlocal slices
         slices += 1
         assert seconds == 0.0
         advance(self, items, 1.0 if slices > 40 else 1e-9)
 
-    monkeypatch.setattr(Finder, "advance", some)
+    monkeypatch.setattr(ItemSearch, "advance", some)
     async with running(World()) as (app, pilot):
         app.chat.fill([AssistantItem("a pear" if n < 5 else f"{n}") for n in range(400)])
         await pilot.press("ctrl+f")

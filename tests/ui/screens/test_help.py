@@ -10,7 +10,7 @@ from tests.ui.screens.driving import running, say, until
 from tui.app import manual
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, ManualPage
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 
 async def opened(app: HoldfastApp, pilot: Pilot[None]) -> HelpScreen:
@@ -21,7 +21,7 @@ async def opened(app: HoldfastApp, pilot: Pilot[None]) -> HelpScreen:
 
 def listed(screen: HelpScreen) -> str:
     """What the list shows."""
-    rows = screen.query_one("#topics", Rows)
+    rows = screen.query_one("#topics", RowList)
     return "\n".join(rows.render_line(y).text.rstrip() for y in range(rows.size.height))
 
 

@@ -10,7 +10,7 @@ from textual.geometry import Offset
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import NARROW, running, say
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, Layout, load_layout, save_layout
+from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout
 
 
 def side(chat: ChatScreen) -> int:
@@ -92,17 +92,17 @@ async def test_a_closed_side_stays_closed_in_the_next_run() -> None:
 def test_a_damaged_file_costs_nothing(tmp_path: Path, text: str) -> None:
     file = tmp_path / "screen.json"
     file.write_text(text)
-    assert load_layout(file) == Layout()
+    assert load_layout(file) == PaneLayout()
 
 
 def test_a_layout_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     file = tmp_path / "new" / "screen.json"
-    assert load_layout(file) == Layout()
-    save_layout(file, Layout(0.5, open=False))
-    assert load_layout(file) == Layout(0.5, open=False)
+    assert load_layout(file) == PaneLayout()
+    save_layout(file, PaneLayout(0.5, open=False))
+    assert load_layout(file) == PaneLayout(0.5, open=False)
     assert [path.name for path in file.parent.iterdir()] == ["screen.json"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    save_layout(tmp_path / "file" / "screen.json", Layout(0.5))
+    save_layout(tmp_path / "file" / "screen.json", PaneLayout(0.5))

@@ -31,7 +31,7 @@ from tui.core.config import Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp
-from tui.ui.screens.debug_log import VerboseScreen
+from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.models import ModelsScreen
@@ -189,9 +189,9 @@ PICTURES: Pictures = {
     "help": Picture(HelpScreen, helped()),
     "end of the help": Picture(HelpScreen, helped("end"), state=True, fresh=True),
     "doctor": Picture(DoctorScreen, examined),
-    "events": Picture(VerboseScreen, happened()),
-    "event": Picture(VerboseScreen, happened("end", "enter"), state=True),
-    "filtered events": Picture(VerboseScreen, happened("slash", *"tool"), state=True),
+    "events": Picture(DebugLogScreen, happened()),
+    "event": Picture(DebugLogScreen, happened("end", "enter"), state=True),
+    "filtered events": Picture(DebugLogScreen, happened("slash", *"tool"), state=True),
     "servers": Picture(McpScreen, served("down", "enter", "down")),
     "log of a server": Picture(McpScreen, served("down", "o"), state=True),
     "no servers": Picture(McpScreen, served(any_=False), state=True),

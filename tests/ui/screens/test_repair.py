@@ -11,7 +11,7 @@ from tests.context.sessions import answer, prompt, records
 from tests.context.wild import call
 from tests.support.fake_agent import FakeSession, World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, until
-from tui.app.damage_report import Damage, beyond_interruption, in_words
+from tui.app.damage_report import Damage, damage_findings, findings_summary
 from tui.app.ports import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Finding
@@ -176,7 +176,7 @@ def test_a_message_is_shown_with_what_becomes_of_it() -> None:
 
 def test_findings_in_words_are_counted_by_kind() -> None:
     found = [Finding("B52", "", "")] * 3 + [Finding("B40", "", ""), Finding("B01", "", "")]
-    assert in_words(beyond_interruption(found)) == (
+    assert findings_summary(damage_findings(found)) == (
         "3 lines that cannot be read · 1 last line cut short"
     )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tui.app.dialog_data import Picked, SessionRow
-from tui.app.session_repository import Place
+from tui.app.dialog_data import PickedSession, SessionRow
+from tui.app.session_repository import SearchHit
 from tui.ui.screens import session_rows
 from tui.ui.screens.session_rows import Browsing
 
@@ -67,12 +67,12 @@ def test_tabs_go_round_and_other_agents_end_a_search() -> None:
 
 
 def test_a_row_stands_for_a_session_or_for_a_place_in_one() -> None:
-    places = [Place(ROWS[0], "m1", "…")]
+    places = [SearchHit(ROWS[0], "m1", "…")]
     seen = Browsing(sessions=ROWS, places=places)
-    assert seen.picked(1, ROWS) == Picked(ROWS[1])
+    assert seen.picked(1, ROWS) == PickedSession(ROWS[1])
     assert seen.picked(3, ROWS) is None
     seen.searching = True
-    assert seen.picked(0, ROWS) == Picked(ROWS[0], "m1")
+    assert seen.picked(0, ROWS) == PickedSession(ROWS[0], "m1")
     assert seen.picked(1, ROWS) is None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.fake_agent import FakeSession, World, record
 from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
-from tui.app.ports import Agent, Opening, SessionChoice
+from tui.app.ports import AgentPort, Opening, SessionChoice
 from tui.core.errors import SessionError
 from tui.core.paths import folders
 from tui.permissions.types import Approver
@@ -95,7 +95,7 @@ async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Pa
     held = asyncio.Event()
     services = world.services()
 
-    async def make_agent(choice: SessionChoice, approver: Approver) -> Agent:
+    async def make_agent(choice: SessionChoice, approver: Approver) -> AgentPort:
         await held.wait()
         return await services.make_agent(choice, approver)
 

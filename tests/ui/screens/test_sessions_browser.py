@@ -25,7 +25,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.session_rows import row_parts
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
-from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.row_list import Part
 
 
@@ -53,7 +53,7 @@ async def browser(app: HoldfastApp, pilot: Pilot[None], count: int = 3) -> Sessi
 
 
 def said(screen: SessionsScreen) -> list[str]:
-    view = screen.query_one("#preview", Conversation)
+    view = screen.query_one("#preview", ConversationView)
     return [each.text for each in view.items if isinstance(each, UserItem | AssistantItem)]
 
 

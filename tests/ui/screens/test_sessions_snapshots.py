@@ -17,7 +17,7 @@ from tui.core.errors import SessionInUseError
 from tui.session.records import Finding
 from tui.ui.screens.repair import RepairScreen
 from tui.ui.screens.sessions import SessionsScreen
-from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.questions import AskText, ChoiceDialog
 
 FOUND = (
@@ -41,7 +41,7 @@ def browser(*keys: str, screen: type[object] = SessionsScreen) -> Callable[[Stag
 
     async def drive(pilot: Pilot[None]) -> None:
         await press("f3")(pilot)
-        preview = pilot.app.screen.query_one("#preview", Conversation)
+        preview = pilot.app.screen.query_one("#preview", ConversationView)
         await until(pilot, lambda: bool(preview.items))
         await pilot.press(*keys)
         await until(pilot, lambda: isinstance(pilot.app.screen, screen))

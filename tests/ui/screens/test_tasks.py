@@ -21,8 +21,8 @@ from tui.batch.command.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.core.clock import Clock
-from tui.ui.screens.picker import ChooseTasks
-from tui.ui.screens.task_rows import Pace, rest_s, task_row
+from tui.ui.screens.picker import TaskPicker
+from tui.ui.screens.task_rows import RunStatus, rest_s, task_row
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.app import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
@@ -228,14 +228,14 @@ def test_the_time_that_is_left_counts_how_far_the_running_task_is() -> None:
         TaskState(index=i, group="g", task="t", status=s, seconds=(8, 12, 90, 0, 0, 5)[i])  # type: ignore[arg-type]
         for i, s in enumerate(stand)
     ]
-    assert rest_s(tasks[2:], Pace()) is None  # nothing to judge by
-    assert rest_s(tasks, Pace()) == 30
-    assert rest_s(tasks, Pace(task_s=4)) == 26
-    assert rest_s(tasks, Pace(task_s=4, skipped=frozenset({4}))) == 16
-    assert rest_s(tasks, Pace(task_s=40)) == 2 * (8 + 12 + 40) / 3  # the tasks are longer now
-    assert rest_s(tasks[:4], Pace(task_s=4)) == 6
-    assert rest_s(tasks[:4], Pace(task_s=10.1)) is None  # it could take any time
-    assert rest_s(tasks[:3], Pace()) == 0
+    assert rest_s(tasks[2:], RunStatus()) is None  # nothing to judge by
+    assert rest_s(tasks, RunStatus()) == 30
+    assert rest_s(tasks, RunStatus(task_s=4)) == 26
+    assert rest_s(tasks, RunStatus(task_s=4, skipped=frozenset({4}))) == 16
+    assert rest_s(tasks, RunStatus(task_s=40)) == 2 * (8 + 12 + 40) / 3  # the tasks are longer now
+    assert rest_s(tasks[:4], RunStatus(task_s=4)) == 6
+    assert rest_s(tasks[:4], RunStatus(task_s=10.1)) is None  # it could take any time
+    assert rest_s(tasks[:3], RunStatus()) == 0
 
 
 async def test_the_time_that_is_left_runs_down_and_is_not_told_of_a_pause(repo: Path) -> None:
@@ -321,7 +321,7 @@ async def test_a_task_file_is_chosen_and_run_from_the_chat(
         await pilot.press("ctrl+t")
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, ChooseTasks))
+        await until(pilot, lambda: isinstance(app.screen, TaskPicker))
         listing = app.screen.query_one("#list", OptionList)
         row = str(listing.get_option_at_index(0).prompt)
         assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
@@ -350,7 +350,7 @@ async def test_leaving_the_chat_stops_a_run_and_saves_it(
         await pilot.press("ctrl+t")
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, ChooseTasks))
+        await until(pilot, lambda: isinstance(app.screen, TaskPicker))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         await pilot.press("y")

@@ -14,7 +14,7 @@ from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each
 from tui.app.options.arguments import Options, parse
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
-from tui.ui.screens.picker import ChooseTasks
+from tui.ui.screens.picker import TaskPicker
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.widgets.questions import Confirmation, EditText
 
@@ -96,8 +96,8 @@ def tasks(*keys: str, run: bool = True, files: bool = True) -> Callable[[Stage],
 PICTURES: Pictures = {
     "run": Picture(TasksScreen, tasks()),
     "no run": Picture(TasksScreen, tasks(run=False), state=True),
-    "choose": Picture(ChooseTasks, tasks("n", run=False)),
-    "nothing to choose": Picture(ChooseTasks, tasks("n", run=False, files=False), state=True),
+    "choose": Picture(TaskPicker, tasks("n", run=False)),
+    "nothing to choose": Picture(TaskPicker, tasks("n", run=False, files=False), state=True),
     "begin": Picture(Confirmation, tasks("n", "enter", run=False), state=True),
     "edit": Picture(EditText, tasks("e")),
 }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.support.clock import FakeClock
-from tui.ui.toolkit.key_sequencer import Twice
+from tui.ui.toolkit.key_sequencer import DoublePress
 
 
 def test_only_the_second_time_soon_enough_counts() -> None:
     clock = FakeClock()
-    twice = Twice(clock, 2.0)
+    twice = DoublePress(clock, 2.0)
     assert not twice.asked()
     clock.elapsed += 2.1
     assert not twice.asked()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.message import Message
 
-from tui.ui.toolkit.key_parser import Keyboard
+from tui.ui.toolkit.key_parser import KeyParser
 
 START, END = "\x1b[200~", "\x1b[201~"
 
@@ -33,7 +33,7 @@ def told(messages: Iterable[Message]) -> list[str]:
 
 
 def hear(*pieces: str) -> list[str]:
-    keyboard = Keyboard(lambda text: text)
+    keyboard = KeyParser(lambda text: text)
     return [one for piece in pieces for one in told(keyboard.feed(piece))]
 
 
@@ -62,7 +62,7 @@ def test_a_paste_is_one_however_it_is_cut(pasted: str, cuts: list[int]) -> None:
 
 
 def test_a_paste_is_cleaned_as_a_whole() -> None:
-    keyboard = Keyboard(str.upper)
+    keyboard = KeyParser(str.upper)
     heard = [*keyboard.feed(f"{START}one "), *keyboard.feed(f"two{END}")]
     assert told(heard) == ["paste 'ONE TWO'"]
 

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static, TextArea
 from tests.support.fake_agent import World
 from tests.ui.screens.driving import running, until
 from tui.ui.screens.sessions import SessionsScreen
-from tui.ui.toolkit.key_sequencer import KeyOrder
+from tui.ui.toolkit.key_sequencer import KeySequencer
 
 
 class Other(Screen[None]):
@@ -40,7 +40,7 @@ class Vanishing(Static, can_focus=True):
         self.remove()
 
 
-class Typing(KeyOrder):
+class Typing(KeySequencer):
     """Two fields, and keys that go from one place to another."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,13 +68,13 @@ class Typing(KeyOrder):
         self.query_one(f"#{name}").focus()
 
 
-def burst(app: KeyOrder, *keys: str) -> None:
+def burst(app: KeySequencer, *keys: str) -> None:
     """All of these at once, as one read from the terminal gives them."""
     for key in keys:
         app.post_message(events.Key(key, key if len(key) == 1 else None))
 
 
-def text(app: KeyOrder) -> str:
+def text(app: KeySequencer) -> str:
     return app.query_one("#text", TextArea).text
 
 

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.ui.toolkit import themes
-from tui.ui.widgets.conversation import Conversation
+from tui.ui.widgets.conversation import ConversationView
 
 
 class Stage(App[None]):
@@ -33,10 +33,10 @@ class Stage(App[None]):
         self.theme = self._name
         self.widget.focus()
 
-    def on_conversation_item_selected(self, message: Conversation.ItemSelected) -> None:
+    def on_conversation_view_item_selected(self, message: ConversationView.ItemSelected) -> None:
         self.heard.append(message)
 
-    def on_conversation_behind(self, message: Conversation.Behind) -> None:
+    def on_conversation_view_behind(self, message: ConversationView.Behind) -> None:
         self.heard.append(message)
 
     def rows(self) -> list[str]:

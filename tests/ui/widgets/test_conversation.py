@@ -10,7 +10,7 @@ from textual.selection import Selection
 from tests.ui.widgets.stage import Stage
 from tui.ui.widgets.conversation import (
     AssistantItem,
-    Conversation,
+    ConversationView,
     Item,
     NoticeItem,
     ThinkingItem,
@@ -25,7 +25,7 @@ class Talk(Stage):
     """A conversation of `count` numbered messages."""
 
     def __init__(self, count: int = 0) -> None:
-        self.talk = Conversation()
+        self.talk = ConversationView()
         super().__init__(self.talk)
         self.items: list[Item] = [AssistantItem(f"message {n}") for n in range(count)]
 
@@ -34,10 +34,12 @@ class Talk(Stage):
         self.talk.extend(self.items)
 
     def behind(self) -> list[int]:
-        return [message.count for message in self.heard if isinstance(message, Conversation.Behind)]
+        return [
+            message.count for message in self.heard if isinstance(message, ConversationView.Behind)
+        ]
 
     def chosen(self) -> list[Item]:
-        return [m.item for m in self.heard if isinstance(m, Conversation.ItemSelected)]
+        return [m.item for m in self.heard if isinstance(m, ConversationView.ItemSelected)]
 
 
 async def flushed(app: Talk, pilot: Pilot[None]) -> None:
@@ -85,7 +87,7 @@ async def test_a_click_on_the_pill_goes_to_the_end() -> None:
         await pilot.press("home")
         app.talk.append(AssistantItem("newest"))
         await pilot.pause()
-        await pilot.click(Conversation, offset=(SIZE[0] - 6, SIZE[1] - 1))
+        await pilot.click(ConversationView, offset=(SIZE[0] - 6, SIZE[1] - 1))
         assert app.talk.following
         assert app.rows()[-1] == " ● newest"
 
@@ -156,9 +158,9 @@ async def test_a_click_opens_a_card_and_selects_it() -> None:
     app = Talk()
     app.items = [ToolItem("1", "read_file", "a.py", state="ok", preview="text")]
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.click(Conversation, offset=(10, 0))
+        await pilot.click(ConversationView, offset=(10, 0))
         assert app.rows()[1] == "▎  │ text"
-        await pilot.click(Conversation, offset=(10, 1))
+        await pilot.click(ConversationView, offset=(10, 1))
         assert app.rows()[1] == "▎  │ text"
         assert app.chosen() == [app.items[0]] * 2
 
@@ -266,9 +268,9 @@ async def test_a_mouse_selection_copies_text_without_what_is_drawn_around_it() -
         AssistantItem("A paragraph that is long enough to be wrapped once at least.\n\n- point"),
     ]
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.mouse_down(Conversation, offset=(3, 2))
-        await pilot.hover(Conversation, offset=(9, 5))
-        await pilot.mouse_up(Conversation, offset=(9, 5))
+        await pilot.mouse_down(ConversationView, offset=(3, 2))
+        await pilot.hover(ConversationView, offset=(9, 5))
+        await pilot.mouse_up(ConversationView, offset=(9, 5))
         assert app.screen.get_selected_text() == (
             "second\n\nA paragraph that is long enough to be wrapped once at least."
         )

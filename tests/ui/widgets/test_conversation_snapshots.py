@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from tests.ui.widgets.stage import Stage
 from tui.ui.widgets.conversation import (
     AssistantItem,
-    Conversation,
+    ConversationView,
     Item,
     NoticeItem,
     ThinkingItem,
@@ -98,8 +98,8 @@ def read(path: str) -> str:
 """
 
 
-def talk(items: Sequence[Item], theme: str) -> tuple[Stage, Conversation]:
-    conversation = Conversation()
+def talk(items: Sequence[Item], theme: str) -> tuple[Stage, ConversationView]:
+    conversation = ConversationView()
     conversation.extend(items)
     return Stage(conversation, theme), conversation
 

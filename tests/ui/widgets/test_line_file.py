@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.ui.widgets.file_viewer import line_file
-from tui.ui.widgets.file_viewer.line_file import CopyFile, Counts
+from tui.ui.widgets.file_viewer.line_file import LineFile, MatchCounts
 
 LINES = st.lists(st.binary(max_size=40).map(lambda raw: raw.replace(b"\n", b"")), max_size=60)
 
@@ -20,7 +20,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_file, "BLOCK", 16)
 
 
-def counted(file: CopyFile, blocks: int | None = None) -> CopyFile:
+def counted(file: LineFile, blocks: int | None = None) -> LineFile:
     """With so many blocks counted; None for all."""
     done = 0
     while (blocks is None or done < blocks) and file.lines.go_on(0):
@@ -34,7 +34,7 @@ def test_lines_are_found_however_much_is_counted(
     lines: list[bytes], ended: bool, blocks: int
 ) -> None:
     data = b"\n".join(lines) + (b"\n" if ended and lines else b"")
-    file = counted(CopyFile(data), blocks)
+    file = counted(LineFile(data), blocks)
     places = [0, *(n + 1 for n, byte in enumerate(data) if byte == 10 and n + 1 < len(data))]
     for at in range(len(data)):
         start = max(place for place in places if place <= at)
@@ -59,7 +59,7 @@ def test_what_is_searched_is_found_across_blocks(
     text: str, wanted: str, fold: bool, blocks: int
 ) -> None:
     data, needle = text.encode(), wanted.encode()
-    hits = Counts(CopyFile(data), needle, fold=fold)
+    hits = MatchCounts(LineFile(data), needle, fold=fold)
     for _ in range(blocks):
         hits.go_on(0)
     plain, seek = (data.lower(), needle.lower()) if fold else (data, needle)
@@ -80,7 +80,7 @@ def test_what_is_searched_is_found_across_blocks(
 
 def test_the_end_of_an_endless_line_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_file, "SCAN", 4)
-    file = CopyFile(b"x" * 1000 + b"\nend")
+    file = LineFile(b"x" * 1000 + b"\nend")
     assert file.end(0) is None
     assert file.start(900) > 0  # somewhere in it, so that the end can be shown at once
     counted(file)
@@ -101,13 +101,13 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, kind: str) -> None:
         case _:
             pass
     with pytest.raises(OSError, match=r"."):
-        CopyFile(path)
+        LineFile(path)
 
 
 def test_a_file_that_is_shortened_or_closed_just_ends(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"line\n" * 100)
-    file = CopyFile(path)
+    file = LineFile(path)
     os.truncate(path, 10)
     assert file.read(0, 500) == b"line\nline\n"
     assert file.end(0) == 4

@@ -13,12 +13,12 @@ from rich.cells import cell_len
 from tui.app.dialog_data import SessionRow
 from tui.core import formatting
 from tui.ui.screens.session_rows import heading, matching, row_parts
-from tui.ui.widgets.bars import HeaderState, Hint, StatusState, header_line, status_line
+from tui.ui.widgets.bars import HeaderState, KeyHint, StatusState, header_line, status_line
 from tui.ui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
 from tui.ui.widgets.notices import todo_lines
 
 WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=40)
-HINTS = (Hint("enter", "send"), Hint("f1", "help", "app.help"), Hint("f3", "sessions"))
+HINTS = (KeyHint("enter", "send"), KeyHint("f1", "help", "app.help"), KeyHint("f3", "sessions"))
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 

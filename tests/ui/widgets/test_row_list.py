@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.app import App, ComposeResult
 
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 
 class Listed(App[None]):
@@ -14,10 +14,10 @@ class Listed(App[None]):
         self.count = count
 
     def compose(self) -> ComposeResult:
-        yield Rows()
+        yield RowList()
 
     def on_mount(self) -> None:
-        rows = self.query_one(Rows)
+        rows = self.query_one(RowList)
         rows.show(self.count, lambda at, width: [(f"{at} of {width}: " + "long " * 20, "text")])
 
 
@@ -25,7 +25,7 @@ class Listed(App[None]):
 async def test_a_row_is_as_wide_with_a_scrollbar_as_without(count: int) -> None:
     app = Listed(count)
     async with app.run_test(size=(30, 6)):
-        rows = app.query_one(Rows)
+        rows = app.query_one(RowList)
         assert rows.show_vertical_scrollbar == (count == 50)
         assert rows.row_width == 29
         text = rows.render_line(0).text

@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile, part_of
+from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile, part_of
 
 
-def whole(data: bytes) -> CopyFile:
+def whole(data: bytes) -> LineFile:
     """A file all of whose lines are known."""
-    file = CopyFile(data)
+    file = LineFile(data)
     while file.lines.unfinished:
         file.lines.go_on(1.0)
     return file
@@ -41,7 +41,7 @@ def test_before_and_behind_a_part_stands_what_it_says(piece: str, shift: int) ->
 def test_the_end_of_a_line_that_was_not_read_yet_is_not_known(tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(b"x" * (WINDOW << 10))
-    file = CopyFile(path)
+    file = LineFile(path)
     part = part_of(file, 0, 0)
     file.close()
     assert len(part.data) == WINDOW

@@ -10,28 +10,28 @@ from textual.pilot import Pilot
 
 from tests.ui.widgets.stage import Stage
 from tui.ui.widgets.file_viewer import line_file
-from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile
-from tui.ui.widgets.file_viewer.pane import CopyPane
-from tui.ui.widgets.file_viewer.view import CopyView
+from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile
+from tui.ui.widgets.file_viewer.pane import FilePane
+from tui.ui.widgets.file_viewer.view import FileView
 
 SIZE = (40, 8)
 
 
 class Shown(Stage):
     def __init__(self, data: bytes | Path) -> None:
-        self.pane = CopyPane()
+        self.pane = FilePane()
         self.data = data
         super().__init__(self.pane)
 
     @property
-    def view(self) -> CopyView:
+    def view(self) -> FileView:
         return self.pane.view
 
     def on_mount(self) -> None:
         super().on_mount()
         self.widget = self.view
         self.view.focus()
-        self.pane.show(CopyFile(self.data))
+        self.pane.show(LineFile(self.data))
 
 
 async def settled(pilot: Pilot[None], app: Shown) -> None:
@@ -69,7 +69,7 @@ async def test_the_end_is_shown_before_the_lines_are_counted(
     def nothing(_counts: object, _seconds: float) -> bool:
         return False
 
-    monkeypatch.setattr(line_file.Counts, "go_on", nothing)
+    monkeypatch.setattr(line_file.MatchCounts, "go_on", nothing)
     app = Shown(b"".join(b"%d\n" % n for n in range(200_000)))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -191,9 +191,9 @@ async def test_what_is_selected_is_what_stands_there() -> None:
     app = Shown(b"first line\nsecond line\nthird\n")
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot, app)
-        await pilot.mouse_down(CopyView, offset=(6, 0))
-        await pilot.hover(CopyView, offset=(5, 1))
-        await pilot.mouse_up(CopyView, offset=(5, 1))
+        await pilot.mouse_down(FileView, offset=(6, 0))
+        await pilot.hover(FileView, offset=(5, 1))
+        await pilot.mouse_up(FileView, offset=(5, 1))
         assert app.screen.get_selected_text() == "line\nsecond"
 
 

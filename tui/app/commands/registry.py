@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """`place` is `module.function` of its handler in `tui.app`; without it each front end has a
     view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in brackets
     where it may be left out; `offers` are words that may stand there."""
@@ -27,19 +27,27 @@ class Command:
 
 _SWITCH = ("on", "off")
 
-COMMANDS: tuple[Command, ...] = (
-    Command("help", "keys, commands and the manual", argument="[TOPIC]"),
-    Command("new", "begin a new session; the old one is kept", "commands.sessions.new", ("clear",)),
-    Command("resume", "go on with a session", "commands.sessions.resume", ("sessions",), "[ID]"),
-    Command("rename", "give the session a title", "commands.sessions.rename", argument="TITLE"),
-    Command("fork", "go on with a copy; the original stays as it is", "commands.sessions.fork"),
-    Command(
+COMMANDS: tuple[SlashCommand, ...] = (
+    SlashCommand("help", "keys, commands and the manual", argument="[TOPIC]"),
+    SlashCommand(
+        "new", "begin a new session; the old one is kept", "commands.sessions.new", ("clear",)
+    ),
+    SlashCommand(
+        "resume", "go on with a session", "commands.sessions.resume", ("sessions",), "[ID]"
+    ),
+    SlashCommand(
+        "rename", "give the session a title", "commands.sessions.rename", argument="TITLE"
+    ),
+    SlashCommand(
+        "fork", "go on with a copy; the original stays as it is", "commands.sessions.fork"
+    ),
+    SlashCommand(
         "rewind",
         "back to an earlier prompt, with the files if wanted",
         "commands.rewind.rewind",
         ("undo",),
     ),
-    Command(
+    SlashCommand(
         "export",
         "write the session as a document",
         "commands.sessions.export",
@@ -47,19 +55,19 @@ COMMANDS: tuple[Command, ...] = (
         "[md|html|jsonl]",
         ("md", "html", "jsonl"),
     ),
-    Command("copy", "copy the last answer"),
-    Command(
+    SlashCommand("copy", "copy the last answer"),
+    SlashCommand(
         "compact",
         "put a summary in the place of the beginning",
         "commands.context.compact",
         (),
         "[FOCUS]",
     ),
-    Command("uncompact", "send the full conversation again", "commands.context.uncompact"),
-    Command("context", "what the model sees, item by item; mask and pin"),
-    Command("prune", "leave out old tool results now", "commands.context.prune"),
-    Command("pin", "keep the chosen tool result in the context, or let it go"),
-    Command(
+    SlashCommand("uncompact", "send the full conversation again", "commands.context.uncompact"),
+    SlashCommand("context", "what the model sees, item by item; mask and pin"),
+    SlashCommand("prune", "leave out old tool results now", "commands.context.prune"),
+    SlashCommand("pin", "keep the chosen tool result in the context, or let it go"),
+    SlashCommand(
         "memory",
         "open MEMORY.md in the editor, or save to it now",
         "commands.context.memory",
@@ -67,54 +75,56 @@ COMMANDS: tuple[Command, ...] = (
         "[save]",
         ("save",),
     ),
-    Command("find", "find in the conversation", "", argument="[TEXT]"),
-    Command("output", "show or hide the output pane, or set its width", "", (), "[%]"),
-    Command("diff", "what this session changed in files"),
-    Command("tasks", "the tasks of this folder's run, and how they stand"),
-    Command("todos", "the agent's list of what is to be done"),
-    Command("plan", "plan mode: read only; again leaves it", "commands.context.plan"),
-    Command("permissions", "the rules in force, and every decision"),
-    Command(
+    SlashCommand("find", "find in the conversation", "", argument="[TEXT]"),
+    SlashCommand("output", "show or hide the output pane, or set its width", "", (), "[%]"),
+    SlashCommand("diff", "what this session changed in files"),
+    SlashCommand("tasks", "the tasks of this folder's run, and how they stand"),
+    SlashCommand("todos", "the agent's list of what is to be done"),
+    SlashCommand("plan", "plan mode: read only; again leaves it", "commands.context.plan"),
+    SlashCommand("permissions", "the rules in force, and every decision"),
+    SlashCommand(
         "add-dir",
         "let the tools work in another folder too",
         "commands.context.add_dir",
         (),
         "FOLDER",
     ),
-    Command("mcp", "the MCP servers: state, restart, tools on and off"),
-    Command("status", "session, folder, model, mode"),
-    Command("usage", "tokens and cost", "", ("cost",)),
-    Command(
+    SlashCommand("mcp", "the MCP servers: state, restart, tools on and off"),
+    SlashCommand("status", "session, folder, model, mode"),
+    SlashCommand("usage", "tokens and cost", "", ("cost",)),
+    SlashCommand(
         "model", "choose the model that answers, or name it", "models.model", argument="[NAME]"
     ),
-    Command(
+    SlashCommand(
         "retry",
         "send it again now, or with another model",
         "error_options.retry",
         argument="[other]",
         offers=("other",),
     ),
-    Command("theme", "choose the colours", "", argument="[NAME]"),
-    Command(
+    SlashCommand("theme", "choose the colours", "", argument="[NAME]"),
+    SlashCommand(
         "think",
         "reason step by step before acting",
         argument="[on|off]",
         offers=_SWITCH,
         directive=True,
     ),
-    Command("verbose", "show every decision", argument="[on|off]", offers=_SWITCH, directive=True),
-    Command(
+    SlashCommand(
+        "verbose", "show every decision", argument="[on|off]", offers=_SWITCH, directive=True
+    ),
+    SlashCommand(
         "elevated", "nothing is asked any more", argument="[on|off]", offers=_SWITCH, directive=True
     ),
-    Command("config", "the settings: see and change them", "", (), "[WORDS]"),
-    Command("init", "let the model write AGENTS.md for this folder", "commands.sessions.init"),
-    Command(
+    SlashCommand("config", "the settings: see and change them", "", (), "[WORDS]"),
+    SlashCommand("init", "let the model write AGENTS.md for this folder", "commands.sessions.init"),
+    SlashCommand(
         "repair", "what is damaged in this session, and the ways on", "commands.sessions.repair"
     ),
-    Command("doctor", "check the installation, the key and the sessions"),
-    Command("tour", "every protective feature once, in five minutes"),
-    Command("drill", "see what happens to errors, in a scratch session", "", (), "[FAULTS]"),
-    Command("quit", "save and leave", "", ("exit",)),
+    SlashCommand("doctor", "check the installation, the key and the sessions"),
+    SlashCommand("tour", "every protective feature once, in five minutes"),
+    SlashCommand("drill", "see what happens to errors, in a scratch session", "", (), "[FAULTS]"),
+    SlashCommand("quit", "save and leave", "", ("exit",)),
 )
 """In the order of the help screen."""
 
@@ -145,7 +155,7 @@ wrote under such a name goes first."""
 _COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 
 
-def find(word: str) -> Command | None:
+def find(word: str) -> SlashCommand | None:
     """The command of that name or alias."""
     wanted = word.lower()
     return next((c for c in COMMANDS if wanted == c.name or wanted in c.aliases), None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PointQuestion
 from tui.app.open_session import switch_session
-from tui.app.ports import Agent, SessionChoice
+from tui.app.ports import AgentPort, SessionChoice
 from tui.context.file_changes import FileChange, RestoredFile, changes, restore
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
@@ -83,7 +83,9 @@ def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
     )
 
 
-async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, files: bool) -> None:
+async def _back_to(
+    conversation: Conversation, agent: AgentPort, point: Point, *, files: bool
+) -> None:
     """Go on from before a prompt, which is laid ready to be sent again."""
     services, frontend = conversation.services, conversation.frontend
     try:

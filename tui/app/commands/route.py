@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.app.commands.registry import COMMANDS, ELSEWHERE, Command, find, split, unknown
+from tui.app.commands.registry import COMMANDS, ELSEWHERE, SlashCommand, find, split, unknown
 from tui.core.errors import HoldfastError
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.user_commands import UserCommands
@@ -35,7 +35,7 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
     return None
 
 
-async def _guarded(conversation: Conversation, command: Command, argument: str) -> None:
+async def _guarded(conversation: Conversation, command: SlashCommand, argument: str) -> None:
     """Carry out a command of the program, by the front end's own view or by its handler."""
     try:
         work = conversation.frontend.view(command.name, argument)

@@ -86,8 +86,8 @@ def server(what: Subject) -> Iterator[Check]:
         fix = "Requests are retried; if it lasts, try again later."
         yield Check("server", "warn", f"{took}, with {status}", fix)
     else:
-        said = "the key is accepted" if token and status == 200 else f"with {status}"
-        yield Check("server", "ok", f"{took}, {said}")
+        summary = "the key is accepted" if token and status == 200 else f"with {status}"
+        yield Check("server", "ok", f"{took}, {summary}")
 
 
 def mcp(what: Subject) -> Iterator[Check]:

@@ -46,7 +46,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Positional:
     """A command's positional argument."""
 
     name: str
@@ -64,11 +64,11 @@ class Command:
     words: tuple[str, ...]
     help: str
     flags: tuple[Flag, ...] = ()
-    word: Word | None = None
-    second: Word | None = None
+    word: Positional | None = None
+    second: Positional | None = None
 
     @property
-    def arguments(self) -> tuple[Word, ...]:
+    def arguments(self) -> tuple[Positional, ...]:
         return tuple(word for word in (self.word, self.second) if word)
 
 
@@ -208,15 +208,19 @@ MAIN = Command(
         ),
         _THEME,
     ),
-    Word("PROMPT", "prompt", "what to do; quote it", required=False),
+    Positional("PROMPT", "prompt", "what to do; quote it", required=False),
 )
 
-_ID = Word("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
+_ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
 _OUT = Flag(("--out",), "out", "write to PATH", "PATH", "file")
 
 
 def _sessions(
-    name: str, text: str, word: Word | None = _ID, *flags: Flag, second: Word | None = None
+    name: str,
+    text: str,
+    word: Positional | None = _ID,
+    *flags: Flag,
+    second: Positional | None = None,
 ) -> Command:
     return Command(("sessions", name), text, (*flags, _CWD, _JSON), word, second)
 
@@ -271,7 +275,7 @@ COMMANDS = (
             ),
             Flag(("--json",), "json", "no screen: one event a line; of --status, an object"),
         ),
-        Word("TASKS.md", "tasks", "the task file", "file", required=False),
+        Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
     _sessions(
         "list",
@@ -279,7 +283,9 @@ COMMANDS = (
         None,
         Flag(("--all",), "all", "those of all folders"),
     ),
-    _sessions("search", "find text in all sessions", Word("TEXT", "target", "what to look for")),
+    _sessions(
+        "search", "find text in all sessions", Positional("TEXT", "target", "what to look for")
+    ),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 where there is some"),
     _sessions("view", "print the exact request that the next prompt would send"),
@@ -293,7 +299,7 @@ COMMANDS = (
     _sessions(
         "import",
         "take over another agent's session",
-        Word("FILE", "target", "a session file", "session"),
+        Positional("FILE", "target", "a session file", "session"),
     ),
     _sessions(
         "export",
@@ -313,7 +319,7 @@ COMMANDS = (
     _sessions(
         "rename",
         "give a session another title",
-        second=Word("TITLE", "title", "the title; quote it", "name"),
+        second=Positional("TITLE", "title", "the title; quote it", "name"),
     ),
     _sessions("delete", "move a session to the trash folder"),
     Command(
@@ -330,19 +336,23 @@ COMMANDS = (
         ("drill",),
         "the practice model with faults, in a scratch session: see what happens to errors",
         (_THEME,),
-        Word("FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False),
+        Positional(
+            "FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False
+        ),
     ),
     Command(
         ("help",),
         "read the manual, or one topic",
         (Flag(("--list",), "list_topics", "list the topics"),),
-        Word("TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False),
+        Positional(
+            "TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False
+        ),
     ),
     Command(
         ("completion",),
         "print the completion script of a shell",
         (),
-        Word("SHELL", "shell", "bash, zsh or fish", "name", SHELLS),
+        Positional("SHELL", "shell", "bash, zsh or fish", "name", SHELLS),
     ),
 )
 

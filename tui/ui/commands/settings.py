@@ -14,7 +14,7 @@ from tui.ui.toolkit import themes
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
-    from tui.ui.screens.setting_rows import Port
+    from tui.ui.screens.setting_rows import SettingsPort
     from tui.ui.widgets.notices import NoticeText
 
 
@@ -25,15 +25,15 @@ async def config(frontend: ScreenFrontend, words: str) -> None:
     frontend.app.push_screen(SettingsScreen(_port(frontend), words))
 
 
-def _port(frontend: ScreenFrontend) -> Port:
+def _port(frontend: ScreenFrontend) -> SettingsPort:
     from tui.agent.composition import PRACTICE  # noqa: PLC0415
     from tui.ui.commands.views import mcp  # noqa: PLC0415
-    from tui.ui.screens.setting_rows import Port  # noqa: PLC0415
+    from tui.ui.screens.setting_rows import SettingsPort  # noqa: PLC0415
     from tui.ui.toolkit import themes  # noqa: PLC0415
 
     services, agent = frontend.services, frontend.conversation.agent
     answering = (agent.model,) if agent and agent.model != PRACTICE else ()
-    return Port(
+    return SettingsPort(
         folders=services.folders,
         read=services.read_settings,
         take_up=partial(take_up, frontend),

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 async def help_(frontend: ScreenFrontend, words: str) -> None:
     """Keys and commands: first what works where the person is, and everywhere. With words, the
     manual."""
-    from tui.app.commands.registry import COMMANDS, Command  # noqa: PLC0415 - as are those below: on demand
+    from tui.app.commands.registry import COMMANDS, SlashCommand  # noqa: PLC0415 - as are those below: on demand
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
     from tui.ui.widgets.keys import APP_KEYS, HELP, HERE  # noqa: PLC0415
 
-    def names(command: Command) -> str:
+    def names(command: SlashCommand) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
 
     screen, own = frontend.app.screen, frontend.conversation.user_commands

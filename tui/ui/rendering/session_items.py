@@ -19,7 +19,7 @@ from tui.ui.widgets.record_items import SHOWN_CHARS, items_of
 
 
 @dataclass(slots=True)
-class Past:
+class RestoredItems:
     """The items of a conversation; `tools` and `outputs` (their texts) by the id of the call."""
 
     items: list[Item] = field(default_factory=list[Item])
@@ -29,7 +29,7 @@ class Past:
     turns: int = 0
 
 
-def past_of(records: Sequence[Record]) -> Past:
+def restored(records: Sequence[Record]) -> RestoredItems:
     """What the records of a branch come to. Takes a second for 100,000 of them: call it in a
     thread."""
     items = items_of(records)
@@ -46,7 +46,7 @@ def past_of(records: Sequence[Record]) -> Past:
             item.pinned = record.id in pins
     answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
     turns = sum(isinstance(item, UserItem) for item in items)
-    return Past(items, tools, outputs, next(answers, ""), turns)
+    return RestoredItems(items, tools, outputs, next(answers, ""), turns)
 
 
 def end_of(path: Path) -> list[Item]:

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from tui.agent.events import ToolFinished
-from tui.ui.rendering.session_items import Past
+from tui.ui.rendering.session_items import RestoredItems
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
 from tui.ui.widgets.record_items import close, fill, title_of
@@ -45,7 +45,7 @@ class ToolCalls:
         more = f" and {len(running) - 1} more" if running[1:] else ""
         return f"running {running[0]}{more}"
 
-    def resume(self, past: Past) -> None:
+    def resume(self, past: RestoredItems) -> None:
         """Begin with those that a session already holds; their cards are drawn."""
         self._items = past.tools
         self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}

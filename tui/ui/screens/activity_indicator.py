@@ -17,7 +17,7 @@ SILENCE_S = 5
 """Seconds without a byte from the model from which on they are counted."""
 
 
-class Phase:
+class ActivityIndicator:
     """Draws itself on a rule. `what` is the phase, "" while nothing goes on; `calm`: it counts,
     and nothing turns.
 

@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from tui.app.prompt_history import PromptHistory
 from tui.core.clock import Clock
-from tui.ui.screens.activity_indicator import FRAMES_PER_S, Phase
+from tui.ui.screens.activity_indicator import FRAMES_PER_S, ActivityIndicator
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import (
     BACK,
@@ -38,11 +38,11 @@ from tui.ui.screens.footer import (
 )
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
-from tui.ui.toolkit.base_app import Sized
-from tui.ui.widgets.bars import HeaderBar, Hint, StatusLine
+from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.context_meter import MeterState
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
-from tui.ui.widgets.panes import PaneRule, Splitter, Still, StillRow
+from tui.ui.widgets.panes import CachedHorizontal, CachedRender, PaneRule, Splitter
 from tui.ui.widgets.prompt import Prompt
 from tui.ui.widgets.welcome_text import Intro
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tui.permissions.types import Mode
     from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
-    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.output_view import OutputView
     from tui.ui.widgets.retry_banner import RetryBanner
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
 
-class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
     `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with
@@ -93,7 +93,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(history, id="prompt")
         self.status = StatusLine(id="status")
-        self._phase = Phase(clock, self.prompt_rule)
+        self._phase = ActivityIndicator(clock, self.prompt_rule)
         self._keys = IDLE_HINTS
         self._mode: Mode = "ask"
         self._to = ""
@@ -108,12 +108,12 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
             "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
         )
         yield self.header
-        with StillRow(id="body"):
+        with CachedHorizontal(id="body"):
             yield self.left
             yield self.splitter
             yield self.side
         yield self.prompt_rule
-        with StillRow(id="prompt-row"):
+        with CachedHorizontal(id="prompt-row"):
             yield Static("❯", id="caret", markup=False)
             yield self.prompt
         yield PaneRule(id="foot-rule")
@@ -156,7 +156,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         return self.side.display and not self.has_class("-narrow")
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> ConversationView:
         return self.left.conversation
 
     @property
@@ -313,7 +313,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         event.stop()
         self.prompt.focus()
 
-    @on(OutputSide.Sized)
+    @on(OutputSide.Resized)
     def _side_sized(self) -> None:
         self.panes.arrange()
         self._show_keys()
@@ -356,7 +356,7 @@ class ChatScreen(Sized, Screen[None], Still):  # pyright: ignore[reportIncompati
         self.show_mode()
         self._show_keys()
 
-    def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:
+    def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:
         self._keys = hints
         self.prompt.placeholder = placeholder
         self._show_keys()

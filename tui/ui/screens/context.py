@@ -22,14 +22,21 @@ from tui.context.masks import record_of
 from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
-from tui.ui.screens.context_changes import BulkMenu, Change, change_text, masking, pinning, undoing
-from tui.ui.screens.context_item import ContextItemScreen, Inspected, texts_in
+from tui.ui.screens.context_changes import (
+    BulkMenu,
+    ContextChange,
+    change_text,
+    masking,
+    pinning,
+    undoing,
+)
+from tui.ui.screens.context_item import ContextItemScreen, InspectedAgent, texts_in
 from tui.ui.screens.context_rows import (
     FIXED,
     KEYS,
     ORDERS,
+    LedgerRow,
     Order,
-    Row,
     context_title,
     empty_text,
     filtered,
@@ -40,11 +47,11 @@ from tui.ui.screens.context_rows import (
     totals,
 )
 from tui.ui.screens.table_screen import TableScreen
-from tui.ui.widgets.file_viewer.line_file import CopyFile
-from tui.ui.widgets.file_viewer.pane import CopyPane
+from tui.ui.widgets.file_viewer.line_file import LineFile
+from tui.ui.widgets.file_viewer.pane import FilePane
 from tui.ui.widgets.keys import CONTEXT_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 FOLLOW_S = 1.0
 """How often the table is brought up to date while a turn runs behind it."""
@@ -61,17 +68,17 @@ class ContextScreen(TableScreen[None]):
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
     def __init__(
-        self, agent: Inspected, tell: Callable[[Event], None], root: Path = Path()
+        self, agent: InspectedAgent, publish: Callable[[Event], None], root: Path = Path()
     ) -> None:
         super().__init__()
         self._agent = agent
-        self._tell = tell
+        self._publish = publish
         self._root = root
         self._records_seen = -1
-        self._undo: list[Change] = []
-        self._items: Sequence[Row] = ()
+        self._undo: list[ContextChange] = []
+        self._items: Sequence[LedgerRow] = ()
         self._order: Order = "request"
-        self.shown: Sequence[Row] = ()
+        self.shown: Sequence[LedgerRow] = ()
         """The rows as they are sorted and filtered now."""
 
     def compose(self) -> ComposeResult:
@@ -81,9 +88,9 @@ class ContextScreen(TableScreen[None]):
         yield PaneRule("items", id="items-rule")
         with Vertical(id="items"):
             yield Static(id="columns", markup=False)
-            yield Rows(id="rows")
+            yield RowList(id="rows")
             yield Static(id="empty", markup=False)
-        yield CopyPane(id="request")
+        yield FilePane(id="request")
         yield from self.foot()
 
     def on_mount(self) -> None:
@@ -95,7 +102,7 @@ class ContextScreen(TableScreen[None]):
         self._draw()
 
     @property
-    def chosen(self) -> Row | None:
+    def chosen(self) -> LedgerRow | None:
         """The row under the cursor."""
         return self.shown[self.rows.cursor] if self.shown else None
 
@@ -114,7 +121,7 @@ class ContextScreen(TableScreen[None]):
         self._records_seen = len(records)
         turns = masks.ages(records)
         items = self._agent.ledger.items(images=True)
-        self._items = [Row(one, turns.get(record_of(one.id)[0])) for one in items]
+        self._items = [LedgerRow(one, turns.get(record_of(one.id)[0])) for one in items]
         self._draw()
 
     def _draw(self) -> None:
@@ -180,10 +187,10 @@ class ContextScreen(TableScreen[None]):
         if not self._shows_request:
             self.rows.focus()
             return
-        pane = self.query_one("#request", CopyPane)
+        pane = self.query_one("#request", FilePane)
         sent = self._agent.next_request(prompt_follows=True)
         text = await asyncio.to_thread(request_assembly.printed, sent)
-        pane.show(CopyFile(text.encode("utf-8", "replace")))
+        pane.show(LineFile(text.encode("utf-8", "replace")))
         pane.view.focus()
 
     def row_chosen(self, index: int) -> None:
@@ -246,17 +253,17 @@ class ContextScreen(TableScreen[None]):
         menu = BulkMenu(found, stale, self._agent.window)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
-            self.change(Change(plan.overlays()))
+            self.change(ContextChange(plan.overlays()))
 
     @work(group="change")
-    async def change(self, change: Change, *, undo: bool = False) -> None:
+    async def change(self, change: ContextChange, *, undo: bool = False) -> None:
         """Change how records stand, and say what that came to."""
         back, before = undoing(change, self._agent.session.records), self._agent.ledger.tokens
         try:
             for event in await self._agent.overlay(change.overlays) if change.overlays else ():
-                self._tell(event)
+                self._publish(event)
             for event in await self._agent.pin(change.pins) if change.pins else ():
-                self._tell(event)
+                self._publish(event)
         except HoldfastError as error:
             self.refuse(error)
             return

@@ -19,41 +19,41 @@ from tui.core.formatting import plural, tokens
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
 from tui.ui.screens.table_screen import TableDialog
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContextChange:
     """How records shall stand from now on, and which are pinned (True) or let go."""
 
     overlays: Sequence[Overlay] = ()
     pins: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
 
-def masking(item: Item, records: Sequence[Record]) -> Change:
+def masking(item: Item, records: Sequence[Record]) -> ContextChange:
     """Mask an item, or show it again where it is masked; of an image only that."""
     hide, (id_, place) = item.state != "masked", record_of(item.id)
     if place is not None:
-        return Change([one_image(records, id_, place, hide=hide)])
-    return Change([Overlay(id_, "masked" if hide else "full")])
+        return ContextChange([one_image(records, id_, place, hide=hide)])
+    return ContextChange([Overlay(id_, "masked" if hide else "full")])
 
 
-def pinning(item: Item) -> Change:
+def pinning(item: Item) -> ContextChange:
     """Pin an item, or let it go."""
-    return Change(pins={record_of(item.id)[0]: not item.pinned})
+    return ContextChange(pins={record_of(item.id)[0]: not item.pinned})
 
 
-def undoing(change: Change, records: Sequence[Record]) -> Change:
+def undoing(change: ContextChange, records: Sequence[Record]) -> ContextChange:
     """What brings back how things stand in `records`, which is before the change."""
     masks, pinned = overlays_of(records), pins_of(records)
     targets = [overlay.target for overlay in change.overlays]
-    return Change(
+    return ContextChange(
         [masks.get(target, Overlay(target, "full", reason="undone")) for target in targets],
         {target: target in pinned for target in change.pins},
     )
 
 
-def change_text(change: Change, saved: int, window: int) -> str:
+def change_text(change: ContextChange, saved: int, window: int) -> str:
     """What a change came to; `saved` is in tokens, less than 0 where it costs some."""
     if not change.overlays:
         what = "pinned" if any(change.pins.values()) else "not pinned any more"
@@ -99,7 +99,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def compose(self) -> ComposeResult:
         keys = (("enter", "mask"), ("← →", "change the number"), ("esc", "back"))
         with self.framed(Vertical(), "mask many results", *keys):
-            yield Rows(id="plans")
+            yield RowList(id="plans")
             yield Static(
                 "\nPinned results stay. What is masked can be undone with u.", markup=False
             )
@@ -126,10 +126,10 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         what, comes_to = plan.reason, effect(plan, self._window)
         if not what.startswith("reads"):
             what = f"results {what}"
-        look = "success" if plan.targets else "muted"
+        style = "success" if plan.targets else "muted"
         if width < 80 and plan.targets:
             comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"
-        return [(f" {what:<32}", "text"), (comes_to, look)]
+        return [(f" {what:<32}", "text"), (comes_to, style)]
 
     def action_step(self, step: int) -> None:
         """More or less of what the row under the cursor counts."""

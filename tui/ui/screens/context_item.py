@@ -29,24 +29,24 @@ from tui.provider.base import Request
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
 from tui.ui.screens.external_programs import Program, open_file, open_text
-from tui.ui.toolkit.base_app import Sized
+from tui.ui.toolkit.base_app import CurrentSizeScreen
 from tui.ui.widgets.conversation.tool_card import shrunk
-from tui.ui.widgets.file_viewer.line_file import CopyFile
-from tui.ui.widgets.file_viewer.pane import CopyPane, open_copy
+from tui.ui.widgets.file_viewer.line_file import LineFile
+from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
 from tui.ui.widgets.file_viewer.view import COPY_MAX
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.notices import NoticeLine
 from tui.ui.widgets.panes import PaneRule
 
 
-class Session(Protocol):
+class RecordsPort(Protocol):
     @property
     def records(self) -> Sequence[Record]: ...
 
 
-class Inspected(Protocol):
+class InspectedAgent(Protocol):
     @property
-    def session(self) -> Session: ...
+    def session(self) -> RecordsPort: ...
     @property
     def window(self) -> int: ...
     @property
@@ -59,7 +59,7 @@ class Inspected(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class ItemTexts:
     """An item's texts. `path` is the file of the full copy where something was cut."""
 
     sent: str
@@ -72,28 +72,28 @@ class Texts:
         return Path(path) if isinstance(path, str) and path else None
 
 
-def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> Texts:
+def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> ItemTexts:
     """The texts of a record, or of a part that every request carries."""
     if record is None:
-        return Texts(fixed, fixed)
+        return ItemTexts(fixed, fixed)
     recorded = shown(content_of(record))
     receipt: object = record.data.get("receipt")
-    return Texts(
+    return ItemTexts(
         shown(stand.blocks) if stand else recorded,
         recorded,
         cast("dict[str, Any]", receipt) if isinstance(receipt, dict) else None,
     )
 
 
-def texts_of_image(record: Record, place: int, stand: Stand | None) -> Texts:
+def texts_of_image(record: Record, place: int, stand: Stand | None) -> ItemTexts:
     """The texts of one image of a prompt."""
     blocks = content_of(record)
     sent = stand.blocks if stand else blocks
     apart = len(sent) == len(blocks)
-    return Texts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
+    return ItemTexts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
 
 
-def texts_in(agent: Inspected, item: Item) -> Texts:
+def texts_in(agent: InspectedAgent, item: Item) -> ItemTexts:
     """The texts of an item as it stands in the next request of an agent."""
     id_, place = record_of(item.id)
     record = next((one for one in agent.session.records if one.id == id_), None)
@@ -126,7 +126,7 @@ def _block(block: Block) -> str:
             return json.dumps(block, ensure_ascii=False, indent=2, default=str)
 
 
-def receipt_line(texts: Texts) -> str:
+def receipt_line(texts: ItemTexts) -> str:
     """What was cut of the output, and where the whole of it is."""
     receipt = texts.receipt
     if not receipt:
@@ -139,11 +139,11 @@ def receipt_line(texts: Texts) -> str:
     return f"{text} · full copy: {texts.path}" if texts.path else f"{text} · no full copy was kept"
 
 
-def _file(text: str) -> CopyFile:
-    return CopyFile(text.encode("utf-8", "replace"))
+def _file(text: str) -> LineFile:
+    return LineFile(text.encode("utf-8", "replace"))
 
 
-class ContextItemScreen(Sized, Screen[str]):
+class ContextItemScreen(CurrentSizeScreen, Screen[str]):
     """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
 
     CSS_PATH = "context.tcss"
@@ -159,7 +159,7 @@ class ContextItemScreen(Sized, Screen[str]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = None
 
-    def __init__(self, item: Item, texts: Texts, window: int) -> None:
+    def __init__(self, item: Item, texts: ItemTexts, window: int) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
         self._item = item
@@ -176,17 +176,17 @@ class ContextItemScreen(Sized, Screen[str]):
         with Horizontal(id="texts"):
             with Vertical(classes="side"):
                 yield PaneRule("as the model sees it", id="sent-rule")
-                yield CopyPane(id="sent")
+                yield FilePane(id="sent")
             yield Static(id="between")
             with Vertical(classes="side", id="whole-side"):
                 yield PaneRule("in full", id="whole-rule")
-                yield CopyPane(id="whole")
+                yield FilePane(id="whole")
         yield NoticeLine(id="notice")
         yield PaneRule()
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
-        sent, whole = self.query_one("#sent", CopyPane), self.query_one("#whole", CopyPane)
+        sent, whole = self.query_one("#sent", FilePane), self.query_one("#whole", FilePane)
         sent.view.wrap = whole.view.wrap = True
         sent.show(_file(self._texts.sent))
         sent.view.focus()
@@ -204,18 +204,18 @@ class ContextItemScreen(Sized, Screen[str]):
     @work(exclusive=True)
     async def _read(self, path: Path) -> None:
         """The full copy; the recorded text where it is gone, and why it is."""
-        whole, rule = self.query_one("#whole", CopyPane), self.query_one("#whole-rule", PaneRule)
-        file, why = await open_copy(path)
+        whole, rule = self.query_one("#whole", FilePane), self.query_one("#whole-rule", PaneRule)
+        file, why = await open_file_pane(path)
         if file is None:
             rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")
             self.query_one("#notice", NoticeLine).say(why, "warning")
         whole.show(file or _file(self._texts.recorded))
 
     @property
-    def _side(self) -> CopyPane:
+    def _side(self) -> FilePane:
         """The side that has the focus."""
-        whole = self.query_one("#whole", CopyPane)
-        return whole if whole.has_focus_within else self.query_one("#sent", CopyPane)
+        whole = self.query_one("#whole", FilePane)
+        return whole if whole.has_focus_within else self.query_one("#sent", FilePane)
 
     def action_copy(self) -> None:
         """Copy this side, as far as a clipboard takes it."""

@@ -24,7 +24,7 @@ ORDERS: dict[Order, str] = {
 }
 NARROW = 76
 
-_KIND_LOOKS = {
+_KIND_STYLES = {
     "system": "secondary",
     "tools": "accent",
     "memory": "warning",
@@ -34,7 +34,7 @@ _KIND_LOOKS = {
     "assistant": "primary",
     "result": "success",
 }
-_STATE_LOOKS = {
+_STATE_STYLES = {
     "full": "muted",
     "cut": "warning",
     "pruned": "secondary",
@@ -45,14 +45,14 @@ _STATE_LOOKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """An item and how many turns ago it was made; None for what every request carries."""
 
     item: Item
     age: int | None
 
 
-def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
+def ordered(rows: Sequence[LedgerRow], order: Order) -> list[LedgerRow]:
     """The rows in an order; equals stay in the order of the request."""
     match order:
         case "tokens":
@@ -60,19 +60,19 @@ def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
         case "age":
             return sorted(rows, key=lambda row: -1 if row.age is None else row.age, reverse=True)
         case "kind":
-            kinds = list(_KIND_LOOKS)
+            kinds = list(_KIND_STYLES)
             return sorted(rows, key=lambda row: (kinds.index(row.item.kind), -row.item.tokens))
         case "request":
             return list(rows)
 
 
-def filtered(rows: Iterable[Row], words: str) -> list[Row]:
+def filtered(rows: Iterable[LedgerRow], words: str) -> list[LedgerRow]:
     """The rows in whose kind, label or state every word occurs; "pinned" finds pins."""
     wanted = words.casefold().split()
     return [row for row in rows if all(word in _searched(row) for word in wanted)]
 
 
-def _searched(row: Row) -> str:
+def _searched(row: LedgerRow) -> str:
     item = row.item
     pinned = "pinned" if item.pinned else ""
     return f"{item.kind} {item.label} {item.state} {pinned}".casefold()
@@ -86,30 +86,30 @@ def heading(width: int) -> str:
     return f"  {'kind':<11}{'item':<{room}}{'turns ago':>10}{'tokens':>9}{'share':>8}  state"
 
 
-def row_parts(row: Row, width: int, window: int) -> list[Part]:
+def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
     """One row in `width` cells: pin, kind, label, and where there is room age and share."""
     item = row.item
     label = one_line(item.label[:400])
     parts: list[Part] = [("◆ " if item.pinned else "  ", "warning")]
-    look = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
+    style = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
     if width < NARROW:
         return [
             *parts,
-            (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
-            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), look),
+            (f"{item.kind:<10}", _KIND_STYLES[item.kind]),
+            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), style),
             (f"{tokens(item.tokens):>8}", "text"),
-            (f"  {item.state:<8}"[:10], _STATE_LOOKS[item.state]),
+            (f"  {item.state:<8}"[:10], _STATE_STYLES[item.state]),
         ]
     room = max(4, width - 51)
     age = "" if row.age is None else f"{row.age:,}"
     return [
         *parts,
-        (f"{item.kind:<11}", _KIND_LOOKS[item.kind]),
-        (set_cell_size(_short(label, room), room), look),
+        (f"{item.kind:<11}", _KIND_STYLES[item.kind]),
+        (set_cell_size(_short(label, room), room), style),
         (f"{age:>10}", "muted"),
         (f"{tokens(item.tokens):>9}", "text"),
         (f"{share(item.tokens, window):>8}", "muted"),
-        (f"  {item.state:<9}", _STATE_LOOKS[item.state]),
+        (f"  {item.state:<9}", _STATE_STYLES[item.state]),
     ]
 
 
@@ -152,13 +152,13 @@ _NEARLY_FULL = 0.95
 def context_title(items: Sequence[Item], count: int, window: int) -> Content:
     """The tokens, the window, and how the items stand."""
     full = count / window if window else 0.0
-    look = "$foreground"
+    style = "$foreground"
     if full > MARK:
-        look = "$text-error" if full > _NEARLY_FULL else "$text-warning"
+        style = "$text-error" if full > _NEARLY_FULL else "$text-warning"
     return Content.assemble(
         ("context", "bold $text-primary"),
-        (f"   {tokens(count)}", f"bold {look}"),
-        (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
+        (f"   {tokens(count)}", f"bold {style}"),
+        (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), style),
         (f"   {' · '.join(_facts(items))}", "$text-muted"),
     )
 

@@ -9,27 +9,27 @@ from textual.widget import Widget
 
 from tui.core.clock import Clock
 from tui.ui.widgets.context_meter import ContextMeter
-from tui.ui.widgets.notices import NoticeLine, Queued
-from tui.ui.widgets.panes import PaneRule, StillColumn
+from tui.ui.widgets.notices import NoticeLine, QueuedPrompts
+from tui.ui.widgets.panes import CachedVertical, PaneRule
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.conversation.view import Conversation
+    from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import FindBar
 
 
-class ConversationSide(StillColumn):
+class ConversationSide(CachedVertical):
     """`intro` stands where nothing has been said yet. `conversation`, `todos` and `retry` exist
     after `furnish`; the find bar once it is asked for."""
 
-    conversation: Conversation
+    conversation: ConversationView
     todos: TodoList
     retry: RetryBanner
 
     def __init__(self, intro: Widget, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.queued = Queued(id="queued")
+        self.queued = QueuedPrompts(id="queued")
         self.notice = NoticeLine(id="notice")
         self.meter = ContextMeter(compact=True, id="meter-line")
         self.rule = PaneRule("conversation", id="conversation-rule")
@@ -45,11 +45,11 @@ class ConversationSide(StillColumn):
 
     async def furnish(self, clock: Clock) -> None:
         """Add what the first frame does without."""
-        from tui.ui.widgets.conversation.view import Conversation  # noqa: PLC0415
+        from tui.ui.widgets.conversation.view import ConversationView  # noqa: PLC0415
         from tui.ui.widgets.notices import TodoList  # noqa: PLC0415
         from tui.ui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
 
-        self.conversation = Conversation(id="conversation")
+        self.conversation = ConversationView(id="conversation")
         self.todos = TodoList(id="todos")
         self.retry = RetryBanner(clock, id="retry")
         await self.mount(self.conversation, self.todos, after=self._intro)
@@ -86,7 +86,7 @@ class ConversationSide(StillColumn):
         if self._find and not event.text:
             self._find.say()
 
-    def on_conversation_matches(self, event: Conversation.Matches) -> None:
+    def on_conversation_view_matches(self, event: ConversationView.Matches) -> None:
         event.stop()
         if self._find:
             self._find.say(event.at, event.total, more=event.more, last=event.last)

@@ -16,9 +16,9 @@ from tui.core.formatting import plural
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import SCROLL, TextField
-from tui.ui.widgets.event_log import Entry, EventLog
+from tui.ui.widgets.event_log import EventLog, LogEntry
 from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 FOLLOW_S = 0.25
 """How often new events come into sight."""
@@ -30,10 +30,10 @@ _EMPTY = (
 )
 
 
-class VerboseScreen(TableDialog[None]):
+class DebugLogScreen(TableDialog[None]):
     """Shows `log`; follows its end until the cursor leaves it or the person pauses."""
 
-    CSS_PATH = "verbose.tcss"
+    CSS_PATH = "debug_log.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(VERBOSE_KEYS),
         Binding("escape", "close", "close", show=False),
@@ -43,7 +43,7 @@ class VerboseScreen(TableDialog[None]):
     def __init__(self, log: EventLog) -> None:
         super().__init__()
         self._log = log
-        self._shown: list[Entry] = []
+        self._shown: list[LogEntry] = []
         self._paused = False
         self._seen = -1
         self._words = ""
@@ -53,7 +53,7 @@ class VerboseScreen(TableDialog[None]):
             with Horizontal(id="words-row"):
                 yield Static("/", id="slash", markup=False)
                 yield TextField(placeholder="name, id or text of an event", id="words")
-            yield Rows(id="events")
+            yield RowList(id="events")
             yield Static(id="nothing", markup=False)
             with VerticalScroll(id="whole"):
                 yield Static(id="json", markup=False)
@@ -63,7 +63,7 @@ class VerboseScreen(TableDialog[None]):
         self.set_interval(FOLLOW_S, self.follow)
 
     @property
-    def shown(self) -> Sequence[Entry]:
+    def shown(self) -> Sequence[LogEntry]:
         """The entries in the table."""
         return self._shown
 

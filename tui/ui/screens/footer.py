@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Final
 from textual.widget import Widget
 
 from tui.app.permission_log import MODE_NAMES
-from tui.ui.widgets.bars import Hint
+from tui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode
 
 
-BACK = Hint("esc", "conversation", "screen.stop_or_close")
-OUTPUT = Hint("f4", "output", "app.command('output')")
-NEXT = Hint("tab", "next pane", "screen.next_pane")
-SEND, QUEUE, RUN = Hint("enter", "send"), Hint("enter", "queue"), Hint("enter", "run")
+BACK = KeyHint("esc", "conversation", "screen.stop_or_close")
+OUTPUT = KeyHint("f4", "output", "app.command('output')")
+NEXT = KeyHint("tab", "next pane", "screen.next_pane")
+SEND, QUEUE, RUN = KeyHint("enter", "send"), KeyHint("enter", "queue"), KeyHint("enter", "run")
 IDLE_HINTS = (
     SEND,
-    Hint("ctrl+p", "commands", "app.command_palette"),
-    Hint("f1", "help", "app.command('help')"),
-    Hint("f2", "context", "app.command('context')"),
-    Hint("f3", "sessions", "app.command('sessions')"),
+    KeyHint("ctrl+p", "commands", "app.command_palette"),
+    KeyHint("f1", "help", "app.command('help')"),
+    KeyHint("f2", "context", "app.command('context')"),
+    KeyHint("f3", "sessions", "app.command('sessions')"),
     OUTPUT,
-    Hint("shift+tab", "mode", "app.next_mode"),
+    KeyHint("shift+tab", "mode", "app.next_mode"),
 )
 BUSY_HINTS = (
-    Hint("esc", "stop", "screen.stop_or_close"),
+    KeyHint("esc", "stop", "screen.stop_or_close"),
     QUEUE,
     *IDLE_HINTS[1:],
 )
@@ -54,41 +54,41 @@ NOT_SAVED = "✗ Not saved:"
 UNSAVED = "Make room, or let the file be written: all is in memory, and it is tried again."
 """What to do where the session cannot be written."""
 
-_BACK: Final = Hint("esc", "back", "screen.stop_or_close")
-_CLOSE: Final = Hint("esc", "close")
-_SMALLER: Final = Hint("esc", "smaller")
-_FIND: Final = Hint("ctrl+f", "find", "screen.find")
+_BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")
+_CLOSE: Final = KeyHint("esc", "close")
+_SMALLER: Final = KeyHint("esc", "smaller")
+_FIND: Final = KeyHint("ctrl+f", "find", "screen.find")
 
-_KEYS: Final[Mapping[str, tuple[Hint, ...]]] = {
-    "Conversation": (
-        Hint("enter", "fold"),
-        Hint("y", "copy"),
+_KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
+    "ConversationView": (
+        KeyHint("enter", "fold"),
+        KeyHint("y", "copy"),
         _BACK,
-        Hint("shift+↑↓", "select"),
+        KeyHint("shift+↑↓", "select"),
         _FIND,
     ),
     "OutputView": (
-        Hint("o", "open"),
-        Hint("/", "find"),
+        KeyHint("o", "open"),
+        KeyHint("/", "find"),
         _BACK,
-        Hint("w", "wrap"),
-        Hint("y", "copy"),
+        KeyHint("w", "wrap"),
+        KeyHint("y", "copy"),
     ),
-    "CopyView": (
-        Hint("/", "find"),
-        Hint("n", "next"),
+    "FileView": (
+        KeyHint("/", "find"),
+        KeyHint("n", "next"),
         _BACK,
-        Hint("w", "wrap"),
-        Hint("y", "copy"),
+        KeyHint("w", "wrap"),
+        KeyHint("y", "copy"),
     ),
-    "CopyPane": (Hint("enter", "find"), _CLOSE),
-    "FindBar": (Hint("↑ ↓", "older, newer"), _CLOSE),
-    "PromptSearch": (Hint("enter", "take"), Hint("↑ ↓", "older, newer"), _CLOSE),
+    "FilePane": (KeyHint("enter", "find"), _CLOSE),
+    "FindBar": (KeyHint("↑ ↓", "older, newer"), _CLOSE),
+    "PromptSearch": (KeyHint("enter", "take"), KeyHint("↑ ↓", "older, newer"), _CLOSE),
 }
 """By the class of a widget: what its keys do, the most useful first."""
 
 
-def footer(focused: Widget | None, general: tuple[Hint, ...]) -> tuple[Hint, ...]:
+def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHint, ...]:
     """The hints while `focused` has the focus. `general` are those of the prompt: what Enter does
     there is left out elsewhere, and Esc goes on to stop what runs where it does nothing nearer."""
     names = [type(each).__name__ for each in focused.ancestors_with_self] if focused else []

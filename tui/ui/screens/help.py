@@ -21,11 +21,11 @@ from tui.app import manual
 from tui.app.manual import Match
 from tui.ui.widgets import markdown
 from tui.ui.widgets.dialog import Dialog
-from tui.ui.widgets.line_view import LAST_ROW, LineView, Picture, place, strips
+from tui.ui.widgets.line_view import LAST_ROW, LineView, RenderedItem, place, strips
 from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line
 from tui.ui.widgets.panes import TextLines
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 _SCROLL: Final = ("↑ ↓ pgup pgdn", "scroll")
 _KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -91,7 +91,7 @@ class ManualPage(LineView):
         super().__init__(id=id)
         self._text = ""
         self._words: re.Pattern[str] | None = None
-        self._drawn: Picture | None = None
+        self._drawn: RenderedItem | None = None
 
     def show(self, match: Match, words: str) -> None:
         """Show a topic from the section that matches, with the first of the words in sight."""
@@ -114,9 +114,9 @@ class ManualPage(LineView):
         hit = next(hits, head)
         self._scroll(head if hit < head + height else hit - height // 3)
 
-    def _picture(self, index: int) -> Picture:  # noqa: ARG002 - there is one
+    def _picture(self, index: int) -> RenderedItem:  # noqa: ARG002 - there is one
         if self._drawn is None:
-            self._drawn = Picture(markdown.render(self._text, self._look, self._width))
+            self._drawn = RenderedItem(markdown.render(self._text, self._line_styles, self._width))
         return self._drawn
 
     def _redraw(self) -> None:
@@ -174,7 +174,7 @@ class HelpScreen(Dialog[None]):
             with ContentSwitcher(initial="keys"):
                 with VerticalScroll(id="keys", can_focus=False):
                     yield HelpTable(self._sections)
-                topics = Rows(id="topics")
+                topics = RowList(id="topics")
                 topics.can_focus = False
                 yield topics
                 page = ManualPage(id="page")
@@ -213,7 +213,7 @@ class HelpScreen(Dialog[None]):
         def nothing(_index: int, _width: int) -> list[Part]:
             return [("Nothing in the manual mentions that.", "muted")]
 
-        self.query_one("#topics", Rows).show(len(matches) or 1, draw if matches else nothing)
+        self.query_one("#topics", RowList).show(len(matches) or 1, draw if matches else nothing)
         self._show("topics")
 
     def _open(self, match: Match, words: str) -> None:
@@ -235,12 +235,12 @@ class HelpScreen(Dialog[None]):
     def _enter(self, event: Input.Submitted) -> None:
         event.stop()
         if self.view == "topics":
-            self.query_one("#topics", Rows).action_choose()
+            self.query_one("#topics", RowList).action_choose()
         elif self.view == "keys":
             self.dismiss()
 
-    @on(Rows.Chosen)
-    def _chosen(self, event: Rows.Chosen) -> None:
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
         event.stop()
         if self._matches:
             self._open(self._matches[event.index], self.query_one("#search", Input).value)
@@ -271,7 +271,7 @@ class HelpScreen(Dialog[None]):
             case "keys":
                 self._scroll_keys(kind, step)
             case "topics":
-                rows = self.query_one("#topics", Rows)
+                rows = self.query_one("#topics", RowList)
                 {"row": rows.action_move, "page": rows.action_page, "edge": rows.action_edge}[kind](
                     step
                 )

@@ -21,13 +21,13 @@ from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import SCROLL
 from tui.ui.widgets.keys import MCP_KEYS, bindings
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server
     from tui.tools.mcp.tool import McpTool
 
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 """How often the servers are looked at."""
 LOG_BYTES: Final = 65_536
 """Of a log, so much of its end is shown."""
@@ -52,7 +52,7 @@ No MCP servers are configured. Name them in config.toml:
 They are started with the next session. A folder's own configuration counts once it is trusted."""
 
 
-class Agent(Protocol):
+class ServersPort(Protocol):
     """What the screen asks of an agent."""
 
     @property
@@ -70,7 +70,7 @@ class McpScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#servers"
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: ServersPort) -> None:
         super().__init__(classes="-table")
         self._agent = agent
         self._opened: set[str] = set()
@@ -78,7 +78,7 @@ class McpScreen(TableDialog[None]):
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "mcp servers"):
-            yield Rows(id="servers")
+            yield RowList(id="servers")
             yield Static(_NONE, id="none", markup=False)
             yield Static("", id="about", markup=False)
             with VerticalScroll(id="log", can_focus=True):
@@ -87,7 +87,7 @@ class McpScreen(TableDialog[None]):
     def on_mount(self) -> None:
         self.set_class(not self._agent.servers, "-none")
         self.refresh_servers()
-        self.set_interval(LOOK_S, self.refresh_servers)
+        self.set_interval(POLL_S, self.refresh_servers)
 
     def refresh_servers(self) -> None:
         """Show how the servers stand now."""
@@ -179,7 +179,7 @@ class McpScreen(TableDialog[None]):
             name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
             about = one_line(tool.description)[:width]
             return [mark, (name, "muted" if off else "text"), (f"  {about}", "muted")]
-        glyph, look = _MARKS[server.state]
+        glyph, style = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
         off = sum(tool.own_name in server.switched_off for tool in server.tools)
         tools = plural(len(server.tools), "tool") + (f", {off} off" if off else "")
@@ -189,9 +189,9 @@ class McpScreen(TableDialog[None]):
         tail = f"  {one_line(server.detail)}" if server.detail else ""
         return [
             (f"{fold} ", "muted"),
-            (f"{glyph} ", look),
+            (f"{glyph} ", style),
             (f"{name} ", "text"),
-            (f"{server.state:<9}", look),
+            (f"{server.state:<9}", style),
             (f" {tools}", "text"),
             (tail[:width], "muted"),
         ]

@@ -47,8 +47,8 @@ class ModalApprover:
             modal.dismiss(None)
         elif modal in self._app.screen_stack:
 
-            def look(_: object) -> None:
+            def withdraw_when_on_top(_: object) -> None:
                 if self._app.screen is modal:
                     self._app.call_later(self._withdraw, modal)
 
-            self._app.screen_change_signal.subscribe(modal, look)  # pyright: ignore[reportUnknownMemberType]
+            self._app.screen_change_signal.subscribe(modal, withdraw_when_on_top)  # pyright: ignore[reportUnknownMemberType]

@@ -18,21 +18,21 @@ from textual.worker import Worker
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.context_meter import ContextMeter
 from tui.ui.widgets.keys import fitting
-from tui.ui.widgets.panes import PaneRule, StillColumn
+from tui.ui.widgets.panes import CachedVertical, PaneRule
 
 if TYPE_CHECKING:
     from tui.ui.screens.external_programs import Program
-    from tui.ui.widgets.file_viewer.pane import CopyPane
+    from tui.ui.widgets.file_viewer.pane import FilePane
     from tui.ui.widgets.output_view import OutputView
 
 _NO_OUTPUT = """\
 What tools print appears here while they run.
 Enter on a tool call in the conversation shows its output again."""
-SAID_S = 4.0
+MESSAGE_S = 4.0
 """So long something is said where the keys stand."""
 
 
-class OutputSide(StillColumn):
+class OutputSide(CachedVertical):
     """`output` and `copy` exist after `furnish`; one of them is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,9 +47,9 @@ class OutputSide(StillColumn):
     ]
 
     output: OutputView
-    copy: CopyPane
+    copy: FilePane
 
-    class Sized(Message):
+    class Resized(Message):
         """It has another size, or covers the conversation now, or does so no more."""
 
     @dataclass
@@ -80,10 +80,10 @@ class OutputSide(StillColumn):
 
     async def furnish(self) -> None:
         """Add what the first frame does without."""
-        from tui.ui.widgets.file_viewer.pane import CopyPane  # noqa: PLC0415
+        from tui.ui.widgets.file_viewer.pane import FilePane  # noqa: PLC0415
         from tui.ui.widgets.output_view import OutputView  # noqa: PLC0415
 
-        self.output, self.copy = OutputView(id="output"), CopyPane(id="output-copy")
+        self.output, self.copy = OutputView(id="output"), FilePane(id="output-copy")
         self.copy.display = False
         await self.mount(self.output, self.copy, after="#no-output")
         self._hint()
@@ -133,7 +133,7 @@ class OutputSide(StillColumn):
         self._keys.update(Content.styled(text, "$text-error" if error else "$text-success"))
         if self._quiet:
             self._quiet.stop()
-        self._quiet = self.set_timer(SAID_S, self._hint)
+        self._quiet = self.set_timer(MESSAGE_S, self._hint)
 
     def show_marks(self, *, masked: bool, pinned: bool) -> None:
         """How the model sees what is shown."""
@@ -175,7 +175,7 @@ class OutputSide(StillColumn):
 
     def on_resize(self) -> None:
         self._hint()
-        self.post_message(self.Sized())
+        self.post_message(self.Resized())
 
     @property
     def _path(self) -> Path | None:
@@ -199,9 +199,9 @@ class OutputSide(StillColumn):
                 self.output.focus()
 
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
-        from tui.ui.widgets.file_viewer.pane import open_copy  # noqa: PLC0415 - not for the first frame
+        from tui.ui.widgets.file_viewer.pane import open_file_pane  # noqa: PLC0415 - not for the first frame
 
-        file, why = await open_copy(path)
+        file, why = await open_file_pane(path)
         if file is None:
             self.badge(self._receipt, f"{why[:1].lower()}{why[1:].rstrip('.')}")
             return
@@ -237,7 +237,7 @@ class OutputSide(StillColumn):
             self.action_shrink()
             return
         self.screen.add_class("-whole")
-        self.post_message(self.Sized())
+        self.post_message(self.Resized())
         self._hint()
         if self._path and not self.whole:
             await self._open_copy(self._path)
@@ -245,7 +245,7 @@ class OutputSide(StillColumn):
     def action_shrink(self) -> None:
         """Beside the conversation again."""
         self.screen.remove_class("-whole")
-        self.post_message(self.Sized())
+        self.post_message(self.Resized())
         self._hint()
 
     def action_mark(self, what: Literal["mask", "pin"]) -> None:
@@ -267,13 +267,13 @@ class OutputSide(StillColumn):
 
     async def action_search(self) -> None:
         """Search what is shown; where there is a full copy, all of that."""
-        from tui.ui.widgets.file_viewer.line_file import CopyFile  # noqa: PLC0415
+        from tui.ui.widgets.file_viewer.line_file import LineFile  # noqa: PLC0415
 
         if self._path:
             await self._open_copy(self._path, search=True)
             if self.whole:
                 return
-        self._show_file(CopyFile(self.output.raw.encode("utf-8", "replace")))
+        self._show_file(LineFile(self.output.raw.encode("utf-8", "replace")))
         self.copy.action_search()
 
     async def action_outside(self, program: Program) -> None:
@@ -282,11 +282,11 @@ class OutputSide(StillColumn):
 
         path, app = self._path, cast("App[Any]", self.app)
         if path is not None and await asyncio.to_thread(path.is_file):
-            self._tell(await open_file(app, path, program))
+            self._show_error(await open_file(app, path, program))
             return
         text = self.output.raw.encode("utf-8", "replace")
-        self._tell(await open_text(app, text, program))
+        self._show_error(await open_text(app, text, program))
 
-    def _tell(self, trouble: str) -> None:
-        if trouble:
-            self.say(trouble, error=True)
+    def _show_error(self, error: str) -> None:
+        if error:
+            self.say(error, error=True)

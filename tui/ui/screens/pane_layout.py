@@ -21,32 +21,32 @@ NARROWEST, WIDEST = 0.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PaneLayout:
     """`side` is the share of the screen's width that output and context get."""
 
     side: float = 0.44
     open: bool = True
 
-    def resized(self, side: float) -> Layout:
+    def resized(self, side: float) -> PaneLayout:
         """The same with another width, as far as that is sensible."""
-        return Layout(max(NARROWEST, min(WIDEST, side)), open=True)
+        return PaneLayout(max(NARROWEST, min(WIDEST, side)), open=True)
 
 
-def load_layout(path: Path) -> Layout:
+def load_layout(path: Path) -> PaneLayout:
     """What was kept; the usual layout where nothing was, or nothing that can be read."""
     try:
         found: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return Layout()
+        return PaneLayout()
     data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     side, shown = data.get("side"), data.get("open")
-    layout = Layout(open=shown if isinstance(shown, bool) else True)
+    layout = PaneLayout(open=shown if isinstance(shown, bool) else True)
     if isinstance(side, float) and NARROWEST <= side <= WIDEST:
-        layout = Layout(side, layout.open)
+        layout = PaneLayout(side, layout.open)
     return layout
 
 
-def save_layout(path: Path, layout: Layout) -> None:
+def save_layout(path: Path, layout: PaneLayout) -> None:
     """Keep a layout. Where that fails the next run has the usual one."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -81,14 +81,14 @@ class Panes:
         self._splitter = splitter
         self._below = below
         self._file = file
-        self._layout = load_layout(file) if file else Layout()
+        self._layout = load_layout(file) if file else PaneLayout()
         screen.set_class(not self._layout.open, "-side-closed")
 
     def toggle(self) -> None:
         """Show or hide the side. In a narrow terminal it covers the conversation."""
         if self._screen.has_class("-narrow"):
             self._screen.toggle_class("-over")
-            self._side.post_message(OutputSide.Sized())
+            self._side.post_message(OutputSide.Resized())
         else:
             self._keep(replace(self._layout, open=not self._layout.open))
 
@@ -128,7 +128,7 @@ class Panes:
     def _cells(self, width: int) -> int:
         return max(SIDE_MIN, min(round(width * self._layout.side), width - LEFT_MIN - 1))
 
-    def _keep(self, wanted: Layout) -> None:
+    def _keep(self, wanted: PaneLayout) -> None:
         self._layout = wanted
         if self._file:
             save_layout(self._file, wanted)

@@ -12,11 +12,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.app.permission_log import Decided
+from tui.app.permission_log import DecisionRow
 from tui.core.formatting import plural
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import SCROLL
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 WIDE = 80
 """From so many columns on it is shown who decided."""
@@ -52,9 +52,9 @@ class PermissionsScreen(TableDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", "close", show=False)
     ]
-    AUTO_FOCUS: ClassVar[str | None] = "Rows"
+    AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
-    def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[Decided]) -> None:
+    def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[DecisionRow]) -> None:
         super().__init__(classes="-table" if found else "-table -none")
         self._rules, self._found = rules, found
 
@@ -65,7 +65,7 @@ class PermissionsScreen(TableDialog[None]):
                 yield Static(id="rule-lines", markup=False)
             count = plural(len(self._found), "decision") if self._found else "No decision yet"
             yield Static(_heading(count), id="count", markup=False)
-            yield Rows(id="decisions")
+            yield RowList(id="decisions")
             yield Static(id="whole", markup=False)
 
     def on_mount(self) -> None:

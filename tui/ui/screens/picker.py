@@ -19,7 +19,7 @@ from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import Dialog, TextField
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 
 class PickScreen(TableDialog[int | None]):
@@ -31,7 +31,7 @@ class PickScreen(TableDialog[int | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,q", "leave", "back", show=False)
     ]
-    AUTO_FOCUS: ClassVar[str | None] = "Rows"
+    AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PickScreen(TableDialog[int | None]):
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
-            yield Rows(id="rows")
+            yield RowList(id="rows")
 
     def on_mount(self) -> None:
         self._fit()
@@ -195,7 +195,7 @@ class TaskFileRow:
     done: int
 
 
-class ChooseTasks(FilterDialog[Path]):
+class TaskPicker(FilterDialog[Path]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.app.damage_report import Damage, in_words, where
+from tui.app.damage_report import Damage, findings_summary, where
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -23,7 +23,7 @@ from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.output_view import OutputView
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.questions import Choice
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
@@ -63,7 +63,7 @@ class RepairScreen(TableScreen[Answer]):
         yield Static(self._heading(), id="title", markup=False)
         yield Static(self._summary(), id="summary", markup=False)
         yield PaneRule("what was found, and what is done about it", id="found-rule")
-        rows = Rows(id="rows")
+        rows = RowList(id="rows")
         rows.can_focus = False
         yield rows
         with Container(id="sides"):
@@ -103,7 +103,7 @@ class RepairScreen(TableScreen[Answer]):
         places = "one place" if len(findings) == 1 else f"{len(findings):,} places"
         return Content.assemble(
             (f"It needs repair in {places}: ", "$foreground"),
-            (f"{in_words(findings)}.", "$foreground"),
+            (f"{findings_summary(findings)}.", "$foreground"),
         )
 
     def _effect(self) -> Content:
@@ -145,8 +145,8 @@ class RepairScreen(TableScreen[Answer]):
             view.show(f"{side} {plural(number + 1, 'finding')}", text)
             view.action_edge(-1)
 
-    @on(Choice.Chosen)
-    def _chosen(self, event: Choice.Chosen) -> None:
+    @on(Choice.Answered)
+    def _chosen(self, event: Choice.Answered) -> None:
         self.action_choose(event.name)
 
     def action_choose(self, name: str) -> None:

@@ -14,35 +14,35 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from tui.app.dialog_data import Picked
-from tui.app.session_repository import Format, Preview, Progress, SessionRepository
+from tui.app.dialog_data import PickedSession, YesNoQuestion
+from tui.app.session_repository import Format, Progress, SessionPreview, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.session_rows import Browsing, preview_title
-from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.notices import Kind, NoticeText
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.questions import Alternative, ChoiceDialog
 from tui.ui.widgets.record_items import entry_of, items_of
 
 
-async def load_sessions(seen: Browsing, shelf: SessionRepository) -> None:
+async def load_sessions(seen: Browsing, repository: SessionRepository) -> None:
     """Read the sessions of the tab that is open."""
     progress = _progress(seen)
     try:
         if seen.tab == "others":
-            seen.sessions = await asyncio.to_thread(shelf.others, everywhere=True)
+            seen.sessions = await asyncio.to_thread(repository.others, everywhere=True)
         else:
             seen.sessions = await asyncio.to_thread(
-                shelf.ours, everywhere=seen.tab == "everywhere", progress=progress
+                repository.ours, everywhere=seen.tab == "everywhere", progress=progress
             )
     except (HoldfastError, OSError) as error:
         seen.sessions, seen.problem = [], str(error)
 
 
-async def search_sessions(seen: Browsing, shelf: SessionRepository) -> bool:
+async def search_sessions(seen: Browsing, repository: SessionRepository) -> bool:
     """Look for the words in the texts of the sessions that are there.
 
     Returns whether that is still what is wanted; if not, nothing is taken over.
@@ -50,7 +50,7 @@ async def search_sessions(seen: Browsing, shelf: SessionRepository) -> bool:
     words = seen.words.strip()
     try:
         found = await asyncio.to_thread(
-            shelf.search, words, seen.sessions or (), progress=_progress(seen)
+            repository.search, words, seen.sessions or (), progress=_progress(seen)
         )
     except (HoldfastError, OSError) as error:
         found, seen.problem = [], str(error)
@@ -69,7 +69,7 @@ def _progress(seen: Browsing) -> Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(NoticeText):
+class ActionOutcome(NoticeText):
     """What came of it, for the person. `changed`: the list is to be read again."""
 
     kind: Kind = "success"
@@ -77,7 +77,7 @@ class Outcome(NoticeText):
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
+class SessionActions:
     """Each takes what is under the cursor, says what came of it, and says nothing (None) where
     the person thought better of it. Raises HoldfastError.
 
@@ -85,11 +85,11 @@ class Actions:
     """
 
     app: App[Any]
-    shelf: SessionRepository
+    repository: SessionRepository
     current: Path | None = None
     rename_current: Callable[[str], object] | None = None
 
-    async def rename(self, picked: Picked) -> Outcome | None:
+    async def rename(self, picked: PickedSession) -> ActionOutcome | None:
         """Give it the title that the person types."""
         from tui.ui.widgets.questions import AskText  # noqa: PLC0415 - on demand
 
@@ -103,20 +103,20 @@ class Actions:
         if row.path == self.current and self.rename_current is not None:
             self.rename_current(title)
         else:
-            await asyncio.to_thread(self.shelf.rename, row, title)
-        return Outcome(f"It is called “{title}” now.", changed=True)
+            await asyncio.to_thread(self.repository.rename, row, title)
+        return ActionOutcome(f"It is called “{title}” now.", changed=True)
 
-    async def fork(self, picked: Picked) -> Outcome | None:
+    async def fork(self, picked: PickedSession) -> ActionOutcome | None:
         """A copy, up to the place that was found in a search, or whole."""
         if picked.row.agent:
             return _foreign(picked.row.agent, "forked")
-        await asyncio.to_thread(self.shelf.fork, picked.row, picked.message)
+        await asyncio.to_thread(self.repository.fork, picked.row, picked.message)
         what = "A copy up to the place found is made." if picked.message else "A copy is made."
-        return Outcome(what, changed=True)
+        return ActionOutcome(what, changed=True)
 
-    async def export(self, picked: Picked) -> Outcome | None:
+    async def export(self, picked: PickedSession) -> ActionOutcome | None:
         """Write it into the workspace, in the format that the person chooses."""
-        where = shorten(self.shelf.workspace)
+        where = shorten(self.repository.workspace)
         modal = ChoiceDialog(
             "Export the session",
             f"The document is written into {where}. Keys of known shapes are masked in it.",
@@ -131,20 +131,20 @@ class Actions:
         if chosen not in {"md", "html", "jsonl"}:
             return None
         format_ = cast("Format", chosen)
-        path, secrets = await asyncio.to_thread(self.shelf.export, picked.row, format_)
+        path, secrets = await asyncio.to_thread(self.repository.export, picked.row, format_)
         masked = f"{plural(secrets, 'secret')} masked." if secrets else ""
-        return Outcome(f"Written to {shorten(path)}.", hint=masked)
+        return ActionOutcome(f"Written to {shorten(path)}.", hint=masked)
 
-    async def delete(self, picked: Picked) -> Outcome | None:
+    async def delete(self, picked: PickedSession) -> ActionOutcome | None:
         """Move it to the trash, if the person confirms that."""
-        from tui.ui.widgets.questions import Confirmation, Question  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         row = picked.row
         if row.agent:
             return _foreign(row.agent, "deleted")
         if row.path == self.current:
-            return Outcome("This session is open here.", "warning", hint="/new leaves it.")
-        question = Question(
+            return ActionOutcome("This session is open here.", "warning", hint="/new leaves it.")
+        question = YesNoQuestion(
             "Delete this session?",
             "It goes to the trash folder, from where it can be moved back.",
             yes="Delete it",
@@ -153,13 +153,15 @@ class Actions:
         )
         if not await self.app.push_screen_wait(Confirmation(question)):
             return None
-        await asyncio.to_thread(self.shelf.delete, row)
-        trash = shorten(self.shelf.folders.data / "trash")
-        return Outcome(f"It is in the trash: {trash}.", changed=True)
+        await asyncio.to_thread(self.repository.delete, row)
+        trash = shorten(self.repository.folders.data / "trash")
+        return ActionOutcome(f"It is in the trash: {trash}.", changed=True)
 
 
-def _foreign(agent: str, what: str) -> Outcome:
-    return Outcome(f"{agent}'s own files are never {what}.", "warning", hint="Enter makes a copy.")
+def _foreign(agent: str, what: str) -> ActionOutcome:
+    return ActionOutcome(
+        f"{agent}'s own files are never {what}.", "warning", hint="Enter makes a copy."
+    )
 
 
 REST_S = 0.06
@@ -169,20 +171,20 @@ REST_S = 0.06
 class PreviewSide(Vertical):
     """Shows what it is told to `follow`, once that has not changed for a moment."""
 
-    def __init__(self, shelf: SessionRepository) -> None:
+    def __init__(self, repository: SessionRepository) -> None:
         super().__init__(id="preview-side")
-        self._shelf = shelf
-        self._picked: Picked | None = None
-        self._read: Picked | None = None
+        self._repository = repository
+        self._picked: PickedSession | None = None
+        self._read: PickedSession | None = None
         self._soon: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield PaneRule(id="preview-rule")
-        view = Conversation(id="preview")
+        view = ConversationView(id="preview")
         view.can_focus = False
         yield view
 
-    def follow(self, picked: Picked | None) -> None:
+    def follow(self, picked: PickedSession | None) -> None:
         """Show this soon; what is shown already is not read again."""
         self._picked = picked
         if self._soon is not None:
@@ -199,17 +201,17 @@ class PreviewSide(Vertical):
             self._show(self._picked)
 
     @work(exclusive=True, group="preview")
-    async def _show(self, picked: Picked | None) -> None:
-        rule, view = self.query_one(PaneRule), self.query_one(Conversation)
+    async def _show(self, picked: PickedSession | None) -> None:
+        rule, view = self.query_one(PaneRule), self.query_one(ConversationView)
         if picked is None:
             rule.title = Content.styled("nothing chosen", "$text-muted")
             view.clear()
             return
         try:
-            seen = await asyncio.to_thread(self._shelf.preview, picked.row, picked.message)
+            seen = await asyncio.to_thread(self._repository.preview, picked.row, picked.message)
             rule.title = preview_title(picked.row)
         except (HoldfastError, OSError) as error:
-            seen = Preview(())
+            seen = SessionPreview(())
             rule.title = Content.styled(one_line(str(error)), "$text-error")
         items = items_of(seen.records)
         view.clear()
@@ -219,11 +221,11 @@ class PreviewSide(Vertical):
         else:
             view.action_edge(1)
 
-    def on_conversation_item_selected(self, event: Conversation.ItemSelected) -> None:
+    def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
         event.stop()  # the preview is only looked at
 
 
-def _same(one: Picked | None, other: Picked | None) -> bool:
+def _same(one: PickedSession | None, other: PickedSession | None) -> bool:
     """Whether both are the same place of the same file."""
     if one is None or other is None:
         return one is other

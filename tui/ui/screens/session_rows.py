@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from tui.app.dialog_data import Picked, SessionRow
-from tui.app.session_repository import Place
+from tui.app.dialog_data import PickedSession, SessionRow
+from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -53,9 +53,9 @@ def row_parts(
 ) -> list[Part]:
     """One session in `width` cells: title, folder, messages, size, age, badge."""
     shown = columns(width, folders=folders)
-    badge, look = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
+    badge, style = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
     if row.agent:
-        badge, look = row.agent, "secondary"
+        badge, style = row.agent, "secondary"
     tail: list[Part] = []
     if "folder" in shown:
         where = shorten(Path(row.cwd)) if row.cwd else "—"
@@ -67,7 +67,7 @@ def row_parts(
         tail.append((f"{size(row.size):>{_SIZE}}", "muted"))
     tail.append((f"{age(row.updated, now):>{_AGE}}", "muted"))
     if "badge" in shown:
-        tail.append((f"  {_cell(badge, _BADGE - 2)}", look or "muted"))
+        tail.append((f"  {_cell(badge, _BADGE - 2)}", style or "muted"))
     room = max(4, width - sum(cell_len(text) for text, _ in tail))
     return [(_cell(one_line(row.title) or "(nothing asked)", room), "text"), *tail]
 
@@ -83,7 +83,7 @@ def heading(width: int, *, folders: bool) -> str:
     return _cell("title", max(4, width - len(tail))) + tail
 
 
-def place_parts(place: Place, words: Sequence[str], width: int) -> list[Part]:
+def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
     """One place of a search: the session's title, then what stands there, the words marked."""
     title = min(28, width // 3)
     parts: list[Part] = [
@@ -163,7 +163,7 @@ class Browsing:
     words: str = ""
     searching: bool = False
     sessions: Sequence[SessionRow] | None = None
-    places: Sequence[Place] | None = None
+    places: Sequence[SearchHit] | None = None
     read: tuple[int, int] = (0, 0)
     problem: str = ""
 
@@ -203,12 +203,12 @@ class Browsing:
         """The sessions that match the words, in order."""
         return in_order(matching(self.sessions or [], self.words), self.order)
 
-    def picked(self, at: int, sifted: Sequence[SessionRow]) -> Picked | None:
+    def picked(self, at: int, sifted: Sequence[SessionRow]) -> PickedSession | None:
         """What a row stands for; None where there is no such row."""
         if self.searching:
             places = self.places or ()
-            return Picked(places[at].row, places[at].message) if at < len(places) else None
-        return Picked(sifted[at]) if at < len(sifted) else None
+            return PickedSession(places[at].row, places[at].message) if at < len(places) else None
+        return PickedSession(sifted[at]) if at < len(sifted) else None
 
 
 _Choice = TypeVar("_Choice")

@@ -16,13 +16,13 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from tui.app.dialog_data import Picked, SessionRow
-from tui.app.session_repository import Place, SessionRepository
+from tui.app.dialog_data import PickedSession, SessionRow
+from tui.app.session_repository import SearchHit, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.ui.screens.session_actions import (
-    Actions,
-    Outcome,
+    ActionOutcome,
     PreviewSide,
+    SessionActions,
     load_sessions,
     search_sessions,
 )
@@ -41,10 +41,10 @@ from tui.ui.screens.session_rows import (
 from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.keys import SESSION_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 
-class Columns(Widget):
+class SessionColumns(Widget):
     """The names of the columns, in the width that there is."""
 
     folders: reactive[bool] = reactive(False)
@@ -58,7 +58,7 @@ FOLLOW_S = 0.1
 """How often it is said how far reading is."""
 
 
-class SessionsScreen(TableScreen[Picked | None]):
+class SessionsScreen(TableScreen[PickedSession | None]):
     """Dismissed with what was chosen, or None.
 
     `current` is the file of the session that is open; `rename` gives that one another title.
@@ -99,8 +99,8 @@ class SessionsScreen(TableScreen[Picked | None]):
         yield PaneRule(id="tabs")
         with Container(id="panes"):
             with Vertical(id="list-side"):
-                yield Columns(id="columns")
-                rows = Rows(id="rows")
+                yield SessionColumns(id="columns")
+                rows = RowList(id="rows")
                 rows.can_focus = False
                 yield rows
                 yield Static(id="empty", markup=False)
@@ -116,7 +116,7 @@ class SessionsScreen(TableScreen[Picked | None]):
         self.call_after_refresh(self._draw)
 
     @property
-    def places(self) -> Sequence[Place] | None:
+    def places(self) -> Sequence[SearchHit] | None:
         """What a search found; None while titles are shown."""
         return self._seen.places if self._seen.searching else None
 
@@ -125,7 +125,7 @@ class SessionsScreen(TableScreen[Picked | None]):
         return self._seen.tab
 
     @property
-    def chosen(self) -> Picked | None:
+    def chosen(self) -> PickedSession | None:
         """What is under the cursor."""
         return self._seen.picked(self.rows.cursor, self.shown)
 
@@ -173,7 +173,7 @@ class SessionsScreen(TableScreen[Picked | None]):
             return
         seen, width = self._seen, self.size.width
         count = self._show_places(anew) if seen.searching else self._show_sessions(anew)
-        self.query_one("#columns", Columns).folders = seen.tab != "here"
+        self.query_one("#columns", SessionColumns).folders = seen.tab != "here"
         self.show_empty("" if count else empty_text(seen))
         self.put("title", sessions_title(seen))
         tabs = self.query_one("#tabs", PaneRule)
@@ -261,9 +261,9 @@ class SessionsScreen(TableScreen[Picked | None]):
             self.search()
 
     @property
-    def _actions(self) -> Actions:
+    def _actions(self) -> SessionActions:
         app = cast("App[Any]", self.app)
-        return Actions(app, self._sessions, self._current, self._rename)
+        return SessionActions(app, self._sessions, self._current, self._rename)
 
     def action_rename(self) -> None:
         self._act(self._actions.rename)
@@ -278,7 +278,9 @@ class SessionsScreen(TableScreen[Picked | None]):
         self._act(self._actions.delete)
 
     @work(group="act")
-    async def _act(self, action: Callable[[Picked], Awaitable[Outcome | None]]) -> None:
+    async def _act(
+        self, action: Callable[[PickedSession], Awaitable[ActionOutcome | None]]
+    ) -> None:
         """Do something to what is under the cursor, and say what came of it."""
         picked = self.chosen
         if picked is None:

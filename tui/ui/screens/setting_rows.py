@@ -22,16 +22,16 @@ from tui.settings.layers import LoadedSettings, Table, merge
 from tui.settings.schema import Key, Setting, display, table
 from tui.settings.validation import dotted
 from tui.ui.widgets.notices import NoticeText
-from tui.ui.widgets.row_list import Part, Rows
+from tui.ui.widgets.row_list import Part, RowList
 
 WIDE: Final = 100
 _VALUE: Final = 80
 """A value needs no more cells; where it is from is read beside it."""
-_LOOKS: Final = {"user": "text", "project": "secondary"}
+_SCOPE_STYLES: Final = {"user": "text", "project": "secondary"}
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class SectionHeading:
     """The line over the settings of a section."""
 
     section: Key
@@ -45,7 +45,7 @@ class Heading:
         return SECTIONS[self.section[0] if self.section else ""]
 
 
-Line: TypeAlias = Setting | Heading
+Line: TypeAlias = Setting | SectionHeading
 
 
 def lines_of(settings: Sequence[Setting]) -> list[Line]:
@@ -57,7 +57,7 @@ def _lines(settings: Sequence[Setting]) -> Iterator[Line]:
     above: Key | None = None
     for setting in settings:
         if setting.section != above:
-            yield Heading(setting.section)
+            yield SectionHeading(setting.section)
         above = setting.section
         yield setting
 
@@ -76,7 +76,7 @@ def heading(width: int) -> str:
 
 def line_parts(line: Line, width: int) -> list[Part]:
     """One line in `width` cells."""
-    if isinstance(line, Heading):
+    if isinstance(line, SectionHeading):
         title = visible(line.title)
         space = "  " if title else ""
         return [(title, "primary"), (f"{space}{line.about}", "muted")]
@@ -85,7 +85,7 @@ def line_parts(line: Line, width: int) -> list[Part]:
     return [
         (_cell(f"  {_name(line)}", name), "text"),
         (_cell(visible(line.shown), value), "accent" if place else "muted"),
-        (_cell(line.origin, origin), _LOOKS.get(place, "warning") if place else "muted"),
+        (_cell(line.origin, origin), _SCOPE_STYLES.get(place, "warning") if place else "muted"),
     ]
 
 
@@ -101,7 +101,7 @@ def _cell(text: str, width: int) -> str:
     return set_cell_size(set_cell_size(text, width - 2).rstrip() + "…", width)
 
 
-class SettingRows(Rows):
+class SettingRows(RowList):
     """Rows whose cursor passes over the headings."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
@@ -133,7 +133,7 @@ class SettingRows(Rows):
 
     def _reveal_heading(self) -> None:
         above = self.cursor - 1
-        if self.size.height > 1 and above >= 0 and isinstance(self._lines[above], Heading):
+        if self.size.height > 1 and above >= 0 and isinstance(self._lines[above], SectionHeading):
             self.scroll_to_region(Region(0, above, 1, 2), animate=False, force=True)
 
 
@@ -221,7 +221,7 @@ def empty_text(words: str, problem: ConfigError | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class SettingsPort:
     """`read` reads all layers anew; it blocks and raises ConfigError. `take_up` makes a change
     count where it can, and raises HoldfastError. `edit_file` opens the file in the person's
     editor and says what came of it; `servers` shows the MCP servers; `try_theme` shows the colours
@@ -242,7 +242,7 @@ class SettingsState:
     """`rows` are all settings as they were read last; `problem` is why they could not be read
     since. One change is to be made at a time."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: SettingsPort) -> None:
         self.rows: Sequence[Setting] = ()
         self.problem: ConfigError | None = None
         self._port = port

@@ -14,12 +14,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.core.errors import HoldfastError
-from tui.ui.toolkit.base_app import Sized
+from tui.ui.toolkit.base_app import CurrentSizeScreen
 from tui.ui.widgets.dialog import Dialog, TextField
 from tui.ui.widgets.keys import Keys, in_rows
 from tui.ui.widgets.notices import NoticeLine
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.row_list import Rows
+from tui.ui.widgets.row_list import RowList
 
 ResultT = TypeVar("ResultT")
 
@@ -30,8 +30,8 @@ class RowsOwner(Widget):
     """A screen with one list of rows, to which it hands the keys that it gets itself."""
 
     @property
-    def rows(self) -> Rows:
-        return self.query_one(Rows)
+    def rows(self) -> RowList:
+        return self.query_one(RowList)
 
     def row_moved(self, index: int) -> None:
         """The cursor stands on another row."""
@@ -39,13 +39,13 @@ class RowsOwner(Widget):
     def row_chosen(self, index: int) -> None:
         """Enter, or a click on the row under the cursor."""
 
-    @on(Rows.Moved)
-    def _row_moved(self, event: Rows.Moved) -> None:
+    @on(RowList.Moved)
+    def _row_moved(self, event: RowList.Moved) -> None:
         event.stop()
         self.row_moved(event.index)
 
-    @on(Rows.Chosen)
-    def _row_chosen(self, event: Rows.Chosen) -> None:
+    @on(RowList.Chosen)
+    def _row_chosen(self, event: RowList.Chosen) -> None:
         event.stop()
         self.row_chosen(event.index)
 
@@ -64,7 +64,7 @@ class TableDialog(Dialog[ResultT], RowsOwner):  # pyright: ignore[reportIncompat
     """A dialog that lists rows."""
 
 
-class TableScreen(Sized, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class TableScreen(CurrentSizeScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """A whole screen that lists rows. `compose` yields `head`, `filter_row`, what it shows, `foot`.
 
     With the class "-empty" it shows `#empty` in the place of the rows and their columns.

@@ -28,7 +28,7 @@ NARROW: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RunStatus:
     """How a run is going. `seconds` is since its start; `task_s` since that of the running task;
     `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over, None
     while it goes on; `skipped` are the tasks that will not be run."""
@@ -71,7 +71,7 @@ def group_row(name: str) -> Content:
     return Content.styled(f"      {one_line(name)}", "bold $text-secondary")
 
 
-def totals_line(state: RunState, pace: Pace) -> Content:
+def totals_line(state: RunState, pace: RunStatus) -> Content:
     """How far the run is, how it goes on, what it took, and how long it may take still."""
     counts = state.counts()
     tasks = state.tasks
@@ -100,7 +100,7 @@ def totals_line(state: RunState, pace: Pace) -> Content:
     return Content(" · ").join(parts)
 
 
-def rest_s(tasks: Collection[TaskState], pace: Pace) -> float | None:
+def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
     """About how long what is left will take, from what the others took; None while unknown.
 
     A running task that has taken longer than the others did raises what is expected of the rest;
@@ -127,7 +127,7 @@ def title_line(state: RunState | None) -> str:
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
 
 
-class Run(Protocol):
+class RunPort(Protocol):
     """`live`: it is being worked on in this program."""
 
     @property

@@ -22,10 +22,10 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.task_rows import Pace, Run, TaskQueue, title_line, totals_line
-from tui.ui.widgets.bars import Hint
+from tui.ui.screens.task_rows import RunPort, RunStatus, TaskQueue, title_line, totals_line
+from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
-from tui.ui.widgets.panes import PaneRule, StillRow
+from tui.ui.widgets.panes import CachedHorizontal, PaneRule
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode
@@ -33,15 +33,18 @@ if TYPE_CHECKING:
 
 _FILE_MAX = 10_000_000
 TICK_S = 0.25
-_OPEN = Hint("enter", "open", "screen.open")
+_OPEN = KeyHint("enter", "open", "screen.open")
 _HINTS = (
-    Hint("r", "retry", "screen.redo"),
-    Hint("e", "edit", "screen.edit"),
-    Hint("f4", "output", "screen.output"),
+    KeyHint("r", "retry", "screen.redo"),
+    KeyHint("e", "edit", "screen.edit"),
+    KeyHint("f4", "output", "screen.output"),
 )
-_PAUSE, _GO_ON = Hint("p", "pause", "screen.pause"), Hint("p", "go on", "screen.pause")
-_SKIP, _STOP = Hint("s", "skip", "screen.skip"), Hint("ctrl+c", "stop", "screen.interrupt")
-_CHOOSE, _LEAVE = Hint("n", "run a file", "screen.choose"), Hint("esc", "back", "screen.leave")
+_PAUSE, _GO_ON = KeyHint("p", "pause", "screen.pause"), KeyHint("p", "go on", "screen.pause")
+_SKIP, _STOP = KeyHint("s", "skip", "screen.skip"), KeyHint("ctrl+c", "stop", "screen.interrupt")
+_CHOOSE, _LEAVE = (
+    KeyHint("n", "run a file", "screen.choose"),
+    KeyHint("esc", "back", "screen.leave"),
+)
 _NOTHING = (
     "No task file has been run in this folder yet.\n\n"
     "Write one in Markdown, a line for every task:\n\n"
@@ -68,7 +71,7 @@ class TasksScreen(ChatScreen):
 
     def __init__(
         self,
-        run: Run,
+        run: RunPort,
         clock: Clock,
         *,
         on_open: Callable[[TaskState], Awaitable[None]],
@@ -96,7 +99,7 @@ class TasksScreen(ChatScreen):
             yield PaneRule("tasks", id="queue-rule")
             yield TaskQueue()
             yield Static("", id="totals", markup=False)
-        with StillRow(id="body"):
+        with CachedHorizontal(id="body"):
             yield self.left
             yield self.splitter
             yield self.side
@@ -163,7 +166,7 @@ class TasksScreen(ChatScreen):
         now = self.clock.monotonic()
         if self._at != self.run.running:
             self._at, self._at_since = self.run.running, now
-        pace = Pace(
+        pace = RunStatus(
             live=self.run.live,
             seconds=0.0 if self._since is None else now - self._since,
             task_s=now - self._at_since,
@@ -274,9 +277,9 @@ class TasksScreen(ChatScreen):
     async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await self.action_leave()
 
-    async def _try(self, doing: Awaitable[None]) -> None:
+    async def _try(self, action: Awaitable[None]) -> None:
         try:
-            await doing
+            await action
         except HoldfastError as error:
             self.notice.say(error.message, "error", hint=error.hint)
         self.redraw()
@@ -295,7 +298,7 @@ class TasksScreen(ChatScreen):
     def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
 
-    def _hints(self, hints: tuple[Hint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
+    def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
         """What can be done now; the rest would only say no."""
         ours = (_OPEN, _GO_ON, _LEAVE, *_HINTS)
         if self.run.live:

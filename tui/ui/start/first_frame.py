@@ -47,7 +47,7 @@ SMALL_ROWS = 22
 """Below so many rows the real screen has no line under the prompt."""
 
 
-class Typed:
+class EarlyInput:
     """What was typed before the real screen stood: prompts that were sent, and one begun.
 
     `pasted` are the pastes in the one that was begun.
@@ -82,14 +82,14 @@ class EarlyPrompt:
 
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
     the end of the process, puts the terminal back, and so does a signal that ends it. `before`
-    are its modes from before, `over` says that no more keys are taken, `look` is what was
+    are its modes from before, `over` says that no more keys are taken, `theme` is what was
     remembered.
     """
 
     def __init__(self) -> None:
         self.before = termios.tcgetattr(0)
         self.over = False
-        self.look = theme_cache.load()
+        self.theme = theme_cache.load()
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []
@@ -102,7 +102,7 @@ class EarlyPrompt:
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._columns, self._rows = os.get_terminal_size(1)
         truecolor = os.environ.get("COLORTERM", "") in {"truecolor", "24bit"}
-        self._coloured = bool(self.look) and truecolor and not os.environ.get("NO_COLOR")
+        self._coloured = bool(self.theme) and truecolor and not os.environ.get("NO_COLOR")
 
     def start(self) -> None:
         """Paint, and take keys from here on."""
@@ -120,7 +120,7 @@ class EarlyPrompt:
         self._paint()
         self._thread.start()
 
-    def finish(self, *, leave: bool = False) -> Typed:
+    def finish(self, *, leave: bool = False) -> EarlyInput:
         """Stop taking keys and say what was typed. With `leave`, put the terminal back as well."""
         if not self.over:
             self.over = True
@@ -140,7 +140,7 @@ class EarlyPrompt:
             for number, handler in _UNHEEDED.items():
                 signal.signal(number, handler)
         self._stands = False
-        return Typed(self._sent, self._line, self._pasted)
+        return EarlyInput(self._sent, self._line, self._pasted)
 
     def _leave(self, number: int, _frame: FrameType | None) -> None:
         if self.over:
@@ -258,8 +258,8 @@ class EarlyPrompt:
         if not self._coloured:
             return "\x1b[0;2m" if colour in {"rule", "muted"} else "\x1b[0m"
         (r, g, b), (r2, g2, b2) = (
-            theme_cache.rgb(self.look[colour]),
-            theme_cache.rgb(self.look[back]),
+            theme_cache.rgb(self.theme[colour]),
+            theme_cache.rgb(self.theme[back]),
         )
         return f"\x1b[0;38;2;{r};{g};{b};48;2;{r2};{g2};{b2}m"
 

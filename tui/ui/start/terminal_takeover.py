@@ -14,8 +14,8 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.core.text_cleaning import clean
-from tui.ui.start.first_frame import ALT_SCREEN, EarlyPrompt, Typed
-from tui.ui.toolkit.key_parser import Keyboard
+from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
+from tui.ui.toolkit.key_parser import KeyParser
 
 _POLL_S = 0.01
 _READ = 65_536
@@ -41,11 +41,11 @@ class TerminalTakeover:
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
         self._leave: Callable[[], object] | None = None
 
-    def typed(self) -> Typed:
+    def typed(self) -> EarlyInput:
         """What the first frame took, fit to be drawn."""
-        typed = self.first.finish() if self.first else Typed()
+        typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
-        return Typed(tuple(sent), clean(typed.draft), tuple(pasted))
+        return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted))
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
@@ -131,7 +131,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        keyboard = Keyboard(clean)
+        keyboard = KeyParser(clean)
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:

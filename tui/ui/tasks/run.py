@@ -24,7 +24,7 @@ from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import EventRenderer
-from tui.ui.rendering.session_items import Past, past_of
+from tui.ui.rendering.session_items import RestoredItems, restored
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.widgets.conversation.items import NoticeItem
@@ -157,9 +157,9 @@ class RunOnScreen:
             f"The session of task {task.index + 1}.", hint="Enter on the running task goes back."
         )
 
-    def _past(self, task: TaskState) -> Past:
+    def _past(self, task: TaskState) -> RestoredItems:
         path = catalog.resolve(task.session_id or "", self._plan.launch.folders)
-        return past_of(read(path).branch)
+        return restored(read(path).branch)
 
     async def _leave(self) -> None:
         """q and Esc: never out of a running task without its being said."""

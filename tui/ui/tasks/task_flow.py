@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.app.dialog_data import YesNoQuestion
 from tui.app.ports import SessionChoice
 from tui.batch.command.plan import RunPlan, plan
 from tui.batch.group_session import first_record_of
@@ -18,11 +19,11 @@ from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.session import catalog
 from tui.session.reader import read
-from tui.ui.screens.picker import ChooseTasks, TaskFileRow
+from tui.ui.screens.picker import TaskFileRow, TaskPicker
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.run import RunOnScreen
 from tui.ui.widgets.bars import HeaderState
-from tui.ui.widgets.questions import Confirmation, Question
+from tui.ui.widgets.questions import Confirmation
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
@@ -31,7 +32,7 @@ _DEPTH: Final = 2
 _FILES_MAX: Final = 40
 _LOOKED_AT_MAX: Final = 2000
 _FILE_MAX: Final = 1_000_000
-_KEPT_APART: Final = {
+_ISOLATION_TEXTS: Final = {
     "git": "Every task that succeeds becomes one commit; a failed one leaves no trace.",
     "jj": "Every task that succeeds becomes one change; a failed one leaves no trace.",
     "none": "There is no repository here: what failed tasks changed stays.",
@@ -86,7 +87,7 @@ async def _begin(frontend: ScreenFrontend, path: Path | None) -> None:
         raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
     if path is None:
         rows = await asyncio.to_thread(task_files, services.workspace)
-        path = await app.push_screen_wait(ChooseTasks(services.workspace, rows))
+        path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
     if path is None:
         return
     planned = await asyncio.to_thread(plan, services.run_options(path))
@@ -94,16 +95,16 @@ async def _begin(frontend: ScreenFrontend, path: Path | None) -> None:
         app.run_worker(_work(frontend, planned), group="run")
 
 
-def _question(planned: RunPlan) -> Question:
+def _question(planned: RunPlan) -> YesNoQuestion:
     file = planned.file
     done = sum(task.mark == "x" for task in file.tasks)
     asks = (
         "Nothing is asked." if planned.launch.elevated else "What no rule allows is asked for here."
     )
-    return Question(
+    return YesNoQuestion(
         f"Run {planned.task_file.name}?",
         f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."
-        f" {_KEPT_APART[planned.isolation.name]} {asks}",
+        f" {_ISOLATION_TEXTS[planned.isolation.name]} {asks}",
         yes="Run",
         no="Back",
     )

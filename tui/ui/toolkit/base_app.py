@@ -30,13 +30,13 @@ from textual.worker import WorkerFailed
 from tui.core.errors import ConfigError
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.key_sequencer import KeyOrder
+from tui.ui.toolkit.key_sequencer import KeySequencer
 
 log = logging.getLogger(__name__)
 
 SMALLEST = Size(40, 10)
 """Columns and rows below which nothing can be drawn that is of use."""
-STANDS_OUT = 2.0
+CONTRAST_MIN = 2.0
 """The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
 
 
@@ -57,7 +57,7 @@ _COLOURLESS = (Colourless(),)
 def colourless(style: Style, background: Color) -> Style:
     """A style without its colours, on a widget with this background."""
     marks = style.bgcolor is not None and not style.bgcolor.is_default
-    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
+    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= CONTRAST_MIN
     return Style(
         bold=style.bold,
         dim=style.dim,
@@ -100,7 +100,7 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
-class Sized(MessagePump):
+class CurrentSizeScreen(MessagePump):
     """A screen that is laid out for the size that the terminal has, never for one that it had.
 
     Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
@@ -114,7 +114,7 @@ class Sized(MessagePump):
             event.prevent_default()
 
 
-class TooSmall(Sized, ModalScreen[None]):
+class TooSmall(CurrentSizeScreen, ModalScreen[None]):
     """Covers everything while the terminal is too small, and goes by itself."""
 
     DEFAULT_CSS = """
@@ -147,7 +147,7 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end. From the keyboard none comes: there Ctrl+C is a key."""
 
 
-class ThemedApp(KeyOrder):
+class ThemedApp(KeySequencer):
     """An app in the colours of a theme's file, on a terminal that has room for it."""
 
     _signal = 0
@@ -226,11 +226,11 @@ class ThemedApp(KeyOrder):
         elif theme != before:  # its file has changed
             self.mutate_reactive(App.theme)
 
-    def guess_theme(self, name: str, look: Mapping[str, str] | None = None) -> None:
+    def guess_theme(self, name: str, colours: Mapping[str, str] | None = None) -> None:
         """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
         remembers it, its file need not be read yet."""
-        if look and look.get("theme") == name:
-            self._put_on(themes.remembered(look), now=False)
+        if colours and colours.get("theme") == name:
+            self._put_on(themes.remembered(colours), now=False)
             return
         try:
             self.use_theme(name, now=False)

@@ -23,7 +23,7 @@ _NOT_YET: Final = "[OPX]^_fb"
 """Behind Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
 
 
-class Keyboard:
+class KeyParser:
     """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn."""
 
     def __init__(self, clean: Callable[[str], str]) -> None:

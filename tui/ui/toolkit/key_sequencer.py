@@ -23,7 +23,7 @@ LONGEST_S = 5.0
 """No key is waited for longer: what it does goes on behind the next one."""
 
 
-class KeyOrder(App[None]):
+class KeySequencer(App[None]):
     """An app in which no key overtakes another, however fast they come.
 
     Textual gives a key to the widget that has the focus; where that has no use for it, the key
@@ -45,7 +45,7 @@ class KeyOrder(App[None]):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._key_ahead: KeyOrder.Arrived | None = None
+        self._key_ahead: KeySequencer.Arrived | None = None
         self._keys_behind: deque[events.Key | events.Paste] = deque()
 
     async def on_event(self, event: events.Event) -> None:
@@ -72,7 +72,7 @@ class KeyOrder(App[None]):
         arrived = self.Arrived(start, self.screen)
         self._key_ahead = arrived if start.post_message(arrived) else None
 
-    def on_key_order_arrived(self, event: Arrived) -> None:
+    def on_key_sequencer_arrived(self, event: Arrived) -> None:
         event.stop()
         self.call_later(self._done, event)  # behind a change of the focus, which is put off too
 
@@ -113,7 +113,7 @@ def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
     return isinstance(event, events.Paste) or event.is_printable
 
 
-class Twice:
+class DoublePress:
     """Ctrl+C to quit, Esc to rewind: the second time counts if it comes within `within_s`."""
 
     def __init__(self, clock: Clock, within_s: float) -> None:

@@ -39,7 +39,7 @@ _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedTheme:
     """A theme that can be shown, and what was wrong with its file."""
 
     theme: Theme
@@ -61,7 +61,7 @@ def available(user: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def load(name: str, user: Path) -> Loaded:
+def load(name: str, user: Path) -> LoadedTheme:
     """The theme of that name. Raises ConfigError when there is none."""
     themes = available(user)
     if name not in themes:
@@ -91,7 +91,7 @@ def _palette(path: Path) -> dict[str, str]:
     return cast("dict[str, str]", _read(path)["colors"])
 
 
-def _build(name: str, path: Path, base: dict[str, str]) -> Loaded:
+def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:
     raw = _read(path)
     problems: list[ConfigError] = []
     dark = raw.get("dark", True)
@@ -113,7 +113,7 @@ def _build(name: str, path: Path, base: dict[str, str]) -> Loaded:
     ]
     if any(role not in colors for role in ROLES):
         raise problems[-1]
-    return Loaded(_theme(name, colors, dark=dark), tuple(problems))
+    return LoadedTheme(_theme(name, colors, dark=dark), tuple(problems))
 
 
 def _problem(role: str, value: object) -> str:
@@ -169,10 +169,10 @@ def remember(name: str, user: Path) -> None:
         theme_cache.save(remembered_colours(load(name, user).theme))
 
 
-def remembered(look: Mapping[str, str]) -> Theme:
+def remembered(colours: Mapping[str, str]) -> Theme:
     """The theme of a look that `tui.core.theme_cache` found sound; no file is read."""
-    colours = {role: look[role] for role in ROLES}
-    return _theme(look["theme"], colours, dark=look["dark"] == "yes")
+    colours = {role: colours[role] for role in ROLES}
+    return _theme(colours["theme"], colours, dark=colours["dark"] == "yes")
 
 
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:

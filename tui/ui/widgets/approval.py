@@ -116,8 +116,8 @@ class ApprovalModal(Dialog[Answer]):
     def _answer_no(self, event: Input.Submitted) -> None:
         self.dismiss(Answer("no", event.value.strip()))
 
-    @on(Choice.Chosen)
-    def _chosen(self, event: Choice.Chosen) -> None:
+    @on(Choice.Answered)
+    def _chosen(self, event: Choice.Answered) -> None:
         match event.name:
             case "once" | "session" | "always" as answer:
                 self.action_answer(answer)

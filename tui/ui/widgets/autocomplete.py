@@ -83,7 +83,7 @@ _FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompletionQuery:
     """`query` stands in the text from `start` up to the cursor; `command` is whose argument it
     is, "" otherwise."""
 
@@ -93,7 +93,7 @@ class Asked:
     command: str = ""
 
 
-def asked(text: str, cursor: int) -> Asked | None:
+def asked(text: str, cursor: int) -> CompletionQuery | None:
     """What may be completed at the cursor, None where nothing may.
 
     A command and its argument stand at the very beginning; a file is a word that begins with @,
@@ -101,16 +101,16 @@ def asked(text: str, cursor: int) -> Asked | None:
     """
     before = text[:cursor]
     if found := _COMMAND.match(before):
-        return Asked("command", found[1], 1)
+        return CompletionQuery("command", found[1], 1)
     if found := _ARGUMENT.match(before):
-        return Asked("argument", found[2], found.start(2), found[1].lower())
+        return CompletionQuery("argument", found[2], found.start(2), found[1].lower())
     if found := _FILE_QUERY.search(before):
         query = found[1].removeprefix('"')
-        return Asked("file", query, found.start(1))
+        return CompletionQuery("file", query, found.start(1))
     return None
 
 
-def completed(text: str, cursor: int, wanted: Asked, choice: str) -> tuple[str, int]:
+def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> tuple[str, int]:
     """The text with a choice in the place of the query, and where the cursor stands then.
 
     A blank follows, so that typing goes on; none behind a folder, which is narrowed further.
@@ -179,10 +179,10 @@ class Suggestions(Widget):
     def __init__(self, sources: Sources, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._sources = sources
-        self._asked: Asked | None = None
-        self._dismissed: Asked | None = None
+        self._asked: CompletionQuery | None = None
+        self._dismissed: CompletionQuery | None = None
         self._stop = threading.Event()
-        self._answered: Asked | None = None
+        self._answered: CompletionQuery | None = None
         self._moved = False
 
     @property
@@ -294,18 +294,20 @@ class Suggestions(Widget):
         """The first row in sight: the chosen one always is."""
         return max(0, min(self.cursor - ROWS + 1, len(self.choices) - ROWS))
 
-    async def _search(self, wanted: Asked, stop: threading.Event) -> None:
+    async def _search(self, wanted: CompletionQuery, stop: threading.Event) -> None:
         found = await self._matches(wanted, stop)
         if not stop.is_set():
             self._show(wanted, found)
 
-    def _show(self, wanted: Asked, found: Sequence[Suggestion]) -> None:
+    def _show(self, wanted: CompletionQuery, found: Sequence[Suggestion]) -> None:
         self._answered = wanted
         done = len(found) == 1 and found[0].value == wanted.query
         self.choices = () if done else tuple(found)
         self.cursor = 0
 
-    async def _matches(self, wanted: Asked, stop: threading.Event) -> Sequence[Suggestion]:
+    async def _matches(
+        self, wanted: CompletionQuery, stop: threading.Event
+    ) -> Sequence[Suggestion]:
         if wanted.kind == "file":
             paths = await self._sources.files()
             best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
@@ -318,7 +320,7 @@ class Suggestions(Widget):
         return [by_words[words] for words in rank(query, list(by_words))]
 
 
-def _same_word(wanted: Asked, dismissed: Asked | None) -> bool:
+def _same_word(wanted: CompletionQuery, dismissed: CompletionQuery | None) -> bool:
     return dismissed is not None and (wanted.kind, wanted.start) == (
         dismissed.kind,
         dismissed.start,

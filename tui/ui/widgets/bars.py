@@ -13,7 +13,7 @@ from textual.style import Style
 
 from tui.core.formatting import money, plural
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.panes import Still
+from tui.ui.widgets.panes import CachedRender
 
 GAP = 3
 LEAST = 12
@@ -96,7 +96,7 @@ def _tail(path: str, keep: int) -> str:
     return f"…{path}" if len(path) >= LEAST // 2 else ""
 
 
-class HeaderBar(Still):
+class HeaderBar(CachedRender):
     """Draws `state`; set it to change what is shown."""
 
     DEFAULT_CSS = """
@@ -113,7 +113,7 @@ WIDE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class KeyHint:
     """A key and what it does. `action` is run by a click on it."""
 
     key: str
@@ -125,7 +125,7 @@ class Hint:
 class StatusState:
     """`cost_usd` is None when no price is known; `trouble` says why nothing can be saved."""
 
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[KeyHint, ...] = ()
     cost_usd: float | None = None
     turns: int = 0
     trouble: str = ""
@@ -165,7 +165,7 @@ def _cost(state: StatusState, width: int) -> str:
     return "cost —   " if width >= WIDE else ""
 
 
-def _hints(hints: Sequence[Hint], room: int) -> Content:
+def _hints(hints: Sequence[KeyHint], room: int) -> Content:
     line = Content("")
     for hint in hints:
         key = Content.styled(hint.key, "$text-accent")
@@ -179,7 +179,7 @@ def _hints(hints: Sequence[Hint], room: int) -> Content:
     return line
 
 
-class StatusLine(Still):
+class StatusLine(CachedRender):
     """Draws `state`; set it to change what is shown."""
 
     DEFAULT_CSS = """

@@ -32,7 +32,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.core.clock import Clock
-from tui.ui.toolkit.base_app import Sized
+from tui.ui.toolkit.base_app import CurrentSizeScreen
 from tui.ui.widgets.keys import in_rows
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Grace:
         return True
 
 
-class Dialog(Sized, ModalScreen[T]):
+class Dialog(CurrentSizeScreen, ModalScreen[T]):
     """A box over the screen. `compose` yields one that went through `framed`."""
 
     DEFAULT_CSS = """
@@ -106,7 +106,7 @@ class Dialog(Sized, ModalScreen[T]):
     Dialog.-warning #box { border: round $warning; border-title-color: $text-warning; }
     Dialog.-danger #box { border: round $error; border-title-color: $text-error; }
     Dialog.-short #box { padding: 0 2; max-height: 100%; }
-    Dialog Rows { background: $surface; }
+    Dialog RowList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pagedown", "scroll_text(1)", show=False),

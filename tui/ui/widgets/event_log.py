@@ -20,7 +20,7 @@ TEXT_MAX: Final = 2000
 _DELTAS: Final = frozenset(
     {"text_delta", "thinking_delta", "tool_input_delta", "tool_output", "compaction_delta", "alive"}
 )
-_LOOKS: Final[Mapping[str, str]] = {
+_STYLES: Final[Mapping[str, str]] = {
     "error": "error",
     "retry_scheduled": "warning",
     "parked": "warning",
@@ -38,7 +38,7 @@ _LOOKS: Final[Mapping[str, str]] = {
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """One event; of a stream of deltas, all of them. `count` and `chars` are of the deltas."""
 
     at: datetime
@@ -50,7 +50,7 @@ class Entry:
     @property
     def style(self) -> str:
         """How its name is drawn, one of `rows.LOOKS`."""
-        return _LOOKS.get(self.kind, "text")
+        return _STYLES.get(self.kind, "text")
 
     @property
     def line(self) -> str:
@@ -75,7 +75,7 @@ class EventLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._entries: deque[Entry] = deque(maxlen=ENTRIES_MAX)
+        self._entries: deque[LogEntry] = deque(maxlen=ENTRIES_MAX)
         self.version = 0
 
     def add(self, event: Event) -> None:
@@ -98,16 +98,16 @@ class EventLog:
         values.pop("type")
         self._append(kind, {name: _cut(value) for name, value in values.items()})
 
-    def entries(self, words: str = "") -> list[Entry]:
+    def entries(self, words: str = "") -> list[LogEntry]:
         """The entries that hold all the words, the oldest first; without words, all."""
         wanted = words.casefold().split()
         return [entry for entry in self._entries if all(word in _text(entry) for word in wanted)]
 
     def _append(self, kind: str, values: dict[str, Any], *, chars: int = 0) -> None:
-        self._entries.append(Entry(self._clock.now(), kind, values, chars=chars))
+        self._entries.append(LogEntry(self._clock.now(), kind, values, chars=chars))
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: LogEntry) -> str:
     return f"{entry.kind} {entry.line}".casefold()
 
 

@@ -199,7 +199,7 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
 
 HERE: dict[str, tuple[Key, ...]] = {
     "Prompt": PROMPT_KEYS,
-    "Conversation": PANE_KEYS,
+    "ConversationView": PANE_KEYS,
     "OutputSide": PANE_KEYS,
     "RetryBanner": BANNER_KEYS,
     "ChatScreen": CHAT_KEYS,
@@ -208,7 +208,7 @@ HERE: dict[str, tuple[Key, ...]] = {
     "ContextItemScreen": CONTEXT_KEYS,
     "TasksScreen": TASK_KEYS,
     "SessionsScreen": SESSION_KEYS,
-    "VerboseScreen": VERBOSE_KEYS,
+    "DebugLogScreen": VERBOSE_KEYS,
     "McpScreen": MCP_KEYS,
     "SettingsScreen": SETTINGS_KEYS,
 }

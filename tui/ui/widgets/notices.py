@@ -76,13 +76,13 @@ ROWS = 3
 _KEY = (("↑", "edit"),)
 
 
-class Queued(Widget):
+class QueuedPrompts(Widget):
     """One row a text, at most three; hidden when nothing waits. The first one says which key takes
     them back into the prompt."""
 
     DEFAULT_CSS = f"""
-    Queued {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
-    Queued.-some {{ display: block; }}
+    QueuedPrompts {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
+    QueuedPrompts.-some {{ display: block; }}
     """
 
     texts: reactive[tuple[str, ...]] = reactive((), layout=True)

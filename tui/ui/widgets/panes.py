@@ -32,7 +32,7 @@ class TextLines(Widget):
         return Content("\n").join(self.lines(self.content_size.width))
 
 
-class Still(Widget):
+class CachedRender(Widget):
     """Its rows are kept, as they are painted, until something about it changes."""
 
     _rows: tuple[Region, tuple[LineFilter, ...], list[Strip]] | None = None
@@ -48,15 +48,15 @@ class Still(Widget):
         return self._rows[2]
 
 
-class StillRow(Horizontal, Still):
+class CachedHorizontal(Horizontal, CachedRender):
     """A `Horizontal` of which only the children change."""
 
 
-class StillColumn(Vertical, Still):
+class CachedVertical(Vertical, CachedRender):
     """A `Vertical` of which only the children change."""
 
 
-class PaneRule(Still):
+class PaneRule(CachedRender):
     """A horizontal line of one row.
 
     `title` and `right` are content, `joint` the column at which a vertical line ends here (None
@@ -98,7 +98,7 @@ class PaneRule(Still):
         return Content.assemble(*parts)
 
 
-class Splitter(Still):
+class Splitter(CachedRender):
     """A column of one cell. `joints` are the rows on which a horizontal line ends here."""
 
     ALLOW_SELECT = False

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from tui.app.dialog_data import YesNoQuestion
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import visible
@@ -24,7 +25,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Choice(Widget, can_focus=True):
-    """One row high. Posts `Chosen` when it is clicked, or entered while it has the focus."""
+    """One row high. Posts `Answered` when it is clicked, or entered while it has the focus."""
 
     DEFAULT_CSS = """
     Choice {
@@ -41,7 +42,7 @@ class Choice(Widget, can_focus=True):
     ]
 
     @dataclass
-    class Chosen(Message):
+    class Answered(Message):
         """`name` is the choice's."""
 
         name: str
@@ -55,7 +56,7 @@ class Choice(Widget, can_focus=True):
         return Content.assemble((self._key, style), f" {self._label}")
 
     def action_choose(self) -> None:
-        self.post_message(self.Chosen(self.name or ""))
+        self.post_message(self.Answered(self.name or ""))
 
     def on_click(self) -> None:
         self.action_choose()
@@ -118,8 +119,8 @@ class QuestionDialog(Dialog[ResultT]):
             event.stop()
             self.answer(answer.name)
 
-    @on(Choice.Chosen)
-    def _chosen(self, event: Choice.Chosen) -> None:
+    @on(Choice.Answered)
+    def _chosen(self, event: Choice.Answered) -> None:
         self.answer(event.name)
 
     def action_leave(self) -> None:
@@ -133,17 +134,6 @@ class ChoiceDialog(QuestionDialog[str | None]):
         self.dismiss(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`details` are shown one a line; `yes` and `no` say what each answer does."""
-
-    title: str
-    text: str
-    yes: str
-    no: str
-    details: Sequence[str] = ()
-
-
 class Confirmation(QuestionDialog[bool]):
     """Dismissed with True for yes. Esc is no, and no is what Enter does at first.
 
@@ -153,7 +143,7 @@ class Confirmation(QuestionDialog[bool]):
 
     def __init__(
         self,
-        question: Question,
+        question: YesNoQuestion,
         clock: Clock | None = None,
         stray: Callable[[str], object] | None = None,
     ) -> None:

@@ -80,7 +80,7 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
             return _answer_items(content, calls)
         case "permission" | "intent" | "tool_result":
             if item := calls.get(str(data.get("call_id"))):
-                _tell(item, record.type, data)
+                _add_fact(item, record.type, data)
         case "interrupt":
             said = str(data.get("text") or "")
             stopped = NoticeItem("Stopped here.", "warning")
@@ -97,7 +97,7 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
     return []
 
 
-def _tell(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
+def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
     """Put on its card what a record says of a call."""
     match kind:
         case "permission":
@@ -183,7 +183,7 @@ def fill(
     if item.state != "denied":
         cut_off = interrupted or summary == STOPPED
         item.state = "interrupted" if cut_off else "error" if is_error else "ok"
-    item.summary = _how_far(text, seconds, item.summary) if interrupted else summary
+    item.summary = _progress_text(text, seconds, item.summary) if interrupted else summary
     item.seconds = (seconds or None) if interrupted else seconds
     item.receipt, item.diff = receipt, diff
     if item.state == "ok" and 0 < diff.count("\n") <= SHORT_DIFF:
@@ -210,7 +210,7 @@ def close(item: ToolItem, printed: str) -> None:
     )
 
 
-def _how_far(printed: str, seconds: float | None, begun: str) -> str:
+def _progress_text(printed: str, seconds: float | None, begun: str) -> str:
     """How far an interrupted call came, as far as that is known; its seconds say more."""
     if printed.strip():
         return f"{plural(len(printed.splitlines()), 'line')} printed"

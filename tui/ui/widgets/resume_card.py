@@ -83,8 +83,8 @@ class ResumeCard(Vertical):
             with Horizontal(classes="ways"):
                 yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")
 
-    @on(Choice.Chosen)
-    def _chosen(self, event: Choice.Chosen) -> None:
+    @on(Choice.Answered)
+    def _chosen(self, event: Choice.Answered) -> None:
         event.stop()
         work = self._act(event.name)
         self.app.run_worker(work, group="card")  # pyright: ignore[reportUnknownMemberType]
@@ -108,15 +108,15 @@ class _Pair(TextLines):
     _Pair { height: auto; width: 1fr; }
     """
 
-    def __init__(self, what: Content, said: Content, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, what: Content, details: Content, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._what, self._said = what, said
+        self._what, self._details = what, details
 
     def lines(self, width: int) -> list[Content]:
-        if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
-            return [Content.assemble(self._what, _APART, self._said)]
+        if self._what.cell_length + self._details.cell_length + len(_APART) <= width:
+            return [Content.assemble(self._what, _APART, self._details)]
         indent = Content("  ")
-        said = self._said.wrap(max(8, width - 2))
+        said = self._details.wrap(max(8, width - 2))
         return [
             self._what.truncate(width, ellipsis=True),
             *(Content.assemble(indent, row) for row in said),

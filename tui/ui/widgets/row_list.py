@@ -19,7 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-LOOKS = (
+STYLES = (
     "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "cursor",
 )  # fmt: skip
 
@@ -27,12 +27,12 @@ Part: TypeAlias = tuple[str, str]
 """A piece of a row and how it looks, one of LOOKS. The text is drawn as it is: clean it first."""
 
 
-class Rows(ScrollView, can_focus=True):
+class RowList(ScrollView, can_focus=True):
     """Draws `count` rows by asking for each when it comes into sight."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{look}" for look in LOOKS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in STYLES}
     DEFAULT_CSS = """
-    Rows {
+    RowList {
         height: 1fr; background: $background; color: $foreground;
         overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
         & > .rows--text { color: $foreground; }
@@ -144,7 +144,8 @@ class Rows(ScrollView, can_focus=True):
         width, index = self.row_width, round(self.scroll_y) + y
         if not self._styles:
             self._styles = {
-                look: self.get_component_rich_style(f"rows--{look}", partial=True) for look in LOOKS
+                style: self.get_component_rich_style(f"rows--{style}", partial=True)
+                for style in STYLES
             }
         base = self.rich_style
         if index >= self._count:
@@ -152,7 +153,7 @@ class Rows(ScrollView, can_focus=True):
         if index == self._cursor:
             base += self._styles["cursor"]
         parts = self._draw(index, width)
-        segments = [Segment(text, base + self._styles[look]) for text, look in parts]
+        segments = [Segment(text, base + self._styles[style]) for text, style in parts]
         cells = sum(cell_len(text) for text, _ in parts)
         strip = Strip(segments, cells)
         if cells > width > 1:

@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.line_view import LineView, Picture, scrolling
+from tui.ui.widgets.line_view import LineView, RenderedItem, scrolling
 from tui.ui.widgets.markdown.text import Line, Span, chop, line
 
 _SGR = re.compile(r"\x1b\[([0-9;:]*)m")
@@ -117,7 +117,7 @@ class TextView(LineView):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self._pictures: OrderedDict[int, Picture] = OrderedDict()
+        self._pictures: OrderedDict[int, RenderedItem] = OrderedDict()
         self._wide = 0
         self._wrap = False
 
@@ -147,10 +147,10 @@ class TextView(LineView):
         """A line of text in one row, or in as many as it takes."""
         return chop(spans, self._width) if self.wrap else [line(spans)]
 
-    def _picture(self, index: int) -> Picture:
+    def _picture(self, index: int) -> RenderedItem:
         picture = self._pictures.get(index)
         if picture is None:
-            picture = self._pictures[index] = Picture(self._draw(index))
+            picture = self._pictures[index] = RenderedItem(self._draw(index))
             if len(self._pictures) > PICTURES_KEPT:
                 self._pictures.popitem(last=False)
         return picture

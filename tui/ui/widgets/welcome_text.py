@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from tui.ui.widgets.panes import Still
+from tui.ui.widgets.panes import CachedRender
 
 WIDTH = 88
 """Cells of its text at most."""
@@ -73,7 +73,7 @@ def _worth_knowing(width: int) -> list[Content]:
     return [*rows, Content("")]
 
 
-class Intro(Still):
+class Intro(CachedRender):
     """As high as there is room for it."""
 
     def __init__(self, version: str, *, id: str | None = None) -> None:  # noqa: A002

@@ -8,22 +8,22 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.ui.widgets import workspace_files as listing
-from tui.ui.widgets.autocomplete import Asked, asked, completed, rank
+from tui.ui.widgets.autocomplete import CompletionQuery, asked, completed, rank
 from tui.ui.widgets.workspace_files import FRESH_S, WorkspaceFiles
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("/|", Asked("command", "", 1)),
-        ("/mo|", Asked("command", "mo", 1)),
-        ("/mo|del", Asked("command", "mo", 1)),
-        ("/model |", Asked("argument", "", 7, "model")),
-        ("/Model  cl-x y|", Asked("argument", "cl-x y", 8, "model")),
-        ("@|", Asked("file", "", 1)),
-        ("see @src/ma|", Asked("file", "src/ma", 5)),
-        ('see @"my do|', Asked("file", "my do", 5)),
-        ("line\n@x|", Asked("file", "x", 6)),
+        ("/|", CompletionQuery("command", "", 1)),
+        ("/mo|", CompletionQuery("command", "mo", 1)),
+        ("/mo|del", CompletionQuery("command", "mo", 1)),
+        ("/model |", CompletionQuery("argument", "", 7, "model")),
+        ("/Model  cl-x y|", CompletionQuery("argument", "cl-x y", 8, "model")),
+        ("@|", CompletionQuery("file", "", 1)),
+        ("see @src/ma|", CompletionQuery("file", "src/ma", 5)),
+        ('see @"my do|', CompletionQuery("file", "my do", 5)),
+        ("line\n@x|", CompletionQuery("file", "x", 6)),
         ("me@example|", None),
         ("say /mo|", None),
         ("/usr/lib|", None),
@@ -33,7 +33,7 @@ from tui.ui.widgets.workspace_files import FRESH_S, WorkspaceFiles
         ("|", None),
     ],
 )
-def test_what_is_asked_for(text: str, expected: Asked | None):
+def test_what_is_asked_for(text: str, expected: CompletionQuery | None):
     cursor = text.index("|")
     assert asked(text.replace("|", ""), cursor) == expected
 

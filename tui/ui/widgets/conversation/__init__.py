@@ -9,12 +9,12 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.conversation.view import Conversation
+from tui.ui.widgets.conversation.view import ConversationView
 
 __all__ = [
     "AssistantItem",
     "AttemptItem",
-    "Conversation",
+    "ConversationView",
     "Item",
     "NoticeItem",
     "ThinkingItem",

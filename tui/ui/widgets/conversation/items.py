@@ -1,6 +1,6 @@
 """What a conversation is made of. Plain data: the presenter fills it, the view draws it.
 
-After changing an item that the view already holds, call `Conversation.changed(item)`.
+After changing an item that the view already holds, call `ConversationView.changed(item)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UserItem:
 
 @dataclass(slots=True, eq=False)
 class AssistantItem:
-    """The model's text, markdown. While `streaming`, text arrives by `Conversation.stream`."""
+    """The model's text, markdown. While `streaming`, text arrives by `ConversationView.stream`."""
 
     text: str = ""
     streaming: bool = False
@@ -49,7 +49,7 @@ class ToolItem:
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
     takes it away; `elevated`: nobody was asked.
 
-    While it runs, `started` is when it began, on the clock that `Conversation.tick` is told.
+    While it runs, `started` is when it began, on the clock that `ConversationView.tick` is told.
     """
 
     id: str

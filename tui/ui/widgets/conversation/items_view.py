@@ -13,8 +13,8 @@ from textual.timer import Timer
 
 from tui.ui.widgets.conversation import item_renderer, style
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
-from tui.ui.widgets.conversation.render_cache import Pictures
-from tui.ui.widgets.line_view import LineView, Picture
+from tui.ui.widgets.conversation.render_cache import RenderCache
+from tui.ui.widgets.line_view import LineView, RenderedItem
 from tui.ui.widgets.markdown.text import Line
 
 SPIN_S = 1 / 8
@@ -29,7 +29,7 @@ class ItemsView(LineView):
     ItemsView { overflow-x: hidden; scrollbar-gutter: stable; }
     """ + style.css("ItemsView")
 
-    class Behind(Message, namespace="conversation"):
+    class Behind(Message, namespace="conversation_view"):
         """`count` items arrived below what is in sight; 0 when the end is in sight again."""
 
         def __init__(self, count: int) -> None:
@@ -40,7 +40,7 @@ class ItemsView(LineView):
         super().__init__(id=id, classes=classes)
         self._items: list[Item] = []
         self._index: dict[Item, int] = {}
-        self._pictures = Pictures()
+        self._pictures = RenderCache()
         self._spin_timer: Timer | None = None
         self._tools_open = False
         self._behind = 0
@@ -166,14 +166,14 @@ class ItemsView(LineView):
     def _lines(self, index: int) -> list[Line]:
         return self._picture(index).lines
 
-    def _picture(self, index: int) -> Picture:
+    def _picture(self, index: int) -> RenderedItem:
         return self._pictures.get(self._items[index], gap=self._gap(index))
 
     def _styles(self) -> dict[str, Style]:
         return style.styles(self)
 
     def _redraw(self) -> None:
-        self._pictures.reset(self._width, self._look)
+        self._pictures.reset(self._width, self._line_styles)
 
     def _settled(self) -> None:
         if self._viewport.following:

@@ -11,7 +11,7 @@ from rich.style import Style
 
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
-from tui.ui.widgets.line_view import Picture
+from tui.ui.widgets.line_view import RenderedItem
 from tui.ui.widgets.markdown import Document
 from tui.ui.widgets.markdown.text import BLANK, Line
 
@@ -31,14 +31,14 @@ class _Stream:
     settled: int = 0
 
 
-class Pictures:
+class RenderCache:
     """Draws items when they are asked for, and keeps what was drawn last."""
 
     def __init__(self) -> None:
         self.width = 0
         self.frame = -1
         self._styles: Mapping[str, Style] = {}
-        self._kept: OrderedDict[Item, Picture] = OrderedDict()
+        self._kept: OrderedDict[Item, RenderedItem] = OrderedDict()
         self._lines = 0
         self._streams: dict[Item, _Stream] = {}
 
@@ -73,7 +73,7 @@ class Pictures:
                 break
             self.drop(item)
 
-    def get(self, item: Item, *, gap: bool) -> Picture:
+    def get(self, item: Item, *, gap: bool) -> RenderedItem:
         """An item's picture; `gap` says whether a blank row comes first."""
         picture = self._kept.get(item)
         if picture is not None:
@@ -90,9 +90,9 @@ class Pictures:
             rows = item_renderer.draw(item, self.width, self._styles, self.frame)
         return self._keep(item, [BLANK, *rows] if gap else rows)
 
-    def _keep(self, item: Item, lines: list[Line]) -> Picture:
+    def _keep(self, item: Item, lines: list[Line]) -> RenderedItem:
         self.drop(item)
-        picture = self._kept[item] = Picture(lines)
+        picture = self._kept[item] = RenderedItem(lines)
         self._lines += len(lines)
         return picture
 

@@ -15,13 +15,13 @@ SLICE_S = 0.005
 _STRIDE = 16
 
 
-class Finder:
+class ItemSearch:
     """`counts` is how often `text` stands in each item that has it, of those looked at so far.
 
     The count is of the source until the item is drawn and `correct` says what is to be seen.
     """
 
-    def __init__(self, text: str, count: int, before: Finder | None = None) -> None:
+    def __init__(self, text: str, count: int, before: ItemSearch | None = None) -> None:
         """`count` items stand now. `before` looked for an earlier text in the same items."""
         self.text = text
         self.counts: dict[int, int] = {}

@@ -16,7 +16,7 @@ from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
 from tui.ui.widgets.conversation.items_view import ItemsView
-from tui.ui.widgets.conversation.search import Finder
+from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
 
@@ -32,7 +32,7 @@ class _Hit(NamedTuple):
     start: int
 
 
-class Conversation(ItemsView):
+class ConversationView(ItemsView):
     """The items of a conversation. The mouse and Shift select text, the cursor items."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +68,7 @@ class Conversation(ItemsView):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._cursor: int | None = None
-        self._finder: Finder | None = None
+        self._finder: ItemSearch | None = None
         self._hit: _Hit | None = None
         self._step = 0
         self._slices: Timer | None = None
@@ -88,7 +88,7 @@ class Conversation(ItemsView):
         if self._cursor is not None and self._cursor >= index:
             self._cursor = max(0, self._cursor - 1) if self._items else None
         if self._finder:
-            self._finder, self._hit = Finder(self._finder.text, len(self._items)), None
+            self._finder, self._hit = ItemSearch(self._finder.text, len(self._items)), None
 
     def clear(self) -> None:
         self._cursor = None
@@ -115,7 +115,7 @@ class Conversation(ItemsView):
             self.end_find()
             return False
         if anew or self._finder is None or self._finder.text != text:
-            self._finder = Finder(text, len(self._items), self._finder)
+            self._finder = ItemSearch(text, len(self._items), self._finder)
             self._hit = None
             self._cursor = None if anew else self._cursor
         return self._seek(-1 if back else 1)
@@ -162,7 +162,7 @@ class Conversation(ItemsView):
         self.post_message(self.Matches(at, finder.total, more=not finder.done, last=last))
         return moved
 
-    def _go(self, finder: Finder, step: int) -> bool:
+    def _go(self, finder: ItemSearch, step: int) -> bool:
         hit = self._hit
         if hit is not None:
             others = [
@@ -188,14 +188,14 @@ class Conversation(ItemsView):
         self._show_hit(spots[0 if step > 0 else -1])
         return True
 
-    def _spots(self, finder: Finder, index: int) -> list[_Hit]:
+    def _spots(self, finder: ItemSearch, index: int) -> list[_Hit]:
         return [
             _Hit(index, row, start)
             for row, line in enumerate(self._lines(index))
             for start, _ in finder.spots(line)
         ]
 
-    def _ordinal(self, finder: Finder, hit: _Hit) -> int:
+    def _ordinal(self, finder: ItemSearch, hit: _Hit) -> int:
         """The how-manieth a hit is, from the newest."""
         behind = sum(spot > hit for spot in self._spots(finder, hit.item))
         return 1 + behind + finder.behind(hit.item)
@@ -213,18 +213,20 @@ class Conversation(ItemsView):
     def _overlay(self, index: int, row: int, line: Line) -> Line:
         if self._finder is not None and (spots := self._finder.spots(line)):
             hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
-            line = strips.marked(line, spots, self._look["c-match"])
+            line = strips.marked(line, spots, self._line_styles["c-match"])
             current = (spot for spot in spots if spot[0] == hit)
-            line = strips.marked(line, current, self._look["c-hit"])
+            line = strips.marked(line, current, self._line_styles["c-hit"])
         if index == self._cursor and line is not BLANK and (self.has_focus or self._hit):
-            line = strips.with_cursor(line, self._look["c-cursor"])
+            line = strips.with_cursor(line, self._line_styles["c-cursor"])
         return line
 
     def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
         if y == self._viewport.height - 1 and (pill := self._pill()):
             line = self._overlay(index, row, self._lines(index)[row])
             strip = self._over(line, index, row, selection)
-            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
+            return self._frame.around(
+                strips.with_pill(strip, pill, self._width, self._line_styles), self
+            )
         return super()._paint(y, index, row, selection)
 
     # Selecting

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from tui.ui.widgets.file_viewer.line_file import CopyFile
+from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.line_view.viewport import Viewport
 
 
-class CopyPort(Viewport):
+class FileViewport(Viewport):
     """As `Viewport`, for lines of which nobody knows how many there are.
 
     `y` and `total` are counts of lines, for the scroll bar: estimates until all are counted. What
@@ -19,7 +19,7 @@ class CopyPort(Viewport):
 
     def __init__(self, measure: Callable[[int], int]) -> None:
         super().__init__(measure)
-        self.file = CopyFile(b"")
+        self.file = LineFile(b"")
         self.following = False
         self._more = False  # something is out of sight
 
@@ -40,7 +40,7 @@ class CopyPort(Viewport):
     def forget(self, index: int | None = None) -> None:
         """Heights are asked for anew each time."""
 
-    def use(self, file: CopyFile) -> None:
+    def use(self, file: LineFile) -> None:
         """Show another file, from its beginning."""
         self.file, self._top, self.following = file, (0, 0), False
         self.rows, self.y = [], 0

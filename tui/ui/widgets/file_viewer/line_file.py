@@ -26,7 +26,7 @@ SCAN = 16
 """Blocks that are looked through at once where nothing was counted yet: 1 MB."""
 
 
-class CopyFile:
+class LineFile:
     """The bytes of a regular file, or of a text in memory. To be closed. Raises OSError.
 
     `size` is that at the opening. A file that is shortened later just ends earlier.
@@ -48,7 +48,7 @@ class CopyFile:
                 self.close()
                 raise OSError(f"{source} is not a regular file")
             self.size = state.st_size
-        self.lines = Counts(self, b"\n", kept=True)
+        self.lines = MatchCounts(self, b"\n", cached=True)
 
     def close(self) -> None:
         """Let go of the file; what is read afterwards is empty."""
@@ -133,7 +133,7 @@ class CopyFile:
         return self.start(min(self.size - 1, self.size * number // max(1, self.count)))
 
 
-class Counts:
+class MatchCounts:
     """Where `needle` begins in a file. `fold`: ASCII capitals count as small letters.
 
     Within a block what was found does not overlap. Only one thread may count at a time. `kept`:
@@ -141,12 +141,12 @@ class Counts:
     """
 
     def __init__(
-        self, file: CopyFile, needle: bytes, *, fold: bool = False, kept: bool = False
+        self, file: LineFile, needle: bytes, *, fold: bool = False, cached: bool = False
     ) -> None:
         self.needle = needle.lower() if fold else needle
         self._file = file
         self.fold = fold
-        self._kept = kept
+        self._kept = cached
         self._sums = array("Q", [0])
 
     @property
@@ -250,7 +250,7 @@ WINDOW = 1 << 14
 """Bytes of a line that are drawn at a time."""
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """What is drawn of a line. `behind` is None where the end of the line is not known yet."""
 
     data: bytes
@@ -262,7 +262,7 @@ class Part(NamedTuple):
     """The byte of the file that it begins with."""
 
 
-def part_of(file: CopyFile, start: int, shift: int) -> Part:
+def part_of(file: LineFile, start: int, shift: int) -> LinePart:
     """The part of the line that begins at byte `start`; of a long one that from `shift` bytes on.
 
     A carriage return starts its line again: what stands before the last one was overwritten.
@@ -272,16 +272,16 @@ def part_of(file: CopyFile, start: int, shift: int) -> Part:
     tail = file.read(max(start, stop - WINDOW), stop).rstrip(b"\r") if end else b""
     again = tail.rfind(b"\r")
     if again >= 0:
-        return Part(tail[again + 1 :], 0, 0, max(start, stop - WINDOW) + again + 1)
+        return LinePart(tail[again + 1 :], 0, 0, max(start, stop - WINDOW) + again + 1)
     if stop - start <= WINDOW:
-        return Part(tail, 0, 0, start)
+        return LinePart(tail, 0, 0, start)
     first = start + min(shift, max(0, stop - start - WINDOW))
     data = file.read(first, first + WINDOW)
     if first > start:
         cut = _torn(data)
         data, first = data[cut:], first + cut
     behind = None if end is None else max(0, stop - first - len(data))
-    return Part(data, first - start, behind, first)
+    return LinePart(data, first - start, behind, first)
 
 
 def _torn(data: bytes) -> int:

@@ -17,18 +17,18 @@ from textual.worker import Worker
 
 from tui.core.output_store import why_missing
 from tui.ui.widgets.dialog import TextField
-from tui.ui.widgets.file_viewer.line_file import BLOCK, CopyFile, Counts
-from tui.ui.widgets.file_viewer.view import CopyView
+from tui.ui.widgets.file_viewer.line_file import BLOCK, LineFile, MatchCounts
+from tui.ui.widgets.file_viewer.view import FileView
 
 _BLOCKS = 256
 """So many are looked through in a thread before it is asked whether to go on: 16 MB."""
 _SLICE_S = 0.03
 
 
-async def open_copy(path: Path) -> tuple[CopyFile | None, str]:
+async def open_file_pane(path: Path) -> tuple[LineFile | None, str]:
     """The full copy of an output; None, and why there is none."""
     try:
-        return await asyncio.to_thread(CopyFile, path), ""
+        return await asyncio.to_thread(LineFile, path), ""
     except (OSError, ValueError) as error:
         gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
         why = await asyncio.to_thread(why_missing, path) if gone else ""
@@ -36,17 +36,17 @@ async def open_copy(path: Path) -> tuple[CopyFile | None, str]:
         return None, why or f"The full copy cannot be read: {reason}."
 
 
-class CopyPane(Vertical):
+class FilePane(Vertical):
     """Shows a file; `/` searches it, n and N go on, Esc ends that.
 
     Capitals in what is searched for must match; small letters match capitals too, ASCII only.
     """
 
     DEFAULT_CSS = """
-    CopyPane { height: 1fr; }
-    CopyPane .search { height: 1; padding: 0 1; display: none; background: $panel; }
-    CopyPane.-search .search { display: block; }
-    CopyPane .search Static { width: auto; height: 1; }
+    FilePane { height: 1fr; }
+    FilePane .search { height: 1; padding: 0 1; display: none; background: $panel; }
+    FilePane.-search .search { display: block; }
+    FilePane .search Static { width: auto; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", show=False),
@@ -57,10 +57,10 @@ class CopyPane(Vertical):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self.view = CopyView(classes="text")
+        self.view = FileView(classes="text")
         self._words = TextField(placeholder="in all of it")
-        self._said = Static(markup=False)
-        self._hits: Counts | None = None
+        self._status_line = Static(markup=False)
+        self._hits: MatchCounts | None = None
         self._here = -1
         self._turn = asyncio.Lock()  # each press goes on from where the one before arrived
         self._works: list[Worker[None]] = []
@@ -70,14 +70,14 @@ class CopyPane(Vertical):
         with Horizontal(classes="search"):
             yield Static(Content.styled("/ ", "$text-secondary"), markup=False)
             yield self._words
-            yield self._said
+            yield self._status_line
 
     @property
     def status(self) -> str:
         """What is said of the search."""
-        return str(self._said.render())
+        return str(self._status_line.render())
 
-    def show(self, file: CopyFile, *, at_end: bool = False) -> None:
+    def show(self, file: LineFile, *, at_end: bool = False) -> None:
         """Show another file, which is closed with the pane or for the next one."""
         self._forget()
         self.view.show(file, at_end=at_end)
@@ -130,7 +130,7 @@ class CopyPane(Vertical):
         self.add_class("-search")
         self.view.focus()
         fold = text == text.lower()
-        self._hits = Counts(self.view.file, text.encode("utf-8", "replace"), fold=fold)
+        self._hits = MatchCounts(self.view.file, text.encode("utf-8", "replace"), fold=fold)
         self._here = self.view.top - 1
         self._run(self._search())
 
@@ -171,7 +171,7 @@ class CopyPane(Vertical):
             self.view.mark(hits.needle, fold=hits.fold, at=found)
         self._say(turned)
 
-    async def _seek(self, hits: Counts, at: int, step: int) -> int | None:
+    async def _seek(self, hits: MatchCounts, at: int, step: int) -> int | None:
         """The next from byte `at` on, or the one before it; in slices, so that it can be ended."""
         size = self.view.file.size
         while at < size if step > 0 else at > 0:
@@ -183,7 +183,7 @@ class CopyPane(Vertical):
                 at = (max(at, known) // BLOCK + _BLOCKS) * BLOCK
             else:
                 at = ((at - 1) // BLOCK - _BLOCKS + 1) * BLOCK
-            self._tell(f"searching · {min(100, 100 * at // max(1, size))} %")
+            self._show_status(f"searching · {min(100, 100 * at // max(1, size))} %")
         return None
 
     def _say(self, turned: str = "") -> None:
@@ -199,7 +199,7 @@ class CopyPane(Vertical):
             text = f"{hits.upto(self._here) + 1:,} of {hits.total:,}"
         else:
             text = f"{hits.total:,} found"
-        self._tell(" · ".join(filter(None, (text, turned))))
+        self._show_status(" · ".join(filter(None, (text, turned))))
 
-    def _tell(self, text: str) -> None:
-        self._said.update(Content.styled(f"  {text}", "$text-muted"))
+    def _show_status(self, text: str) -> None:
+        self._status_line.update(Content.styled(f"  {text}", "$text-muted"))

@@ -10,8 +10,8 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.worker import Worker
 
-from tui.ui.widgets.file_viewer.file_viewport import CopyPort
-from tui.ui.widgets.file_viewer.line_file import WINDOW, CopyFile, Needle, Part, part_of
+from tui.ui.widgets.file_viewer.file_viewport import FileViewport
+from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile, LinePart, Needle, part_of
 from tui.ui.widgets.line_view import place, strips
 from tui.ui.widgets.markdown.text import Line, Span, line
 from tui.ui.widgets.text_view import TextView, coloured
@@ -21,19 +21,19 @@ STEP = WINDOW - 512
 COPY_MAX = 1 << 20
 """Bytes that are put on the clipboard at most."""
 _SLICE_S = 0.1
-_LOOKS = ("text", "note", "found", "here")
+_STYLES = ("text", "note", "found", "here")
 
 
-class CopyView(TextView):
-    """Shows a `CopyFile`, which it closes. A carriage return starts its line again.
+class FileView(TextView):
+    """Shows a `LineFile`, which it closes. A carriage return starts its line again.
 
     Of a line longer than WINDOW a part is in sight, and how much stands before and behind it;
     further to the side than there are columns comes the next part.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _LOOKS}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _STYLES}
     DEFAULT_CSS = """
-    CopyView {
+    FileView {
         & > .copy-view--text { color: $text; }
         & > .copy-view--note { color: $text-warning; }
         & > .copy-view--found { background: $warning 35%; }
@@ -46,7 +46,7 @@ class CopyView(TextView):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
-        self._port = CopyPort(self._measure)
+        self._port = FileViewport(self._measure)
         self._viewport = self._port
         self._endless: set[int] = set()
         self._shift = 0
@@ -55,7 +55,7 @@ class CopyView(TextView):
         self._counting: Worker[None] | None = None
 
     @property
-    def file(self) -> CopyFile:
+    def file(self) -> LineFile:
         """What is shown."""
         return self._port.file
 
@@ -68,7 +68,7 @@ class CopyView(TextView):
         """The byte with which the first line in sight begins."""
         return self._port.top[0]
 
-    def show(self, file: CopyFile, *, at_end: bool = False) -> None:
+    def show(self, file: LineFile, *, at_end: bool = False) -> None:
         """Show another file, from its beginning or its end. Its lines are counted meanwhile."""
         self.clear()
         self._port.use(file)
@@ -85,7 +85,7 @@ class CopyView(TextView):
             self._counting = None
         self.mark(b"")
         self._port.file.close()
-        self._port.use(CopyFile(b""))
+        self._port.use(LineFile(b""))
         self._shift = 0
         self._unroll()
         self._soon()
@@ -117,7 +117,7 @@ class CopyView(TextView):
         self.refresh()
 
     def _reveal(self, at: int) -> None:
-        if not self._look:
+        if not self._line_styles:
             return
         start = self.file.start(at)
         offset = at - start
@@ -151,12 +151,12 @@ class CopyView(TextView):
         spots = self._needle.spots(line)
         if not spots:
             return line
-        line = strips.marked(line, spots, self._look["found"])
+        line = strips.marked(line, spots, self._line_styles["found"])
         if self._here >= 0 and self.file.start(self._here) == index:
             at, column, _ = self._spot(index, self._here)
             if at == row:
                 here = [each for each in spots if cell_len(line.text[: each[0]]) == column]
-                line = strips.marked(line, here, self._look["here"])
+                line = strips.marked(line, here, self._line_styles["here"])
         return line
 
     # What it looks like
@@ -166,14 +166,14 @@ class CopyView(TextView):
             name: self.get_component_rich_style(
                 f"copy-view--{name}", partial=name in {"found", "here"}
             )
-            for name in _LOOKS
+            for name in _STYLES
         }
 
     def _apply(self) -> None:
         self._settled()  # the width of what has come into sight
         super()._apply()
 
-    def _part(self, start: int) -> Part:
+    def _part(self, start: int) -> LinePart:
         return part_of(self.file, start, self._shift)
 
     def _draw(self, index: int) -> list[Line]:
@@ -181,8 +181,8 @@ class CopyView(TextView):
         if behind is None:
             self._endless.add(index)
             data = data.rstrip(b"\r").rpartition(b"\r")[2]
-        drawn = coloured(data.decode("utf-8", "replace"), self._look["text"])
-        note = self._look["note"]
+        drawn = coloured(data.decode("utf-8", "replace"), self._line_styles["text"])
+        note = self._line_styles["note"]
         spans: list[Span] = [(f"{before:,}+ … ", note)] if before else []
         spans += drawn
         if behind is None or behind:

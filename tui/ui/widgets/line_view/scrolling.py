@@ -30,7 +30,7 @@ def jump(view: ScrollView, y: int) -> None:
     for position in (Widget.scroll_y, Widget.scroll_target_y):
         view.set_reactive(cast("Reactive[float]", position), float(y))
     # The bar may come with the next layout, which asks for its size only.
-    _tell(view.vertical_scrollbar, position=float(y))
+    _update_bar(view.vertical_scrollbar, position=float(y))
 
 
 def reset_x(view: ScrollView) -> None:
@@ -54,12 +54,14 @@ def resize(view: ScrollView, virtual: Size) -> None:
         return
     view.set_reactive(cast("Reactive[Size]", Widget.virtual_size), virtual)
     if tall:
-        _tell(view.vertical_scrollbar, virtual=virtual.height)
+        _update_bar(view.vertical_scrollbar, virtual=virtual.height)
     if wide:
-        _tell(view.horizontal_scrollbar, virtual=virtual.width)
+        _update_bar(view.horizontal_scrollbar, virtual=virtual.width)
 
 
-def _tell(bar: ScrollBar, *, virtual: int | None = None, position: float | None = None) -> None:
+def _update_bar(
+    bar: ScrollBar, *, virtual: int | None = None, position: float | None = None
+) -> None:
     """Tell a scroll bar; it is drawn again only on the rows where its thumb looks different."""
     before = _thumb(bar)
     if virtual is not None:
@@ -96,7 +98,7 @@ def _ends(thumb: tuple[int, int]) -> tuple[int, int]:
 _BLACK, _WHITE = Color.parse("black"), Color.parse("white")
 
 
-class Bar(ScrollBarRender, Visual):
+class VerticalBarRenderer(ScrollBarRender, Visual):
     """A `renderer` of scroll bars."""
 
     def render_strips(
@@ -106,18 +108,18 @@ class Bar(ScrollBarRender, Visual):
         style: Style,
         options: RenderOptions,  # noqa: ARG002
     ) -> list[Strip]:
-        look = self.style
-        assert isinstance(look, RichStyle)
-        assert look.bgcolor is not None
-        assert look.color is not None
+        bar_style = self.style
+        assert isinstance(bar_style, RichStyle)
+        assert bar_style.bgcolor is not None
+        assert bar_style.color is not None
         bar = self.render_bar(
             size=height or 0,
             virtual_size=self.virtual_size,
             window_size=self.window_size,
             position=self.position,
             thickness=width,
-            back_color=look.bgcolor,
-            bar_color=look.color,
+            back_color=bar_style.bgcolor,
+            bar_color=bar_style.color,
         )
         base = style.rich_style
         return [_strip(text, own or base, base) for text, own, _ in bar.segments]
@@ -129,7 +131,7 @@ class Bar(ScrollBarRender, Visual):
         return 1
 
 
-class Thin(ScrollBarRender):
+class HorizontalBarRenderer(ScrollBarRender):
     """A `renderer` of horizontal scroll bars."""
 
     @classmethod

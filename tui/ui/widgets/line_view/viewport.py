@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 
-class Flat:
+class UnitHeights:
     """Items that are one row high, all of them; the same promises as `Heights`."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Viewport:
         self.height = 0
         self.following = True
         self._measure = measure
-        self._heights: Heights | Flat = Heights()
+        self._heights: Heights | UnitHeights = Heights()
         self._exact = bytearray()
         self._top = (0, 0)
 
@@ -163,7 +163,7 @@ class Viewport:
 
     def lay(self, *, flat: bool) -> None:
         """From now on every item is one row high, or again as high as is said. Takes all out."""
-        self._heights = Flat() if flat else Heights()
+        self._heights = UnitHeights() if flat else Heights()
         self._exact.clear()
 
     def extend(self, heights: Sequence[int]) -> None:
