@@ -199,6 +199,14 @@ async def test_where_nobody_can_be_asked_the_answer_names_the_rule() -> None:
     assert "--yolo" in answer.reason
 
 
+async def test_no_rule_is_named_for_a_command_that_none_covers(tmp_path: Path) -> None:
+    call = command("ls # x \\\ntouch y")
+    answer = await RulesOnly().ask(call, Decision("ask", "", "default"))
+    assert "--allow" not in answer.reason
+    assert "--yolo" in answer.reason
+    assert Person(tmp_path, Policy.of(allow=["run_command"])).is_asked(call)
+
+
 async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
     for call in (command("make all"), command("rm -r a*"), write("a.txt")):
         answer = await RulesOnly().ask(call, Decision("ask", "", "default"))

@@ -14,6 +14,7 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.fake_agent import World
 from tui.agent import events
+from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.ports import SessionChoice
@@ -79,6 +80,15 @@ async def test_help_names_every_command_and_what_is_not_here(world: World) -> No
         face.prompts.append("/help")
         await until(lambda: face.said)
         assert all(f"/{command.name}" in face.text for command in COMMANDS)
+
+
+async def test_help_reads_a_topic_of_the_manual(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts += ["/help permiss", "/help nothing-of-that-name"]
+        await until(lambda: "Which topic?" in face.text)
+        assert "What runs without asking" in face.text
+        assert "`" not in face.text
+        assert all(topic.name in face.said[-1] for topic in manual.topics())
 
 
 async def test_directives_go_to_the_agent_as_typed(world: World) -> None:

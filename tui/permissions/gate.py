@@ -138,11 +138,13 @@ class RulesOnly:
     """The approver where nobody can be asked: what no rule allows is not done."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        rule = call.tool
+        flags = ["--yolo"]
         if call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
-            rule = str(Rule.exactly(call.tool, call.subject))
+            flags.insert(0, f"--allow {shlex.quote(str(Rule.exactly(call.tool, call.subject)))}")
+        elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
+            flags.insert(0, f"--allow {call.tool}")
         reason = (
             f"{decision.reason} Nobody can be asked here. "
-            f"It would be allowed by --allow {shlex.quote(rule)}, or by --yolo."
+            f"It would be allowed by {', or by '.join(flags)}."
         )
         return Answer("no", reason, by="default")

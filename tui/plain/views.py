@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import UNPRICED, diff_text, usage_rows
 from tui.app.permission_log import MODE_NAMES, decisions, rule_lines
@@ -16,6 +17,7 @@ from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.plain.context_views import context, pin
 from tui.plain.event_lines import meter, todo_lines
+from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, diff, sentence, shown, spoken
 from tui.tools.mcp import Server
 
@@ -34,7 +36,7 @@ REASONS: Final[Mapping[str, str]] = {
 """Why a command is not for plain lines."""
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
-    "help": ("", "this list"),
+    "help": ("[TOPIC]", "this list, or a topic of the manual"),
     "rewind": ("[N]", "back to before an earlier prompt, with the files if wanted; 1 is the last"),
     "context": (
         "[all | mask N | unmask N | pin N | unpin N | read N]",
@@ -61,7 +63,16 @@ _LOG_BYTES: Final = 20_000
 _MCP: Final = "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, or /mcp log NAME"
 
 
-async def help_(frontend: PlainFrontend, _: str) -> None:
+async def help_(frontend: PlainFrontend, words: str) -> None:
+    """What can be typed; with words, the topic of the manual that they name."""
+    if words:
+        topics = await asyncio.to_thread(manual.named, words)
+        if len(topics) == 1:
+            frontend.terminal.say(*read(topics[0].text))
+        else:
+            names = ", ".join(topic.name for topic in topics or manual.topics())
+            frontend.terminal.say(f"Which topic? {names}.")
+        return
     own = frontend.conversation.user_commands
     await asyncio.to_thread(own.load)
     frontend.terminal.say(
