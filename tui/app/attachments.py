@@ -145,18 +145,18 @@ class PromptImages:
             highest_image(agent.session.records) if agent else 0,
             *map(images.number_of, self._known),
         ]
-        number, words = max(taken), list[str]()
+        number, said = max(taken), list[str]()
         fresh: dict[str, Image] = {}
         for image in found:
             if isinstance(image, Image):
                 number += 1
                 fresh[image.word(number)] = image
-                words.append(image.word(number))
+                said.append(image.word(number))
             else:
-                words.append(image)
+                said.append(image)
         self._known |= fresh
         await self._keep(fresh)
-        return " ".join(words)
+        return " ".join(said)
 
     async def _keep(self, fresh: Mapping[str, Image]) -> None:
         agent = self._agent()
@@ -170,14 +170,14 @@ class PromptImages:
         self._frontend.say(error.message, "warning", hint=error.hint)
 
 
-def _load(sources: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
+def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
     """The images of the first way to read a paste in which all paths are files, one an image at
     least. A file that is none stays a path. Blocks; raises ImageError."""
-    for source in sources:
-        paths = [_real(path, root) for path in source]
+    for way in ways:
+        paths = [_real(path, root) for path in way]
         if not all(path.is_file() for path in paths):
             continue
-        each = zip(paths, source, strict=True)
+        each = zip(paths, way, strict=True)
         found = [image_files.load(path) or shlex.quote(given) for path, given in each]
         if any(isinstance(one, Image) for one in found):
             return found
@@ -185,7 +185,7 @@ def _load(sources: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
 
 
 def _real(path: str, root: Path) -> Path:
-    if path[1:2] == ":" and path[2:3] in {"\\", "/"}:  # words on a Windows terminal, under WSL
+    if path[1:2] == ":" and path[2:3] in {"\\", "/"}:  # dropped on a Windows terminal, under WSL
         return Path("/mnt", path[0].lower(), *path[3:].replace("\\", "/").split("/"))
     return root / os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
 

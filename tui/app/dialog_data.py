@@ -98,7 +98,7 @@ class FailedRequest:
 
     title: str
     error: str
-    options: tuple[RecoveryOption, ...]
+    ways: tuple[RecoveryOption, ...]
     meaning: str = ""
     status: int | None = None
     request_id: str | None = None

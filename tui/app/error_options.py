@@ -44,7 +44,7 @@ class _ErrorCard:
 
     title: str
     meaning: str
-    options: tuple[RecoveryOption, ...]
+    ways: tuple[RecoveryOption, ...]
 
 
 _CARDS: Final[Mapping[str, _ErrorCard]] = {
@@ -134,16 +134,14 @@ def failed_request(agent: AgentPort, error: ErrorRaised) -> FailedRequest | None
     rejected = error.error_class == "invalid_request"
     left = tuple(agent.offers()) if rejected else ()
     tried = [rung for rung in RUNGS if rung not in left] if rejected else []
-    options = (*(RUNGS[rung][1] for rung in left), *card.options)
-    if "key" in {option.name for option in options} and agent.session.path is None:
-        options = tuple(
-            option for option in options if option is not _KEY
-        )  # it is opened anew for that
+    ways = (*(RUNGS[rung][1] for rung in left), *card.ways)
+    if "key" in {way.name for way in ways} and agent.session.path is None:
+        ways = tuple(way for way in ways if way is not _KEY)  # it is opened anew for that
     meaning = card.meaning or error.hint
     return FailedRequest(
         card.title,
         error.message,
-        options,
+        ways,
         meaning=meaning,
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,

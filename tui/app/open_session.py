@@ -224,29 +224,29 @@ async def _ask_in_use(
 class SessionWatch:
     """Tries again what could not be saved, and notices a session that was taken away."""
 
-    _save_error: str = ""
+    _trouble: str = ""
     _lost: str = ""
     _session: SessionPort | None = None
-    _checking: bool = False
+    _looking: bool = False
 
     async def check(self, conversation: Conversation) -> bool:
         """Show what has changed with the saving since the last look. Whether the session was
         taken away, which is told once each time that one is opened."""
         agent = conversation.agent
-        if agent is None or conversation.opening or self._checking:
+        if agent is None or conversation.opening or self._looking:
             return False
-        self._checking = True
+        self._looking = True
         try:
             session = agent.session
             if session is not self._session:
                 self._session, self._lost = session, ""
-            before, self._save_error = self._save_error, await session.recheck()
+            before, self._trouble = self._trouble, await session.recheck()
         finally:
-            self._checking = False
+            self._looking = False
         lost = session.read_only and bool(session.lost) and session.id != self._lost
         self._lost = session.id if lost else self._lost
-        if self._save_error != before:
-            conversation.frontend.show(StorageChanged(not self._save_error, self._save_error))
+        if self._trouble != before:
+            conversation.frontend.show(StorageChanged(not self._trouble, self._trouble))
         return lost
 
 

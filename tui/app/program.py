@@ -153,8 +153,8 @@ class CompositionRoot:
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), config.prices.get(name)
-            price_text = f"${price.input:g} in, ${price.output:g} out" if price else "—"
-            rows.append(ModelRow(name, known.window, known.source, price_text, ranks.get(name, 0)))
+            told = f"${price.input:g} in, ${price.output:g} out" if price else "—"
+            rows.append(ModelRow(name, known.window, known.source, told, ranks.get(name, 0)))
         return rows
 
     async def save_theme(self, name: str) -> None:

@@ -102,9 +102,9 @@ class SendQueue:
         self._prompts[:0] = map(QueuedPrompt, left)
         return ()
 
-    def hear(self, text: str) -> None:
+    def hear(self, said: str) -> None:
         """Keep what a command printed for the model to see, until a prompt takes it along."""
-        self._heard.append(text)
+        self._heard.append(said)
 
     def along(self, attached: str) -> str:
         """What goes along with the prompt that is sent now: what is attached to it, then what was

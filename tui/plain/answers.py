@@ -24,7 +24,7 @@ class TypedAhead:
 
     tty: Tty
     typed: Callable[[str], object]
-    unfinished: Callable[[str], object]
+    kept: Callable[[str], object]
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
 
     def take(self) -> bool:
@@ -37,7 +37,7 @@ class TypedAhead:
         if data.endswith("\n"):
             self.hear(data.rstrip("\r\n"))
         else:
-            self.unfinished(data)
+            self.kept(data)
         return True
 
     def hear(self, line: str) -> None:
@@ -50,7 +50,7 @@ class TypedAhead:
         """Take what was read key by key. Returns what is no whole line, and is kept."""
         *lines, rest = meant(data).split("\n")
         if rest:
-            self.unfinished(rest)
+            self.kept(rest)
         for line in lines:
             self.hear(line)
         return rest
@@ -61,7 +61,7 @@ class TypedAhead:
         with self.tty.keys():
             while self.tty.ready() and (more := self.tty.read()):
                 data += more
-        self.unfinished("\n".join(filter(None, (self._entry.text, meant(data)))))
+        self.kept("\n".join(filter(None, (self._entry.text, meant(data)))))
         self._entry.drop()
 
 

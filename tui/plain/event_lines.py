@@ -180,8 +180,8 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
 
 def _started(event: events.SessionStarted) -> list[str]:
     how = "resumed" if event.resumed else "new"
-    storage = "" if event.path else "It is kept in memory only"
-    return [sentence(f"Session {event.session_id}, {how}, model {event.model}", storage)]
+    kept = "" if event.path else "It is kept in memory only"
+    return [sentence(f"Session {event.session_id}, {how}, model {event.model}", kept)]
 
 
 def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
@@ -204,11 +204,11 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
     how = "failed after" if event.is_error else "finished in"
     facts = [_summary(event.summary), _images(event.images), cut(event.receipt)]
     line = ", ".join([f"{name}: {how} {seconds}", *filter(None, facts)])
-    sentences = [line if line.endswith(".") else f"{line}."]
+    told = [line if line.endswith(".") else f"{line}."]
     if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
-        sentences += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
-    return sentences
+        told += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
+    return told
 
 
 def _summary(summary: str) -> str:

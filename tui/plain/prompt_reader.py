@@ -83,7 +83,7 @@ class PromptReader:
     editor: Editor
     tty: Tty
     ending: Callable[[], bool]
-    carried_over: str = ""
+    kept: str = ""
     _prefill: str = ""
     """What the next line begins with."""
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
@@ -119,7 +119,7 @@ class PromptReader:
             edited = self._seen = self.editor.begun()
         else:
             edited = self._cut or self._prefill
-        return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.carried_over)))
+        return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.kept)))
 
     def so_far(self) -> str:
         """The line as it stands on the terminal."""
@@ -129,7 +129,7 @@ class PromptReader:
     def read(self, text: str) -> str | None:
         """A whole prompt; None to leave, or where the program ends. `text` stands in it to begin
         with."""
-        self._prefill, self.carried_over = "\n".join(filter(None, (text, self.carried_over))), ""
+        self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
         self._drop()
         while not self.ending():
             try:

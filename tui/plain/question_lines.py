@@ -56,23 +56,21 @@ def of(question: Question) -> tuple[list[str], Labels]:
             ]
             return ["Back to before which prompt? The newest first."], labels[: -_POINTS - 1 : -1]
         case FailedRequest():
-            choices = [
-                (option.name, f"{option.label}: {option.help}") for option in question.options
-            ]
-            return failed_request_lines(question), choices
+            ways = [(way.name, f"{way.label}: {way.help}") for way in question.ways]
+            return trouble_lines(question), ways
 
 
-def failed_request_lines(failed: FailedRequest) -> list[str]:
+def trouble_lines(trouble: FailedRequest) -> list[str]:
     """What is known of a failed request."""
-    status = f"Status {failed.status}" if failed.status else ""
-    id_ = f"request {failed.request_id}" if failed.request_id else ""
-    lines = [sentence(failed.title, ", ".join(filter(None, (status, id_))))]
-    lines += [sentence(failed.meaning)] if failed.meaning else []
-    if failed.before:
-        lines.append(sentence(f"Tried already: {', '.join(failed.before)}"))
-    if failed.findings is not None:
-        lines += [f"Finding: {spoken(one)}" for one in failed.findings[:_FINDINGS]] or [_NOTHING]
-        if (more := len(failed.findings) - _FINDINGS) > 0:
+    status = f"Status {trouble.status}" if trouble.status else ""
+    id_ = f"request {trouble.request_id}" if trouble.request_id else ""
+    lines = [sentence(trouble.title, ", ".join(filter(None, (status, id_))))]
+    lines += [sentence(trouble.meaning)] if trouble.meaning else []
+    if trouble.before:
+        lines.append(sentence(f"Tried already: {', '.join(trouble.before)}"))
+    if trouble.findings is not None:
+        lines += [f"Finding: {spoken(one)}" for one in trouble.findings[:_FINDINGS]] or [_NOTHING]
+        if (more := len(trouble.findings) - _FINDINGS) > 0:
             lines.append(f"And {more:,} more findings.")
     return lines
 
@@ -144,12 +142,12 @@ def interrupted(work: InterruptedWork) -> tuple[list[str], Labels]:
         )
         for each in work.orphans
     ]
-    choices = [("tell", "Tell the model what is known, and let it go on")]
+    ways = [("tell", "Tell the model what is known, and let it go on")]
     if work.calls:
-        choices.append(("again", "Run what was interrupted again, with the questions it needs"))
+        ways.append(("again", "Run what was interrupted again, with the questions it needs"))
     if work.orphans:
         count = len(work.orphans)
         runs = "runs" if count == 1 else "run"
-        choices.append(("stop", f"Stop {plural(count, 'command')} that still {runs}"))
-    choices.append(("leave", "Leave it: the model sees that it was interrupted"))
-    return lines, choices
+        ways.append(("stop", f"Stop {plural(count, 'command')} that still {runs}"))
+    ways.append(("leave", "Leave it: the model sees that it was interrupted"))
+    return lines, ways

@@ -99,8 +99,8 @@ class Asker:
                     reason = await self.terminal.answer(
                         "Why not? The model is told. Or only Enter: "
                     )
-                scope = {"once": "once", "session": "for this session"}.get(answer, answer)
-                self.terminal.say(f"Answered: {scope}.")
+                told = {"once": "once", "session": "for this session"}.get(answer, answer)
+                self.terminal.say(f"Answered: {told}.")
                 return Answer(answer, (reason or "").strip())
 
     async def choose(self, lines: Sequence[str], labels: Labels) -> str | None:
@@ -137,21 +137,21 @@ class Asker:
             ("practice", "the practice model: offline, without a key"),
         ]
         head = [sentence(why), "How shall it reach a model?"]
-        while (kind := await self.choose(head, labels)) is not None:
-            known = servers.get(kind)
+        while (way := await self.choose(head, labels)) is not None:
+            known = servers.get(way)
             models = known.models if known else ()
-            if setup := await self._setup_by(kind, models[0] if models else ""):
+            if setup := await self._setup_by(way, models[0] if models else ""):
                 return setup
         return None
 
-    async def _setup_by(self, kind: str, usual: str) -> Setup | None:
+    async def _setup_by(self, way: str, usual: str) -> Setup | None:
         """What a way needs to know; None where it was not given."""
-        if kind == "practice":
+        if way == "practice":
             return PracticeSetup()
-        if kind == "key":
+        if way == "key":
             key = await self.text("API key, not shown: ", hidden=True)
             return KeySetup(key) if key else None
-        url = kind if "://" in kind else await self.text("Address, with http:// or https://: ")
+        url = way if "://" in way else await self.text("Address, with http:// or https://: ")
         if not url.startswith(("http://", "https://")):
             self.terminal.say("The address must begin with http:// or https://.")
             return None

@@ -177,7 +177,7 @@ class Terminal:
                 self._editor.remember(text)
                 return text
             self._tty.write("\n")  # it stands at the prompt again
-        self._prompts.carried_over = "\n".join(filter(None, (text, self._prompts.carried_over)))
+        self._prompts.kept = "\n".join(filter(None, (text, self._prompts.kept)))
         return None
 
     def _catch_up(self) -> None:
@@ -195,7 +195,7 @@ class Terminal:
         self._bridge.call(self._typed, text)
 
     def _keep(self, text: str) -> None:
-        self._prompts.carried_over += text
+        self._prompts.kept += text
 
     def _ending(self) -> bool:
         return self._over or self.ended or self.gone

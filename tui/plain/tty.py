@@ -134,14 +134,14 @@ def _set(when: int, modes: list[Any] | None) -> None:
 def meant(typed: str) -> str:
     """What was typed key by key as the terminal would have made it lines: a character and its
     deletion are nothing. Pure."""
-    parts: list[str] = []
+    kept: list[str] = []
     for char in typed.replace("\r", "\n"):
         if char in "\x7f\b":
-            if parts and parts[-1] != "\n":
-                parts.pop()
+            if kept and kept[-1] != "\n":
+                kept.pop()
         elif char == "\x15":
-            while parts and parts[-1] != "\n":
-                parts.pop()
+            while kept and kept[-1] != "\n":
+                kept.pop()
         elif char >= " " or char in "\n\t":
-            parts.append(char)
-    return "".join(parts)
+            kept.append(char)
+    return "".join(kept)

@@ -112,7 +112,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
     ]
     measured = frontend.speaker.measured
     busy = frontend.conversation.busy
-    activity = "a turn or a command runs" if busy else "nothing, it is your turn"
+    doing = "a turn or a command runs" if busy else "nothing, it is your turn"
     frontend.terminal.say(
         f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
         f"File: {where}.",
@@ -120,7 +120,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         f"Model: {agent.model}, window {agent.window:,} tokens.",
         sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
         f"Context: {meter(measured)}" if measured else "Context: nothing was measured yet.",
-        f"Doing: {activity}.",
+        f"Doing: {doing}.",
     )
 
 
@@ -129,11 +129,11 @@ async def usage(frontend: PlainFrontend, _: str) -> None:
     if agent is None:
         return
     rows = usage_rows(agent)[1:]
-    table = [
+    told = [
         f"{name}: {one} for the last prompt, {all_} in the session." for name, (one, all_) in rows
     ]
     known = agent.spending().session.usd is not None
-    frontend.terminal.say("Usage in tokens.", *(line.replace("—", "not known") for line in table))
+    frontend.terminal.say("Usage in tokens.", *(line.replace("—", "not known") for line in told))
     frontend.terminal.say(*([] if known else [UNPRICED]))
 
 
@@ -143,13 +143,13 @@ async def todos(frontend: PlainFrontend, _: str) -> None:
 
 async def output(frontend: PlainFrontend, number: str) -> None:
     """The whole output of a tool: /output is the last one, /output 2 the one before it."""
-    outputs = frontend.speaker.outputs
+    kept = frontend.speaker.outputs
     place = int(number[:4]) if number.isdecimal() else 1
     if number and not number.isdecimal():
         raise UsageError("/output reads the last tool's output, /output 2 the one before it.")
-    if not 1 <= place <= len(outputs):
-        raise UsageError("There is no such output." if outputs else "No tool has run yet.")
-    found = outputs[-place]
+    if not 1 <= place <= len(kept):
+        raise UsageError("There is no such output." if kept else "No tool has run yet.")
+    found = kept[-place]
     lines = shown(found.text.rstrip("\n")) if found.text.strip() else ["It printed nothing."]
     frontend.terminal.say(f"Output of {spoken(found.name)}:", *lines, "End of output.")
 
@@ -195,12 +195,10 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
 
     what = checks.Subject.of(frontend.services.workspace, frontend.services.folders, os.environ)
     found = await asyncio.to_thread(checks.examine, what)
-    labels = {"ok": "well", "warn": "to know", "fail": "problem"}
+    told = {"ok": "well", "warn": "to know", "fail": "problem"}
     for check in found:
         fix = f"To do: {check.fix}" if check.fix else ""
-        frontend.terminal.say(
-            sentence(f"{check.name}, {labels[check.status]}: {check.detail}", fix)
-        )
+        frontend.terminal.say(sentence(f"{check.name}, {told[check.status]}: {check.detail}", fix))
 
 
 async def config(frontend: PlainFrontend, _: str) -> None:
@@ -209,8 +207,8 @@ async def config(frontend: PlainFrontend, _: str) -> None:
 
     file = frontend.services.folders.config_file
     problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None
-    verdict = f"Wrong: {problem.message}" if problem else "It is sound"
-    there = verdict if file.is_file() else "It does not exist yet"
+    told = f"Wrong: {problem.message}" if problem else "It is sound"
+    there = told if file.is_file() else "It does not exist yet"
     frontend.terminal.say(
         sentence(f"The settings are the file {shorten(file)}", there),
         "Edit it with an editor of yours; !nano or the like needs a terminal of its own.",

@@ -82,7 +82,7 @@ class HoldfastApp(ThemedApp):
             self._clock, version=version, layout_file=folders().data / "screen.json"
         )
         early = first.first if first else None
-        self.guess_theme(theme, early.theme if early else None)
+        self.guess_theme(theme, early.look if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
         return self.chat

@@ -122,7 +122,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class_on_the_screen(
         else:
             await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
             assert isinstance(app.screen, RecoveryScreen)
-            assert app.screen.failed.options
+            assert app.screen.trouble.ways
             await pilot.press("x")  # the fake clock stands still: what is typed is the prompt's
             assert app.chat.prompt.text == "x"
             played.world.clock.elapsed += 1

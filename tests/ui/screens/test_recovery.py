@@ -284,9 +284,9 @@ async def test_R12_a_refused_request_shows_the_error_and_the_ways_on() -> None:
     world = refusing()
     async with running(world) as (app, pilot):
         screen = await refused(app, pilot, world)
-        assert [way.name for way in screen.failed.options] == [*REPAIR_LEVELS, "new"]
-        assert "tool_use without a result" in screen.failed.error
-        assert screen.failed.findings is not None
+        assert [way.name for way in screen.trouble.ways] == [*REPAIR_LEVELS, "new"]
+        assert "tool_use without a result" in screen.trouble.error
+        assert screen.trouble.findings is not None
         world.scripts.append([events.RequestSent(1, 100, MODEL, 1), *answer("It works.")])
         await pilot.press("1")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
@@ -305,16 +305,16 @@ async def test_R13_the_same_refusal_again_offers_the_next_rung() -> None:
             pilot, lambda: app.screen is not first and isinstance(app.screen, RecoveryScreen)
         )
         assert isinstance(app.screen, RecoveryScreen)
-        ways = [way.name for way in app.screen.failed.options]
+        ways = [way.name for way in app.screen.trouble.ways]
         assert ways == ["drop_thinking", "text_only", "summary_only", "new"]
-        assert app.screen.failed.before == ("repair and retry",)
+        assert app.screen.trouble.before == ("repair and retry",)
 
 
 async def test_R13_on_the_last_rung_only_a_new_session_is_left() -> None:
     world = refusing(rungs=4)
     async with running(world) as (app, pilot):
         screen = await refused(app, pilot, world)
-        assert [way.name for way in screen.failed.options] == ["new"]
+        assert [way.name for way in screen.trouble.ways] == ["new"]
 
 
 async def test_esc_keeps_everything_and_retry_shows_it_again() -> None:
@@ -332,7 +332,7 @@ async def test_esc_keeps_everything_and_retry_shows_it_again() -> None:
         await say(pilot, "/retry")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
         assert isinstance(app.screen, RecoveryScreen)
-        assert app.screen.failed.request_id == "req_9"
+        assert app.screen.trouble.request_id == "req_9"
 
 
 async def test_what_is_typed_when_it_opens_is_no_answer() -> None:
@@ -378,7 +378,7 @@ async def test_another_key_opens_the_session_again_and_goes_on() -> None:
     world = refusing("auth")
     async with running(world) as (app, pilot):
         screen = await refused(app, pilot, world)
-        assert [way.name for way in screen.failed.options] == ["key", "retry"]
+        assert [way.name for way in screen.trouble.ways] == ["key", "retry"]
         await pilot.press("1")
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         await pilot.press("enter", *"secret", "enter")
@@ -393,7 +393,7 @@ async def test_an_overflow_that_stays_offers_another_model_and_goes_on_with_it()
     world = refusing("context_overflow")
     async with running(world) as (app, pilot):
         screen = await refused(app, pilot, world)
-        assert [way.name for way in screen.failed.options] == ["model", "context", "new"]
+        assert [way.name for way in screen.trouble.ways] == ["model", "context", "new"]
         await pilot.press("1")
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
         await pilot.press("down", "enter")

@@ -296,7 +296,7 @@ async def test_a_diff_is_drawn_as_in_the_conversation_from_its_beginning() -> No
         await pilot.pause()
         app.view.show("t", DIFF.replace(",3", ",23") + rows, diff=True)
         await pilot.pause()
-        drawn = draw_diff(DIFF.replace(",3", ",23") + rows, SIZE[0] - 1, app.view._line_styles)  # pyright: ignore[reportPrivateUsage]
+        drawn = draw_diff(DIFF.replace(",3", ",23") + rows, SIZE[0] - 1, app.view._look)  # pyright: ignore[reportPrivateUsage]
         assert app.rows() == [line.text.rstrip() for line in drawn[:8]]
         assert app.rows()[:3] == [" 8 − old = 1", " 8 + new = 1", " 9   same"]
         looks = {app.view.render_line(row).text[3]: style_at(app.view, row, 3) for row in range(3)}

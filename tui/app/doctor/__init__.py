@@ -87,9 +87,9 @@ def summary(checks: Sequence[Check]) -> str:
     return f"{' and '.join(parts)}."
 
 
-def _one(name: str, check: Callable[[Subject], Iterable[Check]], what: Subject) -> list[Check]:
+def _one(name: str, look: Callable[[Subject], Iterable[Check]], what: Subject) -> list[Check]:
     try:
-        return list(check(what))
+        return list(look(what))
     except HoldfastError as error:
         return [Check(name, "fail", error.message, error.hint)]
     except OSError as error:

@@ -93,15 +93,15 @@ def terminal(what: Subject) -> Iterator[Check]:
         yield Check("terminal", "ok", "not a terminal here: only -p, sessions and the like work")
     else:
         columns, rows = size
-        summary = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
+        said = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
         if env.get("TERM", "dumb") == "dumb":
             yield Check(
-                "terminal", "warn", summary, "TERM is dumb or not set: plain lines, no full screen."
+                "terminal", "warn", said, "TERM is dumb or not set: plain lines, no full screen."
             )
         elif columns < SMALL[0] or rows < SMALL[1]:
-            yield Check("terminal", "warn", summary, "It is made for 80 × 24 and more.")
+            yield Check("terminal", "warn", said, "It is made for 80 × 24 and more.")
         else:
-            yield Check("terminal", "ok", summary)
+            yield Check("terminal", "ok", said)
         yield _colours(env.get("NO_COLOR", ""), env.get("COLORTERM", ""), env.get("TERM", ""), what)
     encoding = locale.getpreferredencoding(False)
     if encoding.replace("-", "").lower() == "utf8":

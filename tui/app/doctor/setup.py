@@ -86,8 +86,8 @@ def server(what: Subject) -> Iterator[Check]:
         fix = "Requests are retried; if it lasts, try again later."
         yield Check("server", "warn", f"{took}, with {status}", fix)
     else:
-        summary = "the key is accepted" if token and status == 200 else f"with {status}"
-        yield Check("server", "ok", f"{took}, {summary}")
+        said = "the key is accepted" if token and status == 200 else f"with {status}"
+        yield Check("server", "ok", f"{took}, {said}")
 
 
 def mcp(what: Subject) -> Iterator[Check]:

@@ -71,12 +71,12 @@ def sessions(what: Subject) -> Iterator[Check]:
 
     found = index.list_sessions(what.folders)
     states = Counter(entry.state for entry in found)
-    summary = plural(len(found), "session") if found else "none yet"
+    said = plural(len(found), "session") if found else "none yet"
     more = [
         f"{states[state]} {state.replace('_', ' ')}" for state in sorted(states) if state != "ok"
     ]
     damaged = [entry for entry in found if entry.state in _DAMAGED]
-    detail = f"{summary} ({', '.join(more)})" if more else summary
+    detail = f"{said} ({', '.join(more)})" if more else said
     if not damaged:
         yield Check("sessions", "ok", detail)
         return
@@ -96,12 +96,10 @@ def outputs(what: Subject) -> Iterator[Check]:
                     if item.name.endswith(".txt") and item.is_file(follow_symlinks=False):
                         total += item.stat(follow_symlinks=False).st_size
                         count += 1
-    summary = (
-        f"{plural(count, 'full copy').replace('copys', 'copies')}, {size(total)}, in this folder"
-    )
+    said = f"{plural(count, 'full copy').replace('copys', 'copies')}, {size(total)}, in this folder"
     most = what.config.guard.keep_bytes
     if total > most:
         fix = f"More than guard.keep_bytes ({size(most)}): sessions still name them."
-        yield Check("outputs", "warn", summary, fix)
+        yield Check("outputs", "warn", said, fix)
     else:
-        yield Check("outputs", "ok", summary if count else "no full copies in this folder")
+        yield Check("outputs", "ok", said if count else "no full copies in this folder")

@@ -68,11 +68,11 @@ class ContextScreen(TableScreen[None]):
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
     def __init__(
-        self, agent: InspectedAgent, publish: Callable[[Event], None], root: Path = Path()
+        self, agent: InspectedAgent, tell: Callable[[Event], None], root: Path = Path()
     ) -> None:
         super().__init__()
         self._agent = agent
-        self._publish = publish
+        self._tell = tell
         self._root = root
         self._records_seen = -1
         self._undo: list[ContextChange] = []
@@ -261,9 +261,9 @@ class ContextScreen(TableScreen[None]):
         back, before = undoing(change, self._agent.session.records), self._agent.ledger.tokens
         try:
             for event in await self._agent.overlay(change.overlays) if change.overlays else ():
-                self._publish(event)
+                self._tell(event)
             for event in await self._agent.pin(change.pins) if change.pins else ():
-                self._publish(event)
+                self._tell(event)
         except HoldfastError as error:
             self.refuse(error)
             return

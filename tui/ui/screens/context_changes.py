@@ -126,10 +126,10 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         what, comes_to = plan.reason, effect(plan, self._window)
         if not what.startswith("reads"):
             what = f"results {what}"
-        style = "success" if plan.targets else "muted"
+        look = "success" if plan.targets else "muted"
         if width < 80 and plan.targets:
             comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"
-        return [(f" {what:<32}", "text"), (comes_to, style)]
+        return [(f" {what:<32}", "text"), (comes_to, look)]
 
     def action_step(self, step: int) -> None:
         """More or less of what the row under the cursor counts."""

@@ -24,7 +24,7 @@ ORDERS: dict[Order, str] = {
 }
 NARROW = 76
 
-_KIND_STYLES = {
+_KIND_LOOKS = {
     "system": "secondary",
     "tools": "accent",
     "memory": "warning",
@@ -34,7 +34,7 @@ _KIND_STYLES = {
     "assistant": "primary",
     "result": "success",
 }
-_STATE_STYLES = {
+_STATE_LOOKS = {
     "full": "muted",
     "cut": "warning",
     "pruned": "secondary",
@@ -60,7 +60,7 @@ def ordered(rows: Sequence[LedgerRow], order: Order) -> list[LedgerRow]:
         case "age":
             return sorted(rows, key=lambda row: -1 if row.age is None else row.age, reverse=True)
         case "kind":
-            kinds = list(_KIND_STYLES)
+            kinds = list(_KIND_LOOKS)
             return sorted(rows, key=lambda row: (kinds.index(row.item.kind), -row.item.tokens))
         case "request":
             return list(rows)
@@ -91,25 +91,25 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
     item = row.item
     label = one_line(item.label[:400])
     parts: list[Part] = [("◆ " if item.pinned else "  ", "warning")]
-    style = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
+    look = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
     if width < NARROW:
         return [
             *parts,
-            (f"{item.kind:<10}", _KIND_STYLES[item.kind]),
-            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), style),
+            (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
+            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), look),
             (f"{tokens(item.tokens):>8}", "text"),
-            (f"  {item.state:<8}"[:10], _STATE_STYLES[item.state]),
+            (f"  {item.state:<8}"[:10], _STATE_LOOKS[item.state]),
         ]
     room = max(4, width - 51)
     age = "" if row.age is None else f"{row.age:,}"
     return [
         *parts,
-        (f"{item.kind:<11}", _KIND_STYLES[item.kind]),
-        (set_cell_size(_short(label, room), room), style),
+        (f"{item.kind:<11}", _KIND_LOOKS[item.kind]),
+        (set_cell_size(_short(label, room), room), look),
         (f"{age:>10}", "muted"),
         (f"{tokens(item.tokens):>9}", "text"),
         (f"{share(item.tokens, window):>8}", "muted"),
-        (f"  {item.state:<9}", _STATE_STYLES[item.state]),
+        (f"  {item.state:<9}", _STATE_LOOKS[item.state]),
     ]
 
 
@@ -152,13 +152,13 @@ _NEARLY_FULL = 0.95
 def context_title(items: Sequence[Item], count: int, window: int) -> Content:
     """The tokens, the window, and how the items stand."""
     full = count / window if window else 0.0
-    style = "$foreground"
+    look = "$foreground"
     if full > MARK:
-        style = "$text-error" if full > _NEARLY_FULL else "$text-warning"
+        look = "$text-error" if full > _NEARLY_FULL else "$text-warning"
     return Content.assemble(
         ("context", "bold $text-primary"),
-        (f"   {tokens(count)}", f"bold {style}"),
-        (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), style),
+        (f"   {tokens(count)}", f"bold {look}"),
+        (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
         (f"   {' · '.join(_facts(items))}", "$text-muted"),
     )
 

@@ -116,7 +116,7 @@ class ManualPage(LineView):
 
     def _picture(self, index: int) -> RenderedItem:  # noqa: ARG002 - there is one
         if self._drawn is None:
-            self._drawn = RenderedItem(markdown.render(self._text, self._line_styles, self._width))
+            self._drawn = RenderedItem(markdown.render(self._text, self._look, self._width))
         return self._drawn
 
     def _redraw(self) -> None:

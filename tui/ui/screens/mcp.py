@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui.tools.mcp import Server
     from tui.tools.mcp.tool import McpTool
 
-POLL_S: Final = 0.5
+LOOK_S: Final = 0.5
 """How often the servers are looked at."""
 LOG_BYTES: Final = 65_536
 """Of a log, so much of its end is shown."""
@@ -87,7 +87,7 @@ class McpScreen(TableDialog[None]):
     def on_mount(self) -> None:
         self.set_class(not self._agent.servers, "-none")
         self.refresh_servers()
-        self.set_interval(POLL_S, self.refresh_servers)
+        self.set_interval(LOOK_S, self.refresh_servers)
 
     def refresh_servers(self) -> None:
         """Show how the servers stand now."""
@@ -179,7 +179,7 @@ class McpScreen(TableDialog[None]):
             name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
             about = one_line(tool.description)[:width]
             return [mark, (name, "muted" if off else "text"), (f"  {about}", "muted")]
-        glyph, style = _MARKS[server.state]
+        glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
         off = sum(tool.own_name in server.switched_off for tool in server.tools)
         tools = plural(len(server.tools), "tool") + (f", {off} off" if off else "")
@@ -189,9 +189,9 @@ class McpScreen(TableDialog[None]):
         tail = f"  {one_line(server.detail)}" if server.detail else ""
         return [
             (f"{fold} ", "muted"),
-            (f"{glyph} ", style),
+            (f"{glyph} ", look),
             (f"{name} ", "text"),
-            (f"{server.state:<9}", style),
+            (f"{server.state:<9}", look),
             (f" {tools}", "text"),
             (tail[:width], "muted"),
         ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NO_OUTPUT = """\
 What tools print appears here while they run.
 Enter on a tool call in the conversation shows its output again."""
-MESSAGE_S = 4.0
+SAID_S = 4.0
 """So long something is said where the keys stand."""
 
 
@@ -133,7 +133,7 @@ class OutputSide(CachedVertical):
         self._keys.update(Content.styled(text, "$text-error" if error else "$text-success"))
         if self._quiet:
             self._quiet.stop()
-        self._quiet = self.set_timer(MESSAGE_S, self._hint)
+        self._quiet = self.set_timer(SAID_S, self._hint)
 
     def show_marks(self, *, masked: bool, pinned: bool) -> None:
         """How the model sees what is shown."""
@@ -287,6 +287,6 @@ class OutputSide(CachedVertical):
         text = self.output.raw.encode("utf-8", "replace")
         self._show_error(await open_text(app, text, program))
 
-    def _show_error(self, error: str) -> None:
-        if error:
-            self.say(error, error=True)
+    def _show_error(self, trouble: str) -> None:
+        if trouble:
+            self.say(trouble, error=True)

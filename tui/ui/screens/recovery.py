@@ -46,26 +46,25 @@ class RecoveryScreen(Dialog[str | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#ways"
 
-    def __init__(self, failed: FailedRequest, clock: Clock, stray: Callable[[str], object]) -> None:
+    def __init__(
+        self, trouble: FailedRequest, clock: Clock, stray: Callable[[str], object]
+    ) -> None:
         super().__init__(classes="-danger")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
-        self.failed = failed
+        self.trouble = trouble
         self._clock = clock
         self._stray = stray
         self._grace = Grace(clock, stray)
         self._typing_until = 0.0
 
     def compose(self) -> ComposeResult:
-        failed = self.failed
-        with self.framed(Vertical(), failed.title, *_keys(len(failed.options))):
+        trouble = self.trouble
+        with self.framed(Vertical(), trouble.title, *_keys(len(trouble.ways))):
             with VerticalScroll(id="said", can_focus=False):
-                yield Static(_message(failed), markup=False)
+                yield Static(_message(trouble), markup=False)
             yield OptionList(
-                *(
-                    Option(_row(n, option), id=option.name)
-                    for n, option in enumerate(failed.options)
-                ),
+                *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways)),
                 id="ways",
                 compact=True,
             )
@@ -94,10 +93,10 @@ class RecoveryScreen(Dialog[str | None]):
 
     def _answer(self, typed: str) -> bool:
         """Go the way of a digit. False where there is none."""
-        options = self.failed.options
-        if not typed.isdecimal() or not 1 <= int(typed) <= len(options):
+        ways = self.trouble.ways
+        if not typed.isdecimal() or not 1 <= int(typed) <= len(ways):
             return False
-        self.dismiss(options[int(typed) - 1].name)
+        self.dismiss(ways[int(typed) - 1].name)
         return True
 
     def on_paste(self, event: events.Paste) -> None:
@@ -110,14 +109,14 @@ class RecoveryScreen(Dialog[str | None]):
     def on_resize(self) -> None:
         wide = self.size.width >= _WIDE
         listing = self.query_one("#ways", OptionList)
-        for number, option in enumerate(self.failed.options):
-            listing.replace_option_prompt_at_index(number, _row(number, option, wide=wide))
+        for number, way in enumerate(self.trouble.ways):
+            listing.replace_option_prompt_at_index(number, _row(number, way, wide=wide))
 
     @on(OptionList.OptionHighlighted, "#ways")
     def _option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """What a way does, where the rows have no room for it."""
-        option = self.failed.options[event.option_index]
-        self.query_one("#help", Static).update(Content.styled(option.help, "$text-muted"))
+        way = self.trouble.ways[event.option_index]
+        self.query_one("#help", Static).update(Content.styled(way.help, "$text-muted"))
 
     @on(OptionList.OptionSelected, "#ways")
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -125,42 +124,42 @@ class RecoveryScreen(Dialog[str | None]):
             self.dismiss(event.option_id)
 
 
-def _reference(failed: FailedRequest) -> str:
+def _reference(trouble: FailedRequest) -> str:
     """The status and the request's id, for whoever asks the server's people."""
-    status = f"status {failed.status}" if failed.status else ""
-    request = f"request {one_line(failed.request_id)}" if failed.request_id else ""
+    status = f"status {trouble.status}" if trouble.status else ""
+    request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
     return " · ".join(filter(None, (status, request)))
 
 
-def _message(failed: FailedRequest) -> Content:
-    error = visible(failed.error)
+def _message(trouble: FailedRequest) -> Content:
+    error = visible(trouble.error)
     if len(error) > _SHOWN_CHARS:
         error = error[:_SHOWN_CHARS] + " …"
     parts: list[tuple[str, str]] = [(error, "$foreground")]
-    if reference := _reference(failed):
+    if reference := _reference(trouble):
         parts.append((f"\n{reference}", "$text-muted"))
-    if failed.meaning:
-        parts.append((f"\n{failed.meaning}", "$text-muted"))
-    if failed.before:
-        parts.append((f"\nTried already: {', '.join(failed.before)}.", "$text-warning"))
-    if failed.findings is not None:
+    if trouble.meaning:
+        parts.append((f"\n{trouble.meaning}", "$text-muted"))
+    if trouble.before:
+        parts.append((f"\nTried already: {', '.join(trouble.before)}.", "$text-warning"))
+    if trouble.findings is not None:
         parts.append(("\n\nThe check of the request finds", "bold $foreground"))
-        shown = failed.findings[:_FINDINGS]
+        shown = trouble.findings[:_FINDINGS]
         told = shown or ("nothing that is against the rules it knows",)
         parts.extend((f"\n  {one_line(finding)}", "$foreground") for finding in told)
-        if more := len(failed.findings) - len(shown):
+        if more := len(trouble.findings) - len(shown):
             parts.append((f"\n  and {more:,} more", "$text-muted"))
     return Content.assemble(*parts)
 
 
-def _row(number: int, option: RecoveryOption, *, wide: bool = True) -> Content:
+def _row(number: int, way: RecoveryOption, *, wide: bool = True) -> Content:
     """A way with its key, and what it does where there is room for that."""
-    help_ = option.help if wide else ""
+    help_ = way.help if wide else ""
     return Content.assemble(
-        (f"{number + 1}  ", "$text-accent"), (f"{option.label:<24}", "bold"), (help_, "$text-muted")
+        (f"{number + 1}  ", "$text-accent"), (f"{way.label:<24}", "bold"), (help_, "$text-muted")
     )
 
 
-def _keys(options: int) -> list[tuple[str, str]]:
-    keys = [(f"1–{options}" if options > 1 else "1", "choose")] if options else []
+def _keys(ways: int) -> list[tuple[str, str]]:
+    keys = [(f"1–{ways}" if ways > 1 else "1", "choose")] if ways else []
     return [*keys, PAGES, ("esc", "keep everything")]

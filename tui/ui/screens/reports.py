@@ -33,18 +33,18 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
         name = (f"{check.name:<{_NAME}}", "bold $foreground")
-        lines = _wrapped(check.detail, "$foreground", width)
-        lines += _wrapped(check.fix, "$text-muted", width)
+        said = _wrapped(check.detail, "$foreground", width)
+        said += _wrapped(check.fix, "$text-muted", width)
         head = [(f"{glyph} ", style), name]
-        for part in lines or [Content("")]:
+        for part in said or [Content("")]:
             lines.append(Content.assemble(*head, part))
             head = [(" " * (2 + _NAME), "")]
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
-    styled = Content.styled(visible(text), style)
-    return styled.wrap(max(20, width - 2 - _NAME)) if text else []
+    said = Content.styled(visible(text), style)
+    return said.wrap(max(20, width - 2 - _NAME)) if text else []
 
 
 class DoctorScreen(Dialog[None]):

@@ -53,9 +53,9 @@ def row_parts(
 ) -> list[Part]:
     """One session in `width` cells: title, folder, messages, size, age, badge."""
     shown = columns(width, folders=folders)
-    badge, style = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
+    badge, look = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
     if row.agent:
-        badge, style = row.agent, "secondary"
+        badge, look = row.agent, "secondary"
     tail: list[Part] = []
     if "folder" in shown:
         where = shorten(Path(row.cwd)) if row.cwd else "—"
@@ -67,7 +67,7 @@ def row_parts(
         tail.append((f"{size(row.size):>{_SIZE}}", "muted"))
     tail.append((f"{age(row.updated, now):>{_AGE}}", "muted"))
     if "badge" in shown:
-        tail.append((f"  {_cell(badge, _BADGE - 2)}", style or "muted"))
+        tail.append((f"  {_cell(badge, _BADGE - 2)}", look or "muted"))
     room = max(4, width - sum(cell_len(text) for text, _ in tail))
     return [(_cell(one_line(row.title) or "(nothing asked)", room), "text"), *tail]
 

@@ -27,7 +27,7 @@ from tui.ui.widgets.row_list import Part, RowList
 WIDE: Final = 100
 _VALUE: Final = 80
 """A value needs no more cells; where it is from is read beside it."""
-_SCOPE_STYLES: Final = {"user": "text", "project": "secondary"}
+_LOOKS: Final = {"user": "text", "project": "secondary"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def line_parts(line: Line, width: int) -> list[Part]:
     return [
         (_cell(f"  {_name(line)}", name), "text"),
         (_cell(visible(line.shown), value), "accent" if place else "muted"),
-        (_cell(line.origin, origin), _SCOPE_STYLES.get(place, "warning") if place else "muted"),
+        (_cell(line.origin, origin), _LOOKS.get(place, "warning") if place else "muted"),
     ]
 
 

@@ -68,7 +68,7 @@ class SettingsScreen(TableScreen[None]):
         super().__init__()
         self._port = port
         self._words = words
-        self._state = SettingsState(port)
+        self._standing = SettingsState(port)
         self._lines: list[Line] = []
         self._before = ""
         self._changing = asyncio.Lock()  # one change at a time, each on what the last one left
@@ -116,21 +116,21 @@ class SettingsScreen(TableScreen[None]):
     @work(exclusive=True, group="load")
     async def load(self) -> None:
         """Read the settings."""
-        await self._state.read()
+        await self._standing.read()
         self._draw()
 
     def _draw(self) -> None:
         if not self.query("#rows"):  # a change that was begun may end after the screen
             return
         before, words = self.chosen, self.filter_field.value
-        settings = () if self._state.problem else self._state.rows
+        settings = () if self._standing.problem else self._standing.rows
         matches = search(settings, words)
         self._lines = lines_of(matches)
         keys = [line.key if isinstance(line, Setting) else None for line in self._lines]
         at = keys.index(before.key) if before and before.key in keys else 0
         self.rows.show_lines(self._lines, at)
-        self.show_empty("" if matches else empty_text(words, self._state.problem))
-        self.set_class(self._state.problem is not None, "-broken")
+        self.show_empty("" if matches else empty_text(words, self._standing.problem))
+        self.set_class(self._standing.problem is not None, "-broken")
         file, width = shorten(self._port.folders.config_file), self.size.width
         self.put("title", settings_title(file, settings, width - 2))
         self.put("columns", Content(heading(max(20, self.rows.row_width or width - 3))))
@@ -141,7 +141,7 @@ class SettingsScreen(TableScreen[None]):
         if setting := self.chosen:
             self.put("details", setting_details(setting))
         hints = HINTS
-        if self._state.problem is not None:
+        if self._standing.problem is not None:
             hints = BROKEN_HINTS
         elif self.has_class("-field"):
             hints = FIELD_HINTS
@@ -265,7 +265,7 @@ class SettingsScreen(TableScreen[None]):
             return
 
         async def save(text: str) -> None:
-            said = await self._state.save(setting, changes_of_text(setting, text))
+            said = await self._standing.save(setting, changes_of_text(setting, text))
             self._draw()
             self._say(said)
 
@@ -331,7 +331,7 @@ class SettingsScreen(TableScreen[None]):
     async def action_undo(self) -> None:
         """Take back the last change that was made here."""
         async with self._changing:
-            await self._report(self._state.undo())
+            await self._report(self._standing.undo())
 
     @work(group="change")
     async def action_edit_file(self) -> None:
@@ -341,12 +341,12 @@ class SettingsScreen(TableScreen[None]):
 
     async def _edit_file(self) -> NoticeText:
         said = await self._port.edit_file()
-        await self._state.take_up()
+        await self._standing.take_up()
         return said
 
     async def _try(self, setting: Setting, wanted: Changes) -> bool:
         """Save a change and say what came of it. False where it was refused."""
-        return await self._report(self._state.save(setting, wanted))
+        return await self._report(self._standing.save(setting, wanted))
 
     async def _report(self, work: Awaitable[NoticeText]) -> bool:
         try:

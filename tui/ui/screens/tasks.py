@@ -277,9 +277,9 @@ class TasksScreen(ChatScreen):
     async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await self.action_leave()
 
-    async def _try(self, action: Awaitable[None]) -> None:
+    async def _try(self, doing: Awaitable[None]) -> None:
         try:
-            await action
+            await doing
         except HoldfastError as error:
             self.notice.say(error.message, "error", hint=error.hint)
         self.redraw()

@@ -82,14 +82,14 @@ class EarlyPrompt:
 
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
     the end of the process, puts the terminal back, and so does a signal that ends it. `before`
-    are its modes from before, `over` says that no more keys are taken, `theme` is what was
+    are its modes from before, `over` says that no more keys are taken, `look` is what was
     remembered.
     """
 
     def __init__(self) -> None:
         self.before = termios.tcgetattr(0)
         self.over = False
-        self.theme = theme_cache.load()
+        self.look = theme_cache.load()
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []
@@ -102,7 +102,7 @@ class EarlyPrompt:
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._columns, self._rows = os.get_terminal_size(1)
         truecolor = os.environ.get("COLORTERM", "") in {"truecolor", "24bit"}
-        self._coloured = bool(self.theme) and truecolor and not os.environ.get("NO_COLOR")
+        self._coloured = bool(self.look) and truecolor and not os.environ.get("NO_COLOR")
 
     def start(self) -> None:
         """Paint, and take keys from here on."""
@@ -258,8 +258,8 @@ class EarlyPrompt:
         if not self._coloured:
             return "\x1b[0;2m" if colour in {"rule", "muted"} else "\x1b[0m"
         (r, g, b), (r2, g2, b2) = (
-            theme_cache.rgb(self.theme[colour]),
-            theme_cache.rgb(self.theme[back]),
+            theme_cache.rgb(self.look[colour]),
+            theme_cache.rgb(self.look[back]),
         )
         return f"\x1b[0;38;2;{r};{g};{b};48;2;{r2};{g2};{b2}m"
 

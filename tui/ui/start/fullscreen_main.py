@@ -65,9 +65,9 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
             finally:
                 gc_pause.end()
 
-        remembered = first.theme if first else {}
+        look = first.look if first else {}
         named = options.theme if options else None
-        theme = named or remembered.get("theme", DEFAULT_DARK)
+        theme = named or look.get("theme", DEFAULT_DARK)
         over = TerminalTakeover(first)
         app = HoldfastApp(load, theme=theme, first=over)
         app.run()

@@ -32,7 +32,7 @@ _DEPTH: Final = 2
 _FILES_MAX: Final = 40
 _LOOKED_AT_MAX: Final = 2000
 _FILE_MAX: Final = 1_000_000
-_ISOLATION_TEXTS: Final = {
+_KEPT_APART: Final = {
     "git": "Every task that succeeds becomes one commit; a failed one leaves no trace.",
     "jj": "Every task that succeeds becomes one change; a failed one leaves no trace.",
     "none": "There is no repository here: what failed tasks changed stays.",
@@ -104,7 +104,7 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",
         f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."
-        f" {_ISOLATION_TEXTS[planned.isolation.name]} {asks}",
+        f" {_KEPT_APART[planned.isolation.name]} {asks}",
         yes="Run",
         no="Back",
     )

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 SMALLEST = Size(40, 10)
 """Columns and rows below which nothing can be drawn that is of use."""
-CONTRAST_MIN = 2.0
+STANDS_OUT = 2.0
 """The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
 
 
@@ -57,7 +57,7 @@ _COLOURLESS = (Colourless(),)
 def colourless(style: Style, background: Color) -> Style:
     """A style without its colours, on a widget with this background."""
     marks = style.bgcolor is not None and not style.bgcolor.is_default
-    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= CONTRAST_MIN
+    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
     return Style(
         bold=style.bold,
         dim=style.dim,
@@ -226,11 +226,11 @@ class ThemedApp(KeySequencer):
         elif theme != before:  # its file has changed
             self.mutate_reactive(App.theme)
 
-    def guess_theme(self, name: str, colours: Mapping[str, str] | None = None) -> None:
+    def guess_theme(self, name: str, look: Mapping[str, str] | None = None) -> None:
         """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
         remembers it, its file need not be read yet."""
-        if colours and colours.get("theme") == name:
-            self._put_on(themes.remembered(colours), now=False)
+        if look and look.get("theme") == name:
+            self._put_on(themes.remembered(look), now=False)
             return
         try:
             self.use_theme(name, now=False)

@@ -169,10 +169,10 @@ def remember(name: str, user: Path) -> None:
         theme_cache.save(remembered_colours(load(name, user).theme))
 
 
-def remembered(colours: Mapping[str, str]) -> Theme:
+def remembered(look: Mapping[str, str]) -> Theme:
     """The theme of a look that `tui.core.theme_cache` found sound; no file is read."""
-    colours = {role: colours[role] for role in ROLES}
-    return _theme(colours["theme"], colours, dark=colours["dark"] == "yes")
+    colours = {role: look[role] for role in ROLES}
+    return _theme(look["theme"], colours, dark=look["dark"] == "yes")
 
 
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:

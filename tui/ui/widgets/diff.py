@@ -197,23 +197,23 @@ def _span(words: Sequence[str], low: int, high: int) -> tuple[int, int]:
 def _draw(row: _Row, digits: int, width: int, styles: Styles) -> list[Line]:
     sign = row.sign
     name = {"+": "c-added", "-": "c-removed"}.get(sign, "c-label")
-    base_style = styles[name]
-    fill = None if sign == " " else base_style
+    look = styles[name]
+    fill = None if sign == " " else look
     old = f"{row.old:>{digits}} " if sign != "+" else " " * (digits + 1)
     new = f"{row.new:>{digits}} " if sign != "-" else " " * (digits + 1)
     number = old + new if width >= TWO_COLUMNS else old if sign == "-" else new
     spans: list[Span] = []
     at = 0
     for start, end in row.spots:
-        spans += [(row.text[at:start], base_style), (row.text[start:end], styles[f"{name}-word"])]
+        spans += [(row.text[at:start], look), (row.text[start:end], styles[f"{name}-word"])]
         at = end
-    spans.append((row.text[at:], base_style))
-    parts = fold(_untabbed(spans), width - len(number) - 2, base_style)
+    spans.append((row.text[at:], look))
+    parts = fold(_untabbed(spans), width - len(number) - 2, look)
     drawn: list[Line] = []
     for index, part in enumerate(parts):
         head = number if not index else " " * len(number)
         mark = f"{'−' if sign == '-' else sign} " if not index else "  "
-        line = prefixed(part, [(head, styles["c-rail"]), (mark, base_style)], sign)
+        line = prefixed(part, [(head, styles["c-rail"]), (mark, look)], sign)
         drawn.append(line._replace(fill=fill))
     if len(drawn) == 1:
         drawn[0] = drawn[0]._replace(source=sign + row.text)
@@ -260,10 +260,8 @@ class DiffView(Widget):
         """What is drawn in `width` cells."""
         if width != self._width or not self._lines:
             self._width = width
-            base_style = style.styles(self)
-            self._lines = draw_diff(
-                visible(self._diff), width, base_style, names=True, rows_max=LINES
-            )
+            look = style.styles(self)
+            self._lines = draw_diff(visible(self._diff), width, look, names=True, rows_max=LINES)
         return self._lines
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002

@@ -20,7 +20,7 @@ TEXT_MAX: Final = 2000
 _DELTAS: Final = frozenset(
     {"text_delta", "thinking_delta", "tool_input_delta", "tool_output", "compaction_delta", "alive"}
 )
-_STYLES: Final[Mapping[str, str]] = {
+_LOOKS: Final[Mapping[str, str]] = {
     "error": "error",
     "retry_scheduled": "warning",
     "parked": "warning",
@@ -50,7 +50,7 @@ class LogEntry:
     @property
     def style(self) -> str:
         """How its name is drawn, one of `rows.LOOKS`."""
-        return _STYLES.get(self.kind, "text")
+        return _LOOKS.get(self.kind, "text")
 
     @property
     def line(self) -> str:

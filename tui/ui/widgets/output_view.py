@@ -22,7 +22,7 @@ CELLS_MAX = 4_000
 DIFF_ROWS_MAX = 20_000
 """Rows of a diff that are drawn; the rest is counted."""
 
-_STYLES = ("text", "note", "nothing")
+_LOOKS = ("text", "note", "nothing")
 _NOTHING = "no output so far"
 
 
@@ -33,7 +33,7 @@ class OutputView(TextView):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"output-view--{name}" for name in _STYLES),
+        *(f"output-view--{name}" for name in _LOOKS),
         *style.COMPONENTS_OF_DIFFS,
     }
     DEFAULT_CSS = """
@@ -132,21 +132,21 @@ class OutputView(TextView):
     # What it looks like
 
     def _styles(self) -> dict[str, Style]:
-        own = {name: self.get_component_rich_style(f"output-view--{name}") for name in _STYLES}
+        own = {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
         return own | style.styles_of_diffs(self)
 
     def _draw(self, index: int) -> list[Line]:
-        styles, output = self._line_styles, self._output
+        looks, output = self._look, self._output
         if self._diff is not None:
-            return self._diff.lines(index, self._width, styles)
+            return self._diff.lines(index, self._width, looks)
         if not output:
-            return [decoration([(_NOTHING, styles["nothing"])])]
+            return [decoration([(_NOTHING, looks["nothing"])])]
         if index == output.gap:
             size = output.dropped_bytes / 1e6
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
-            return [decoration([(text, styles["note"])])]
-        spans = coloured(output[index], styles["text"])
-        return self._laid(_clipped(spans, output.over(index), styles["note"]))
+            return [decoration([(text, looks["note"])])]
+        spans = coloured(output[index], looks["text"])
+        return self._laid(_clipped(spans, output.over(index), looks["note"]))
 
     # Copying
 
@@ -196,13 +196,13 @@ def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:
     """The spans up to CELLS_MAX; what is left out, and `over` before, is counted at the end."""
     if sum(cell_len(text) for text, _ in spans) <= CELLS_MAX and not over:
         return spans
-    clipped: list[Span] = []
+    kept: list[Span] = []
     room = CELLS_MAX
-    for text, text_style in spans:
+    for text, look in spans:
         size = cell_len(text)
         part = text if size <= room else chop_cells(text, room)[0] if room > 1 else ""
         room = max(0, room - size)
         over += len(text) - len(part)
         if part:
-            clipped.append((part, text_style))
-    return [*clipped, (f" … +{over:,}", note)]
+            kept.append((part, look))
+    return [*kept, (f" … +{over:,}", note)]

@@ -110,7 +110,7 @@ class Prompt(KillRingArea):
         self._pasted = 0
         self._set = ""
         self._to = ""
-        self._pending_pastes = 0  # so many pastes may yet become images
+        self._looking = 0  # so many pastes may yet become images
         self._send_then = False
         self.suggestions: Suggestions | None = None
         self._images: Attachments | None = None
@@ -179,7 +179,7 @@ class Prompt(KillRingArea):
         if self.images is None:
             self._unlooked.append(pasted)
         elif not self.text.startswith("!") and self.images.could_hold(pasted):
-            self._pending_pastes += 1
+            self._looking += 1
             self.run_worker(self._attach_images(self.images, pasted), group="attach")
 
     def accept(self, text: str | None = None) -> None:
@@ -227,8 +227,8 @@ class Prompt(KillRingArea):
 
     def _send(self) -> None:
         """Send what stands here; while a paste may yet become an image, once that is known."""
-        self._send_then = bool(self._pending_pastes)
-        if not self._pending_pastes and self.text.strip():
+        self._send_then = bool(self._looking)
+        if not self._looking and self.text.strip():
             self.post_message(self.Submitted(self, self.value))
 
     async def _attach_images(self, images: Attachments, pasted: str) -> None:
@@ -240,8 +240,8 @@ class Prompt(KillRingArea):
                 end = at + len(pasted.rstrip(" "))  # a terminal ends a dropped path with a blank
                 self.replace(words, self._place(at), self._place(end))
         finally:
-            self._pending_pastes -= 1
-            if self._send_then and not self._pending_pastes:
+            self._looking -= 1
+            if self._send_then and not self._looking:
                 self._send()
 
     def action_paste(self) -> None:
@@ -252,16 +252,16 @@ class Prompt(KillRingArea):
             self.run_worker(self._paste_clipboard(self.images), group="attach")
 
     async def _paste_clipboard(self, images: Attachments) -> None:
-        self._pending_pastes += 1
+        self._looking += 1
         try:
             text, copied = await images.of_clipboard()
         finally:
-            self._pending_pastes -= 1
+            self._looking -= 1
         if copied:
             self.add_paste(text)
         elif text and (result := self._replace_via_keyboard(text, *self.selection)):
             self.move_cursor(result.end_location)
-        if self._send_then and not self._pending_pastes:
+        if self._send_then and not self._looking:
             self._send()
 
     def get_line(self, line_index: int) -> Text:

@@ -108,15 +108,15 @@ class _Pair(TextLines):
     _Pair { height: auto; width: 1fr; }
     """
 
-    def __init__(self, what: Content, details: Content, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, what: Content, said: Content, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._what, self._details = what, details
+        self._what, self._said = what, said
 
     def lines(self, width: int) -> list[Content]:
-        if self._what.cell_length + self._details.cell_length + len(_APART) <= width:
-            return [Content.assemble(self._what, _APART, self._details)]
+        if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
+            return [Content.assemble(self._what, _APART, self._said)]
         indent = Content("  ")
-        said = self._details.wrap(max(8, width - 2))
+        said = self._said.wrap(max(8, width - 2))
         return [
             self._what.truncate(width, ellipsis=True),
             *(Content.assemble(indent, row) for row in said),

@@ -19,7 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-STYLES = (
+LOOKS = (
     "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "cursor",
 )  # fmt: skip
 
@@ -30,7 +30,7 @@ Part: TypeAlias = tuple[str, str]
 class RowList(ScrollView, can_focus=True):
     """Draws `count` rows by asking for each when it comes into sight."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in STYLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{look}" for look in LOOKS}
     DEFAULT_CSS = """
     RowList {
         height: 1fr; background: $background; color: $foreground;
@@ -144,8 +144,7 @@ class RowList(ScrollView, can_focus=True):
         width, index = self.row_width, round(self.scroll_y) + y
         if not self._styles:
             self._styles = {
-                style: self.get_component_rich_style(f"rows--{style}", partial=True)
-                for style in STYLES
+                look: self.get_component_rich_style(f"rows--{look}", partial=True) for look in LOOKS
             }
         base = self.rich_style
         if index >= self._count:
@@ -153,7 +152,7 @@ class RowList(ScrollView, can_focus=True):
         if index == self._cursor:
             base += self._styles["cursor"]
         parts = self._draw(index, width)
-        segments = [Segment(text, base + self._styles[style]) for text, style in parts]
+        segments = [Segment(text, base + self._styles[look]) for text, look in parts]
         cells = sum(cell_len(text) for text, _ in parts)
         strip = Strip(segments, cells)
         if cells > width > 1:

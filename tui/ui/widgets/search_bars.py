@@ -64,7 +64,7 @@ class FindBar(SearchBar):
         back: bool = True
         anew: bool = False
 
-    _matches = Content("")
+    _said = Content("")
 
     def compose(self) -> ComposeResult:
         yield Static(Content.styled("find ", "$text-secondary"), markup=False)
@@ -84,17 +84,15 @@ class FindBar(SearchBar):
 
     def say(self, at: int = 0, total: int = 0, *, more: bool = False, last: bool = False) -> None:
         """How it stands; see `ConversationView.Matches`. Nothing, where nothing is looked for."""
-        searching = bool(self.query_one(Input).value)
-        self._matches = (
-            _matches_label(at, total, more=more, last=last) if searching else Content("")
-        )
+        looking = bool(self.query_one(Input).value)
+        self._said = _matches_label(at, total, more=more, last=last) if looking else Content("")
         self._show()
 
     def _show(self) -> None:
         """What was said, and the keys as far as there is room beside what is looked for."""
-        status = f"{self._matches.plain}   " if self._matches else ""
-        keys = in_rows(_FIND_KEYS, int(self.size.width * 0.6) - 4 - len(status), rows=1)
-        parts = [part for part in (self._matches, keys) if part]
+        said = f"{self._said.plain}   " if self._said else ""
+        keys = in_rows(_FIND_KEYS, int(self.size.width * 0.6) - 4 - len(said), rows=1)
+        parts = [part for part in (self._said, keys) if part]
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
 
     def on_resize(self) -> None:
@@ -235,5 +233,5 @@ class PromptSearch(SearchBar):
         self.query_one("#found", Static).update(Content("\n").join(rows) if rows else nothing)
         count = f"{self._at + 1} of {len(self._found)}   " if self._found else ""
         keys = in_rows(_SEARCH_KEYS, self.size.width - len(count) - _WORDS, rows=1)
-        status = Content.assemble((f"  {count}", "$foreground"), keys)
-        self.query_one("#search-keys", Static).update(status)
+        told = Content.assemble((f"  {count}", "$foreground"), keys)
+        self.query_one("#search-keys", Static).update(told)

@@ -123,23 +123,23 @@ def _long(text: str) -> bool:
     return text.count("\n") >= LONG or len(text) > 80 * LONG
 
 
-def _marked(text: str, style: Style, styles: Styles) -> list[Span]:
+def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
     """A prompt's text; the words that stand for images are told apart."""
     named = words_in(text)
     if not named:
-        return [(text, style)]
+        return [(text, look)]
     parts = re.split("(" + "|".join(map(re.escape, named)) + ")", text)
-    return [(part, styles["c-reply"] if part in named else style) for part in parts if part]
+    return [(part, styles["c-reply"] if part in named else look) for part in parts if part]
 
 
-def _beginning(text: str, cells: int, style: Style, styles: Styles) -> tuple[list[Line], str]:
+def _beginning(text: str, cells: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
     """The first lines of a long text, those that are whole in a few rows, and how many are left."""
     lines = text.split("\n", LONG_SHOWN)[:LONG_SHOWN]
     rows: list[Line] = []
     shown = 0
     for line_ in lines:
         part = line_[: LONG_SHOWN * cells]
-        more = wrap(_marked(clean(part).expandtabs(4), style, styles), cells)
+        more = wrap(_marked(clean(part).expandtabs(4), look, styles), cells)
         if rows and len(rows) + len(more) > LONG_SHOWN:
             break
         rows += more
@@ -153,16 +153,16 @@ def _beginning(text: str, cells: int, style: Style, styles: Styles) -> tuple[lis
 def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     queued = item.state == "queued"
     bar: list[Span] = [(" ▌ ", styles["c-queued-bar" if queued else "c-you-bar"])]
-    style = styles["c-queued" if queued else "c-you-text"]
+    look = styles["c-queued" if queued else "c-you-text"]
     title: list[Span] = [*bar, ("you", styles["c-queued" if queued else "c-you"])]
     if queued:
         title.append((" · queued", styles["c-queued"]))
     text = item.text.strip("\n")
     cells, hidden = min(inner(width), 120), ""
     if item.folded and _long(text):
-        rows, hidden = _beginning(text, cells, style, styles)
+        rows, hidden = _beginning(text, cells, look, styles)
     else:
-        rows = wrap(_marked(clean(text).expandtabs(4), style, styles), cells)
+        rows = wrap(_marked(clean(text).expandtabs(4), look, styles), cells)
     drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
     if hidden:
         drawn.append(decoration([*bar, (hidden, styles["c-fold"])]))
@@ -211,11 +211,11 @@ def _detail(item: NoticeItem | AttemptItem) -> str:
 def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[Line]:
     kind = item.kind if isinstance(item, NoticeItem) else "warning"
     detail = _detail(item)
-    style: Style = styles["c-ok" if kind == "success" else f"c-{kind}"]
+    look: Style = styles["c-ok" if kind == "success" else f"c-{kind}"]
     fold: Literal["▸", "▾"] = "▸" if item.folded else "▾"
     hint = clean(item.hint).expandtabs(4) if isinstance(item, NoticeItem) else ""
     said = clean(_head(item)).expandtabs(4).removesuffix(hint)
-    rows = wrap([(said, style), (hint, styles["text"])], min(inner(width) - 4, 120))
+    rows = wrap([(said, look), (hint, styles["text"])], min(inner(width) - 4, 120))
     if detail:
         last = rows[-1]
         more = line([(f" {fold}", styles["c-fold"])])
@@ -224,12 +224,12 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
             cells=last.cells + more.cells,
             end=len(last.text),
         )
-    mark: list[Span] = [(f" {_NOTICES[kind]} ", style)]
+    mark: list[Span] = [(f" {_NOTICES[kind]} ", look)]
     drawn = [
-        prefixed(row, mark if not index else [("   ", style)]) for index, row in enumerate(rows)
+        prefixed(row, mark if not index else [("   ", look)]) for index, row in enumerate(rows)
     ]
     if detail and not item.folded:
-        rail: list[Span] = [("   ", style), ("│ ", styles["c-rail"])]
+        rail: list[Span] = [("   ", look), ("│ ", styles["c-rail"])]
         text = clean(detail.rstrip("\n")).expandtabs(4)
         inside = wrap([(text, styles["c-detail"])], inner(width) - 2)
         drawn += [prefixed(row, rail) for row in inside[:BODY_MAX]]

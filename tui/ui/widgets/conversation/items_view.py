@@ -173,7 +173,7 @@ class ItemsView(LineView):
         return style.styles(self)
 
     def _redraw(self) -> None:
-        self._pictures.reset(self._width, self._line_styles)
+        self._pictures.reset(self._width, self._look)
 
     def _settled(self) -> None:
         if self._viewport.following:

@@ -213,20 +213,18 @@ class ConversationView(ItemsView):
     def _overlay(self, index: int, row: int, line: Line) -> Line:
         if self._finder is not None and (spots := self._finder.spots(line)):
             hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
-            line = strips.marked(line, spots, self._line_styles["c-match"])
+            line = strips.marked(line, spots, self._look["c-match"])
             current = (spot for spot in spots if spot[0] == hit)
-            line = strips.marked(line, current, self._line_styles["c-hit"])
+            line = strips.marked(line, current, self._look["c-hit"])
         if index == self._cursor and line is not BLANK and (self.has_focus or self._hit):
-            line = strips.with_cursor(line, self._line_styles["c-cursor"])
+            line = strips.with_cursor(line, self._look["c-cursor"])
         return line
 
     def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
         if y == self._viewport.height - 1 and (pill := self._pill()):
             line = self._overlay(index, row, self._lines(index)[row])
             strip = self._over(line, index, row, selection)
-            return self._frame.around(
-                strips.with_pill(strip, pill, self._width, self._line_styles), self
-            )
+            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
         return super()._paint(y, index, row, selection)
 
     # Selecting

@@ -48,7 +48,7 @@ class LineFile:
                 self.close()
                 raise OSError(f"{source} is not a regular file")
             self.size = state.st_size
-        self.lines = MatchCounts(self, b"\n", cached=True)
+        self.lines = MatchCounts(self, b"\n", kept=True)
 
     def close(self) -> None:
         """Let go of the file; what is read afterwards is empty."""
@@ -141,12 +141,12 @@ class MatchCounts:
     """
 
     def __init__(
-        self, file: LineFile, needle: bytes, *, fold: bool = False, cached: bool = False
+        self, file: LineFile, needle: bytes, *, fold: bool = False, kept: bool = False
     ) -> None:
         self.needle = needle.lower() if fold else needle
         self._file = file
         self.fold = fold
-        self._kept = cached
+        self._kept = kept
         self._sums = array("Q", [0])
 
     @property

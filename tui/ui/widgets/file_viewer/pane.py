@@ -59,7 +59,7 @@ class FilePane(Vertical):
         super().__init__(id=id, classes=classes)
         self.view = FileView(classes="text")
         self._words = TextField(placeholder="in all of it")
-        self._status_line = Static(markup=False)
+        self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
         self._here = -1
         self._turn = asyncio.Lock()  # each press goes on from where the one before arrived
@@ -70,12 +70,12 @@ class FilePane(Vertical):
         with Horizontal(classes="search"):
             yield Static(Content.styled("/ ", "$text-secondary"), markup=False)
             yield self._words
-            yield self._status_line
+            yield self._said
 
     @property
     def status(self) -> str:
         """What is said of the search."""
-        return str(self._status_line.render())
+        return str(self._said.render())
 
     def show(self, file: LineFile, *, at_end: bool = False) -> None:
         """Show another file, which is closed with the pane or for the next one."""
@@ -202,4 +202,4 @@ class FilePane(Vertical):
         self._show_status(" · ".join(filter(None, (text, turned))))
 
     def _show_status(self, text: str) -> None:
-        self._status_line.update(Content.styled(f"  {text}", "$text-muted"))
+        self._said.update(Content.styled(f"  {text}", "$text-muted"))

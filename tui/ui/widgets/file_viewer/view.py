@@ -21,7 +21,7 @@ STEP = WINDOW - 512
 COPY_MAX = 1 << 20
 """Bytes that are put on the clipboard at most."""
 _SLICE_S = 0.1
-_STYLES = ("text", "note", "found", "here")
+_LOOKS = ("text", "note", "found", "here")
 
 
 class FileView(TextView):
@@ -31,7 +31,7 @@ class FileView(TextView):
     further to the side than there are columns comes the next part.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _STYLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _LOOKS}
     DEFAULT_CSS = """
     FileView {
         & > .copy-view--text { color: $text; }
@@ -117,7 +117,7 @@ class FileView(TextView):
         self.refresh()
 
     def _reveal(self, at: int) -> None:
-        if not self._line_styles:
+        if not self._look:
             return
         start = self.file.start(at)
         offset = at - start
@@ -151,12 +151,12 @@ class FileView(TextView):
         spots = self._needle.spots(line)
         if not spots:
             return line
-        line = strips.marked(line, spots, self._line_styles["found"])
+        line = strips.marked(line, spots, self._look["found"])
         if self._here >= 0 and self.file.start(self._here) == index:
             at, column, _ = self._spot(index, self._here)
             if at == row:
                 here = [each for each in spots if cell_len(line.text[: each[0]]) == column]
-                line = strips.marked(line, here, self._line_styles["here"])
+                line = strips.marked(line, here, self._look["here"])
         return line
 
     # What it looks like
@@ -166,7 +166,7 @@ class FileView(TextView):
             name: self.get_component_rich_style(
                 f"copy-view--{name}", partial=name in {"found", "here"}
             )
-            for name in _STYLES
+            for name in _LOOKS
         }
 
     def _apply(self) -> None:
@@ -181,8 +181,8 @@ class FileView(TextView):
         if behind is None:
             self._endless.add(index)
             data = data.rstrip(b"\r").rpartition(b"\r")[2]
-        drawn = coloured(data.decode("utf-8", "replace"), self._line_styles["text"])
-        note = self._line_styles["note"]
+        drawn = coloured(data.decode("utf-8", "replace"), self._look["text"])
+        note = self._look["note"]
         spans: list[Span] = [(f"{before:,}+ … ", note)] if before else []
         spans += drawn
         if behind is None or behind:

@@ -108,18 +108,18 @@ class VerticalBarRenderer(ScrollBarRender, Visual):
         style: Style,
         options: RenderOptions,  # noqa: ARG002
     ) -> list[Strip]:
-        bar_style = self.style
-        assert isinstance(bar_style, RichStyle)
-        assert bar_style.bgcolor is not None
-        assert bar_style.color is not None
+        look = self.style
+        assert isinstance(look, RichStyle)
+        assert look.bgcolor is not None
+        assert look.color is not None
         bar = self.render_bar(
             size=height or 0,
             virtual_size=self.virtual_size,
             window_size=self.window_size,
             position=self.position,
             thickness=width,
-            back_color=bar_style.bgcolor,
-            bar_color=bar_style.color,
+            back_color=look.bgcolor,
+            bar_color=look.color,
         )
         base = style.rich_style
         return [_strip(text, own or base, base) for text, own, _ in bar.segments]

@@ -100,7 +100,7 @@ class LineView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._viewport = Viewport(self._measure)
-        self._line_styles: dict[str, Style] = {}
+        self._look: dict[str, Style] = {}
         self._width = 0
         self._frame = _Frame(0, 0, Style.null(), ())
         self._blank = Strip([])
@@ -118,7 +118,7 @@ class LineView(ScrollView, can_focus=True):
     # What a subclass says
 
     def _picture(self, index: int) -> RenderedItem:
-        """An item as it is drawn in `_width` cells and `_line_styles`; kept while that holds."""
+        """An item as it is drawn in `_width` cells, in `_look`; the same object while it is."""
         raise NotImplementedError
 
     def _styles(self) -> dict[str, Style]:
@@ -174,7 +174,7 @@ class LineView(ScrollView, can_focus=True):
         if not width or not height:
             return
         self._stale = False
-        if width != self._width or not self._line_styles:
+        if width != self._width or not self._look:
             self._restyle(width)
         self._viewport.height = height
         self._viewport.settle()
@@ -182,7 +182,7 @@ class LineView(ScrollView, can_focus=True):
 
     def _restyle(self, width: int) -> None:
         """Forget what was drawn in another width or in other styles."""
-        self._width, self._line_styles = width, self._styles()
+        self._width, self._look = width, self._styles()
         self._shown = []
         self._reframe()
         self._redraw()
@@ -191,7 +191,7 @@ class LineView(ScrollView, can_focus=True):
     def _reframe(self) -> None:
         left = self.styles.padding.left
         right = max(0, self.region.width - left - self._width)
-        base = self._line_styles["text"]
+        base = self._look["text"]
         self._frame = _Frame(left, right, base, tuple(self.get_line_filters()))
         self._blank = self._frame.around(Strip.blank(self._width, base), self)
 
@@ -225,7 +225,7 @@ class LineView(ScrollView, can_focus=True):
         if round(new_value) != self._viewport.y:
             # A widget that grows is scrolled back first and told of its new size afterwards.
             width, height = self.scrollable_content_region.size
-            if not self._line_styles:
+            if not self._look:
                 self._restyle(width or self._width)
             self._viewport.height = height or self._viewport.height
             self._viewport.scroll(round(new_value))
@@ -248,7 +248,7 @@ class LineView(ScrollView, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._line_styles = {}
+        self._look = {}
         self._touch()
 
     # Painting
@@ -258,9 +258,7 @@ class LineView(ScrollView, can_focus=True):
             self._settle()
         selection, rows = self.text_selection, self._viewport.rows
         painted = [
-            self._paint(y, *rows[y], selection)
-            if self._line_styles and y < len(rows)
-            else self._blank
+            self._paint(y, *rows[y], selection) if self._look and y < len(rows) else self._blank
             for y in crop.line_range
         ]
         if crop.column_span != (0, self.region.width):
@@ -269,7 +267,7 @@ class LineView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """A row, with the offsets that selecting needs."""
-        if not self._line_styles or y >= len(self._viewport.rows):
+        if not self._look or y >= len(self._viewport.rows):
             return Strip.blank(self.size.width, self.rich_style)
         index, row = self._viewport.rows[y]
         line, x = self._overlay(index, row, self._picture(index).lines[row]), self.scroll_offset.x

@@ -58,8 +58,8 @@ def inline_spans(children: list[Token], base: Style, styles: Styles) -> list[Spa
                     stack.pop()
             case "image":
                 text = token.content or str(token.attrs.get("src", ""))
-                linked = link(str(token.attrs.get("src", "")), styles)
-                drawn.append((f"[{text}]", style + linked))
+                look = link(str(token.attrs.get("src", "")), styles)
+                drawn.append((f"[{text}]", style + look))
             case _:
                 drawn.append((token.content, style + styles["muted"]))
     return [(text.replace("\t", " "), style) for text, style in drawn if text]
@@ -144,7 +144,7 @@ def item(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
     opening = group[0]
     text = f"{number}{opening.markup}" if number is not None else "-"
     mark = text if number is not None else _BULLETS[min(pen.depth, len(_BULLETS) - 1)]
-    style, inside = pen.styles["bullet"], groups(group[1:-1])
+    look, inside = pen.styles["bullet"], groups(group[1:-1])
     task = None
     if inside and inside[0][0].type == "paragraph_open":
         content = inside[0][1]
@@ -154,12 +154,12 @@ def item(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
             text += f" {task.group()}"
             if number is None:
                 mark = "☐" if task.group(1) == " " else "☑"
-                style = pen.styles["muted" if task.group(1) == " " else "done"]
+                look = pen.styles["muted" if task.group(1) == " " else "done"]
             else:
                 mark += " ☐" if task.group(1) == " " else " ☑"
     size = len(mark) + 1
     rows = blocks(inside, pen.within(size)) or [line([])]
-    first = prefixed(rows[0], [(f"{mark} ", style)], f"{text} ")
+    first = prefixed(rows[0], [(f"{mark} ", look)], f"{text} ")
     return [first, *(prefixed(row, [(" " * size, pen.base)], " " * size) for row in rows[1:])]
 
 
