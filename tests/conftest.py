@@ -30,6 +30,11 @@ for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
     if not _name.startswith("TEXTUAL_SNAPSHOT_"):  # the plugin's own, set for its workers
         del os.environ[_name]
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
+# Hundreds of tests start the program: each would compile it anew where nothing may be kept.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(
+        Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+    )
 if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
     _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]
 

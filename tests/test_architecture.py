@@ -26,6 +26,8 @@ def _modules_after(code: str, *argv: str) -> set[str]:
     ("code", "never"),
     [
         ("import tui.cli.main", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio"}),
+        ("import tui.app", {"asyncio", "tui.app.conversation"}),
+        ("from tui.app import Conversation", {"textual", "rich", "anthropic"}),
         ("import tui.cli.print_mode", {"textual", "rich", "anthropic", "mcp"}),
         (
             "import tui.agent.composition",

@@ -11,7 +11,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +18,7 @@ import pytest
 
 from tests.pictures.scenes import SCENES
 from tui import plain
-from tui.agent.events import Event, to_json
+from tui.agent.events import Event
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.options.arguments import parse
@@ -120,22 +119,26 @@ def _toml(value: object) -> str:
 
 
 def event_rows() -> list[str]:
-    return [row(f"`{kind.type}`", _fields(kind)) for kind in get_args(Event)]
+    return [row(f"`{_type(kind)}`", _fields(kind)) for kind in get_args(Event)]
 
 
 def run_event_rows() -> list[str]:
     kinds = [kind for kind in get_args(BatchEvent) if kind is not FromAgent]
-    return [row(f"`{kind.type}`", _names(kind)) for kind in kinds]
+    return [row(f"`{_type(kind)}`", _names(kind)) for kind in kinds]
+
+
+def _type(kind: type[Any]) -> str:
+    return kind.__struct_config__.tag
 
 
 def _fields(kind: type[Any]) -> str:
     """The names that `to_json` gives the fields."""
-    empty = kind(**{f.name: "" for f in fields(kind)})
-    return ", ".join(name for name in to_json(empty) if name != "type") or "—"
+    empty = kind(**dict.fromkeys(kind.__struct_fields__, ""))
+    return ", ".join(name for name in empty.to_json() if name != "type") or "—"
 
 
 def _names(kind: type[Any]) -> str:
-    return ", ".join(f.name for f in fields(kind))
+    return ", ".join(kind.__struct_fields__)
 
 
 def run_flag_rows() -> list[str]:

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,21 @@ NO_POINTERS = re.compile(r"\bC0 and C1\b|U\+\w+|noqa: [A-Z0-9, ]+|\bF(?:1[0-2]|[
 """Control characters, code points, rules of the linter and the function keys."""
 
 
-def _sources() -> list[Path]:
-    return sorted(TUI.rglob("*.py"))
+ROOMS = sorted(path.name for path in TUI.iterdir() if list(path.glob("*.py")))
+
+
+def _sources(room: str = "") -> list[Path]:
+    return sorted((TUI / room).rglob("*.py"))
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _names(path: Path) -> Iterator[str]:
     yield path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
 
@@ -54,7 +63,7 @@ def _comments(path: Path) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_tree(path)):
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -63,16 +72,22 @@ def _comments(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value.value
 
 
-@pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(TUI)))
-def test_modules_classes_and_functions_have_standard_names(path: Path) -> None:
-    odd = [name for name in _names(path) if name not in PROMISED and _words(name) & WORDS]
+@pytest.mark.parametrize("room", ROOMS)
+def test_modules_classes_and_functions_have_standard_names(room: str) -> None:
+    odd = [
+        f"{path.relative_to(TUI)}: {name}"
+        for path in _sources(room)
+        for name in _names(path)
+        if name not in PROMISED and _words(name) & WORDS
+    ]
     assert not odd, "a name says what the value is, see WORDS"
 
 
-@pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(TUI)))
-def test_comments_say_the_reason_instead_of_a_number(path: Path) -> None:
+@pytest.mark.parametrize("room", ROOMS)
+def test_comments_say_the_reason_instead_of_a_number(room: str) -> None:
     found = [
-        f"{line}: {pointer[0]}"
+        f"{path.relative_to(TUI)}:{line}: {pointer[0]}"
+        for path in _sources(room)
         for line, text in _comments(path)
         if (pointer := POINTER.search(NO_POINTERS.sub("", text)))
     ]
@@ -82,7 +97,7 @@ def test_comments_say_the_reason_instead_of_a_number(path: Path) -> None:
 def test_a_public_class_name_is_used_once() -> None:
     places: dict[str, list[str]] = {}
     for path in _sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(TUI)))
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}

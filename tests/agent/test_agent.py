@@ -14,6 +14,7 @@ from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.limits import Limits
+from tui.agent.prompts import parse
 from tui.context.validate import check
 from tui.core.errors import ProviderError
 from tui.core.messages import text_of
@@ -31,7 +32,7 @@ async def test_a_turn_is_recorded_before_it_is_shown(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("Hello."))
     agent = make_agent(tmp_path, provider)
     seen: list[str] = []
-    async for event in agent.send("hi"):
+    async for event in agent.send(parse("hi")):
         seen.append(event.type)
         if isinstance(event, events.UserMessage):
             assert "user" in record_types(agent)
@@ -158,7 +159,7 @@ async def test_R2_cancel_while_a_command_runs_leaves_a_valid_record(tmp_path: Pa
                 agent.cancel()
         return seen
 
-    seen = await cancel_when_begun(agent.send("run"))
+    seen = await cancel_when_begun(agent.send(parse("run")))
     finished = [e for e in seen if isinstance(e, events.ToolFinished)]
     assert [(e.id, e.is_error) for e in finished] == [("1", True)]
     assert "begun" in finished[0].text
@@ -179,10 +180,10 @@ async def test_what_is_typed_meanwhile_comes_after_the_results(tmp_path: Path) -
     provider = ScriptedProvider([call("read_file", path="a")], say("and that"))
     agent = make_agent(tmp_path, provider)
     seen: list[events.Event] = []
-    async for event in agent.send("first"):
+    async for event in agent.send(parse("first")):
         seen.append(event)
         if isinstance(event, events.ToolStarted):
-            agent.steer("also this")
+            agent.steer(parse("also this"))
     content = provider.requests[-1].messages[-1]["content"]
     assert [block["type"] for block in content] == ["tool_result", "text"]
     assert content[1]["text"] == "also this"
@@ -241,7 +242,7 @@ async def test_K35_think_is_a_second_system_block_of_the_request_only(tmp_path: 
 async def test_K33_attached_text_sets_no_directive(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("ok"))
     agent = make_agent(tmp_path, provider)
-    async for _ in agent.send("", attached="/elevated rm -rf"):
+    async for _ in agent.send(parse("", attached="/elevated rm -rf")):
         pass
     assert not agent.directives.elevated
     assert text_of(provider.requests[0].messages[-1]["content"]) == "/elevated rm -rf"
@@ -335,10 +336,9 @@ async def test_todos_are_published(tmp_path: Path) -> None:
 async def test_closing_the_iterator_interrupts(tmp_path: Path) -> None:
     provider = ScriptedProvider(Hang("x"))
     agent = make_agent(tmp_path, provider)
-    async for event in agent.send("hi"):
+    async for event in agent.send(parse("hi")):
         if isinstance(event, events.TextDelta):
             break
     await agent.close()
-    assert not agent.busy
     assert agent.session.records[-1].type == "interrupt"
     assert provider.closed

@@ -23,6 +23,7 @@ from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, McpServer, Prune
@@ -165,7 +166,7 @@ async def test_what_was_left_out_is_never_put_back(tmp_path: Path, undo: str) ->
 async def test_a_mask_in_mid_turn(tmp_path: Path) -> None:
     turns = [read("r1"), {**read("r2"), "delay_s": 0.01}, said("s1"), said("s2")]
     async with talking(tmp_path, *turns) as (agent, server):
-        async for event in agent.send("read it twice"):
+        async for event in agent.send(parse("read it twice")):
             if isinstance(event, events.RequestSent) and event.messages == 3:
                 await mask(agent)
         await done(agent, "and now?")

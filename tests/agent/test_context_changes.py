@@ -29,7 +29,7 @@ async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_pat
     changed, *_, measured = told
     assert isinstance(changed, events.ContextChanged)
     assert changed.changes[0]["call_id"] == "toolu_read_file"
-    assert events.to_json(changed)["type"] == "context_changed"
+    assert changed.to_json()["type"] == "context_changed"
     assert isinstance(measured, events.ContextMeasured)
     states = {item.id: item.state for item in agent.ledger.items()}
     assert states[result.id] == "masked"

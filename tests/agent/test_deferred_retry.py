@@ -17,6 +17,7 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import moment_of
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.cli.print_mode import Countdown
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
@@ -63,7 +64,7 @@ class Watched:
         self.task = asyncio.create_task(self._watch(agent, text))
 
     async def _watch(self, agent: Agent, text: str | None) -> None:
-        turn = agent.go_on() if text is None else agent.send(text)
+        turn = agent.go_on() if text is None else agent.send(parse(text))
         async for event in turn:
             self.seen.append(event)
 
@@ -93,7 +94,7 @@ async def test_R15_a_long_wait_parks_and_the_turn_goes_on_by_itself(tmp_path: Pa
     provider = ScriptedProvider(limited(), say("back"))
     agent = agent_of(tmp_path, provider, clock)
     began = clock.now()
-    seen = [event async for event in agent.send("hi")]
+    seen = [event async for event in agent.send(parse("hi"))]
     assert outcome(seen) == "done"
     assert record_types(agent) == ["user", "parked", "assistant"]
     record = agent.session.records[1]
@@ -102,7 +103,7 @@ async def test_R15_a_long_wait_parks_and_the_turn_goes_on_by_itself(tmp_path: Pa
     assert record.data["status"] == 429
     assert clock.elapsed >= HOUR
     (parked,) = [event for event in seen if isinstance(event, events.Parked)]
-    line = events.to_json(parked)
+    line = parked.to_json()
     assert line["type"] == "parked"
     assert (line["until"], line["reason"]) == (record.data["until"], "Too many requests.")
 
@@ -197,7 +198,7 @@ async def test_R15_a_parked_session_survives_closing_the_program(home: Path, awa
 async def test_R15_past_the_longest_wait_it_is_an_error(tmp_path: Path) -> None:
     clock = FakeClock()
     agent = agent_of(tmp_path, ScriptedProvider(limited()), clock, max_wait_s=600)
-    seen = [event async for event in agent.send("hi")]
+    seen = [event async for event in agent.send(parse("hi"))]
     assert outcome(seen) == "failed"
     (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
     assert error.error_class == "rate_limit"
@@ -210,7 +211,7 @@ async def test_R15_the_waits_of_a_turn_add_up(tmp_path: Path) -> None:
     clock = FakeClock()
     waits = [limited(250), limited(250), limited(250)]
     agent = agent_of(tmp_path, ScriptedProvider(*waits), clock, max_wait_s=600)
-    seen = [event async for event in agent.send("hi")]
+    seen = [event async for event in agent.send(parse("hi"))]
     assert outcome(seen) == "failed"
     assert 500 <= clock.elapsed < 520
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.agents import MODEL, Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events, tool_results
-from tui.agent.directives import Directives
 from tui.agent.events import Event
+from tui.agent.prompts import Directives, parse
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
@@ -159,11 +159,11 @@ async def test_K45_permissions_are_read_before_every_tool(tmp_path: Path) -> Non
     )
     agent = make_agent(tmp_path, provider)
     answered: list[tuple[str, str]] = []
-    async for event in agent.send("/elevated write both"):
+    async for event in agent.send(parse("/elevated write both")):
         if isinstance(event, events.PermissionAnswered):
             answered.append((event.answer, event.by))
             if len(answered) == 1:
-                agent.steer("/elevated off")
+                agent.steer(parse("/elevated off"))
     assert answered[0] == ("allow", "elevated")
     assert answered[1][0] == "no"
     assert (tmp_path / "a.txt").exists()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.agent.directives import Directives, from_json, parse
+from tui.agent.prompts import Directives, from_json, parse
 
 
 def test_K25_leading_directives_are_taken_off() -> None:

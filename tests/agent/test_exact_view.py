@@ -15,6 +15,7 @@ from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli import main
@@ -77,7 +78,7 @@ async def test_what_is_shown_is_what_is_sent(
         await agent.start()
         seen = Seen(agent, server, capsys.readouterr)
 
-        await drain(agent.send("hello"))  # there is a file from here on
+        await drain(agent.send(parse("hello")))  # there is a file from here on
         for turn in range(4):
             await seen.same(f"read it, number {turn}")
         await seen.same("read what is not there")
@@ -127,14 +128,14 @@ class Seen:
         think = prompt.startswith("/think ")
         if think:  # a directive belongs to the prompt: it is in force from there on
             word = "/think off" if "off" in prompt else "/think"
-            await drain(self.agent.send(word))
+            await drain(self.agent.send(parse(word)))
             prompt = prompt.removeprefix(word).strip()
         shown = await self.next()
         here = request_assembly.to_json(self.agent.next_request(prompt_follows=True))
         shown.pop("ledger")
         number = len(self.server.posts) + 1
         async with asyncio.timeout(PATIENCE_S):
-            await drain(self.agent.send(prompt))
+            await drain(self.agent.send(parse(prompt)))
         sent = (await self.server.post(number)).body
         *before, last = sent["messages"]
         *rest, said = last["content"]

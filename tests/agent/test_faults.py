@@ -11,6 +11,7 @@ from tests.support.clock import FakeClock
 from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
 from tui.agent import events
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.messages import text_block
@@ -45,7 +46,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     agent = make_agent(
         root, provider, session=session, approver=Yes(), clock=clock, control=control
     )
-    seen: list[Event] = [event async for event in agent.send(PROMPT)]
+    seen: list[Event] = [event async for event in agent.send(parse(PROMPT))]
     await agent.close()
 
     assert session.path is not None

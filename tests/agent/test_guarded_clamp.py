@@ -23,6 +23,7 @@ from tests.agent.test_guards import (
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
+from tui.agent.prompts import parse
 from tui.core.config import Config, Guard
 from tui.core.errors import ProviderError, ToolError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
@@ -130,7 +131,7 @@ async def test_O18_pending_calls_are_closed_before_anything_else_is_recorded(
     )
     tools: dict[str, Tool[Any]] = {**builtin_tools(), "elsewhere": Gives()}
     agent = make_agent(tmp_path, provider, tools=tools, approver=Yes())
-    async for event in agent.send("go"):
+    async for event in agent.send(parse("go")):
         if isinstance(event, events.ToolOutputChunk):
             agent.cancel()
     await events_of(agent, "go on")  # fails: it leaves nothing pending
@@ -160,6 +161,6 @@ async def test_O19_O20_events_carry_little(tmp_path: Path) -> None:
             "omitted": True,
         },
     )
-    assert PIXEL not in json.dumps(events.to_json(finished))
+    assert PIXEL not in json.dumps(finished.to_json())
     (record,) = results(agent)
     assert record.data["content"] == content

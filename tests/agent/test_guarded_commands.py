@@ -13,6 +13,7 @@ from tests.agent.test_guards import give, results, sent
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
+from tui.agent.prompts import parse
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
@@ -52,7 +53,7 @@ async def run(
     provider = ScriptedProvider([call("run_command", "cmd", command=command, **more)], say("ok"))
     config = Config(guard=guard or Guard())
     agent = make_agent(root, provider, approver=Yes(), config=config)
-    async for event in agent.send("go"):
+    async for event in agent.send(parse("go")):
         if cancel and isinstance(event, events.ToolOutputChunk) and "20000" in event.text:
             agent.cancel()
     (record,) = results(agent)

@@ -305,5 +305,5 @@ async def test_L28_surrogates_and_nul_do_no_harm(tmp_path: Path) -> None:
     )
     assert second.data["receipt"] is None
     for event in seen:
-        json.dumps(events.to_json(event)).encode()
+        json.dumps(event.to_json()).encode()
     json.dumps([r.messages for r in provider.requests], ensure_ascii=False).encode()

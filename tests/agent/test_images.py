@@ -15,6 +15,7 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.context.validate import check
 from tui.core.images import MAX_FILE, Image, of_bytes
@@ -55,7 +56,7 @@ async def test_an_image_goes_along_in_the_shape_of_the_api(root: Path) -> None:
     provider = ScriptedProvider(say("A screen."))
     agent, image = make_agent(root, provider), shot()
     word = image.word(1)
-    told = [event async for event in agent.send(f"what is {word}?", images={word: image})]
+    told = [event async for event in agent.send(parse(f"what is {word}?", images={word: image}))]
     (record,) = prompts(agent)
     assert record.data["content"] == [
         {
@@ -171,7 +172,7 @@ async def test_numbers_go_on_through_the_session(root: Path) -> None:
 async def test_an_image_in_hand_is_not_attached_a_second_time(root: Path) -> None:
     agent, image = make_agent(root, ScriptedProvider(say("1"))), shot()
     word = image.word(1)
-    told = agent.send(f"what is @shot.png\n{word}", images={word: image})
+    told = agent.send(parse(f"what is @shot.png\n{word}", images={word: image}))
     assert [event async for event in told]
     assert prompts(agent)[0].data["images"] == [word]
 
@@ -179,7 +180,7 @@ async def test_an_image_in_hand_is_not_attached_a_second_time(root: Path) -> Non
 async def test_a_prompt_of_an_image_alone(root: Path) -> None:
     provider, image = ScriptedProvider(say("A screen.")), shot()
     agent, word = make_agent(root, provider), image.word(1)
-    told = [event async for event in agent.send(word, images={word: image})]
+    told = [event async for event in agent.send(parse(word, images={word: image}))]
     assert [e.outcome for e in told if isinstance(e, events.TurnFinished)] == ["done"]
     assert [block["type"] for block in sent(provider)] == ["image", "text"]
 
@@ -192,7 +193,7 @@ async def test_directives_alone_still_only_switch(root: Path) -> None:
 
 async def test_what_is_attached_beside_the_prompt_is_not_looked_at(root: Path) -> None:
     agent = make_agent(root, ScriptedProvider(say("Yes.")))
-    told = [event async for event in agent.send("look", attached="see @shot.png")]
+    told = [event async for event in agent.send(parse("look", attached="see @shot.png"))]
     assert told
     assert "images" not in prompts(agent)[0].data
 
@@ -201,11 +202,11 @@ async def test_an_image_joins_the_turn_that_runs(root: Path) -> None:
     provider = ScriptedProvider([call("list_dir", path=".")], say("Seen."))
     agent, image = make_agent(root, provider), shot()
     word, steered = image.word(1), False
-    async for event in agent.send("go"):
+    async for event in agent.send(parse("go")):
         if isinstance(event, events.ToolStarted) and not steered:
             steered = True
-            agent.steer(f"and {word}", {word: image})
-            agent.steer("and @shot.png")
+            agent.steer(parse(f"and {word}", images={word: image}))
+            agent.steer(parse("and @shot.png"))
     queued = prompts(agent)[1:]
     assert [record.data["images"][0][:9] for record in queued] == ["[image 1:", "[image 2:"]
     kinds = [block["type"] for block in sent(provider)]
@@ -220,13 +221,13 @@ async def test_what_is_taken_back_is_not_sent(root: Path) -> None:
     word = image.word(1)
 
     async def run() -> None:
-        async for _ in agent.send("go"):
+        async for _ in agent.send(parse("go")):
             pass
 
     turn = asyncio.create_task(run())
     await provider.waiting.wait()
-    agent.steer(word, {word: image})
-    assert agent.unqueue() == (word,)
+    agent.steer(parse(word, images={word: image}))
+    assert [prompt.typed for prompt in agent.unqueue()] == [word]
     agent.cancel()
     await turn
     assert len(prompts(agent)) == 1
@@ -296,7 +297,7 @@ async def test_masking_keys_in_the_record_leaves_an_image_whole(root: Path) -> N
     session.redact = True
     agent = make_agent(root, ScriptedProvider(say("1")), session=session)
     word = found.word(1)
-    async for _ in agent.send(f"{word} sk-ant-{'b' * 40}", images={word: found}):
+    async for _ in agent.send(parse(f"{word} sk-ant-{'b' * 40}", images={word: found})):
         pass
     content = prompts(agent)[0].data["content"]
     assert content[0]["source"]["data"] == found.data

@@ -15,6 +15,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.messages import ToolOutput, blocks_of, tool_calls
@@ -62,9 +63,9 @@ async def run(agent: Agent, *, stop_after: int, stop_again: bool) -> list[Event]
     seen: list[Event] = []
 
     async def turn() -> None:
-        async for event in agent.send("do it"):
+        async for event in agent.send(parse("do it")):
             if isinstance(event, events.RequestSent) and event.messages == 1:
-                agent.steer("and this")
+                agent.steer(parse("and this"))
             seen.append(event)
 
     running = asyncio.create_task(turn())
@@ -130,7 +131,7 @@ async def test_R2_an_interrupt_at_any_moment_leaves_a_sound_record(
         assert [*took[1:], *agent.queue] == (["and this"] if typed else [])  # nothing is lost
         agent.unqueue()
         provider.answers[:] = [say("Gone on.")]
-        went_on = [event async for event in agent.send("go on")]
+        went_on = [event async for event in agent.send(parse("go on"))]
         assert went_on[-1].type == "turn_finished"
         assert isinstance(went_on[0], events.UserMessage)
         assert check(provider.requests[-1].messages) == [], steps
@@ -163,7 +164,7 @@ async def test_what_a_tool_has_done_is_recorded_as_done(tmp_path: Path) -> None:
     provider = ScriptedProvider([call("final", "1"), call("final", "2")])
     agent = make_agent(tmp_path, provider, tools={"final": tool})
     tool.interrupt = agent.cancel
-    seen = [event async for event in agent.send("do it")]
+    seen = [event async for event in agent.send(parse("do it"))]
     assert isinstance(seen[-1], events.TurnFinished)
     assert seen[-1].outcome == "interrupted"
     results = [r.data for r in agent.session.records if r.type == "tool_result"]
@@ -177,7 +178,7 @@ async def test_an_interrupt_while_the_books_are_closed_changes_nothing(tmp_path:
     agent, provider = world(tmp_path)
     provider.answers[:] = [say("Done.")]
     seen: list[Event] = []
-    async for event in agent.send("hi"):
+    async for event in agent.send(parse("hi")):
         seen.append(event)
         if sum(isinstance(e, events.ContextMeasured) for e in seen) == 2:
             agent.cancel()
@@ -188,7 +189,7 @@ async def test_an_interrupt_while_the_books_are_closed_changes_nothing(tmp_path:
 
 async def test_an_interrupt_before_the_turn_has_begun_records_no_prompt(tmp_path: Path) -> None:
     agent, provider = world(tmp_path)
-    turn = agent.send("hi")
+    turn = agent.send(parse("hi"))
     first = asyncio.ensure_future(anext(turn))
     await asyncio.sleep(0)
     agent.cancel()

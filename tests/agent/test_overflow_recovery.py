@@ -367,7 +367,7 @@ def test_O23_what_each_result_may_take(sizes: list[int], total: int, most: int) 
 
 
 async def test_events_have_their_lines(tmp_path: Path) -> None:
-    line: dict[str, Any] = events.to_json(events.RecoveryStep("results", "2 cut", 900, 300))
+    line: dict[str, Any] = events.RecoveryStep("results", "2 cut", 900, 300).to_json()
     assert line == {
         "type": "recovery",
         "step": "results",

@@ -11,6 +11,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.context.level_view import LevelViewer
 from tui.context.repair import CONTINUE
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel
@@ -174,7 +175,7 @@ async def test_a_rung_holds_for_a_resumed_session(tmp_path: Path) -> None:
 
 async def test_a_repair_waits_for_the_turn(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("x")))
-    async for _ in agent.send("hi"):
+    async for _ in agent.send(parse("hi")):
         with pytest.raises(RuntimeError):
             await agent.repair("strict")
         break

@@ -67,7 +67,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
     assert [request.model for request in provider.requests] == ["test-model", OTHER]
     assert provider.requests[1].max_tokens == 4096
     (switch,) = [event for event in seen if isinstance(event, events.ModelSwitched)]
-    line = events.to_json(switch)
+    line = switch.to_json()
     assert (line["type"], line["from"], line["to"]) == ("model_switched", "test-model", OTHER)
     assert "overloaded" in line["reason"]
     assert (switch.status, switch.request_id) == (529, "req_1")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
-from tui.agent import directives, events
+from tui.agent import events, prompts
 from tui.context.level_view import LevelViewer
 from tui.context.overrides import Overlay
 from tui.context.view import View
@@ -65,8 +65,8 @@ async def test_the_view_is_built_once_per_request(
 async def test_directives_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider(say("a"), say("b"))
     agent = make_agent(tmp_path, provider)
-    prompt = directives.parse("/think /think on a riddle")
-    monkeypatch.setattr(directives, "parse", None)
+    prompt = prompts.parse("/think /think on a riddle")
+    monkeypatch.setattr(prompts, "parse", None)
     seen = [event async for event in agent.send(prompt)]
     assert agent.directives.think
     (message,) = [event for event in seen if isinstance(event, events.UserMessage)]

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tests.support.fake_agent import FakeSession, Hold, World, record
+from tests.support.script import Hold
+from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
+from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.commands.route import route
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
-from tui.app.ports import AgentPort, SessionChoice
+from tui.app.ports import SessionChoice
 from tui.core.errors import SessionError
 from tui.permissions.types import Answer, Call, Decision
-
-OLD = Path("/data/sessions/proj/old.jsonl")
 
 
 class No:
@@ -67,7 +67,7 @@ class Recorder:
         await work
 
     async def opening(self, choice: SessionChoice) -> None: ...
-    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None: ...
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None: ...
 
     async def pick_session(self) -> SessionChoice | None:
         return None
@@ -106,7 +106,7 @@ async def test_a_prompt_is_sent_joins_or_waits(tmp_path: Path) -> None:
     await until(lambda: world.agent.sent == ["one"])
     assert conversation.submit("two") == "joined"
     assert conversation.submit("three", attached="a file") == "queued"
-    assert world.agent.steered == ["two"]
+    assert world.agent.queue == ("two",)
     hold.release()
     await until(lambda: "three" in world.agent.sent)
     await conversation.close()
@@ -114,8 +114,8 @@ async def test_a_prompt_is_sent_joins_or_waits(tmp_path: Path) -> None:
 
 async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.old[OLD] = FakeSession(path=OLD, records=[record("user", text="hi")], read_only=True)
-    conversation = await opened(world, SessionChoice(OLD, read_only=True))
+    world.old[old_path()] = OldSession(records=[record("user", text="hi")], read_only=True)
+    conversation = await opened(world, SessionChoice(old_path(), read_only=True))
     frontend = conversation.frontend
     assert conversation.submit("go on") == "refused"
     assert isinstance(frontend, Recorder)
@@ -151,10 +151,10 @@ async def test_a_turn_that_is_stopped_before_its_first_step_gives_its_prompt_bac
 
 async def test_the_session_that_is_open_is_let_go_before_it_is_opened_again(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.old[OLD] = FakeSession(path=OLD)
-    conversation = await opened(world, SessionChoice(OLD))
+    world.old[old_path()] = OldSession()
+    conversation = await opened(world, SessionChoice(old_path()))
     first = world.agent
-    await switch_session(conversation, SessionChoice(OLD))
+    await switch_session(conversation, SessionChoice(old_path()))
     assert first.closed
     assert conversation.agent is world.agents[1]
     await conversation.close()
@@ -163,8 +163,8 @@ async def test_the_session_that_is_open_is_let_go_before_it_is_opened_again(tmp_
 async def test_what_cannot_be_opened_gives_way_to_a_new_session(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.refusals.append(SessionError("It is no session."))
-    conversation = await opened(world, SessionChoice(OLD))
-    assert world.chosen == [SessionChoice(OLD), SessionChoice()]
+    conversation = await opened(world, SessionChoice(old_path()))
+    assert world.chosen == [SessionChoice(old_path()), SessionChoice()]
     assert isinstance(conversation.frontend, Recorder)
     assert "It is no session." in conversation.frontend.said
     await conversation.close()

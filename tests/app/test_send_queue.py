@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections import deque
+from pathlib import Path
 
-from tests.support.fake_agent import FakeAgent
-from tui.app.send_queue import QueuedPrompt, SendQueue
-from tui.permissions.types import Answer, Call, Decision
-
-
-class Nobody:
-    """Is asked nothing here."""
-
-    async def ask(self, call: Call, decision: Decision) -> Answer:
-        raise AssertionError(call, decision)
+from tests.support.agents import make_agent
+from tests.support.provider import ScriptedProvider
+from tui.agent.agent import Agent
+from tui.agent.prompts import parse
+from tui.app.send_queue import SendQueue
 
 
-def at_work(*queue: str) -> tuple[FakeAgent, SendQueue]:
-    agent = FakeAgent(Nobody(), deque(), queue=queue)
+def at_work(*queue: str) -> tuple[Agent, SendQueue]:
+    agent = make_agent(Path("/home/me/proj"), ScriptedProvider())
+    for text in queue:
+        agent.steer(parse(text))
     return agent, SendQueue(lambda: agent)
 
 
 def test_commands_come_first_then_what_joins_the_turn_then_what_waits_for_one() -> None:
     _, outbox = at_work("joins")
-    outbox.add(QueuedPrompt("first"))
+    outbox.add(parse("first"))
     outbox.add_command("make")
-    outbox.add(QueuedPrompt("/review", "the text of it"))
+    outbox.add(parse("/review", "the text of it"))
     outbox.add_command("!echo unseen")
     assert outbox.texts == ("!make", "!!echo unseen", "joins", "first", "/review")
     assert outbox.take_command() == "make"
     assert outbox.take_prompts() == [
-        QueuedPrompt("first"),
-        QueuedPrompt("/review", "the text of it"),
+        parse("first"),
+        parse("/review", "the text of it"),
     ]
     assert outbox.texts == ("!!echo unseen", "joins")
 
@@ -44,10 +41,10 @@ def test_nothing_waits_where_there_is_no_agent() -> None:
 
 def test_a_turn_that_ended_well_leaves_turns_of_their_own_before_what_came_later() -> None:
     agent, outbox = at_work("typed into it", "and this")
-    outbox.add(QueuedPrompt("after it"))
+    outbox.add(parse("after it"))
     assert outbox.after_turn(done=True) == ()
     assert agent.queue == ()
-    assert [prompt.text for prompt in outbox.take_prompts()] == [
+    assert [prompt.typed for prompt in outbox.take_prompts()] == [
         "typed into it",
         "and this",
         "after it",
@@ -56,7 +53,7 @@ def test_a_turn_that_ended_well_leaves_turns_of_their_own_before_what_came_later
 
 def test_a_turn_that_was_stopped_gives_back_only_what_was_typed_into_it() -> None:
     _, outbox = at_work("typed into it")
-    outbox.add(QueuedPrompt("after the stop"))
+    outbox.add(parse("after the stop"))
     outbox.add_command("make")
     assert outbox.after_turn(done=False) == ("typed into it",)
     assert outbox.texts == ("!make", "after the stop")
@@ -64,8 +61,8 @@ def test_a_turn_that_was_stopped_gives_back_only_what_was_typed_into_it() -> Non
 
 def test_prompts_come_back_together_and_what_would_not_be_the_same_with_others_alone() -> None:
     _, outbox = at_work("one")
-    outbox.add(QueuedPrompt("two"))
-    outbox.add(QueuedPrompt("/review", "the text of it"))
+    outbox.add(parse("two"))
+    outbox.add(parse("/review", "the text of it"))
     outbox.add_command("make")
     outbox.add_command("make test")
     taken = [outbox.take_back() for _ in range(5)]
@@ -74,10 +71,10 @@ def test_prompts_come_back_together_and_what_would_not_be_the_same_with_others_a
 
 def test_the_same_text_twice_keeps_what_goes_along_with_the_one() -> None:
     _, outbox = at_work()
-    outbox.add(QueuedPrompt("/review", "the text of it"))
-    outbox.add(QueuedPrompt("/review"))
+    outbox.add(parse("/review", "the text of it"))
+    outbox.add(parse("/review"))
     assert outbox.take_back() == "/review"
-    assert outbox.take_prompts() == [QueuedPrompt("/review", "the text of it")]
+    assert outbox.take_prompts() == [parse("/review", "the text of it")]
 
 
 def test_what_was_heard_goes_along_once() -> None:

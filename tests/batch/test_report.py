@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from msgspec import to_builtins
+
 from tui.agent import events
+from tui.agent.events import Notice
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
     RetryDelayed,
     RunFinished,
-    RunNotice,
     RunStarted,
     TaskFinished,
     TaskStarted,
-    to_json,
 )
 from tui.batch.report import ROWS_MAX, RunSummary, lines_of
 from tui.batch.state import RunState, Status, TaskState
@@ -49,11 +50,11 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
     assert lines(
         RunStarted("TASKS.md", 3, 1, ".holdfast/boot.md", "git"),
         TaskStarted(1, "g", "fix it", 1, "s"),
-        RunNotice("  waiting 4s before retry..."),
+        Notice("  waiting 4s before retry..."),
         RetryDelayed(1, 4, "rate limited"),
-        RunNotice("  failover: switching from a to b"),
+        Notice("  failover: switching from a to b"),
         TaskStarted(1, "g", "fix it", 2, "s"),
-        RunNotice("  compaction: context at 88%, starting fresh session with summary"),
+        Notice("  compaction: context at 88%, starting fresh session with summary"),
     ) == [
         "holdfast run TASKS.md: 3 tasks, 1 done",
         "boot: .holdfast/boot.md",
@@ -129,9 +130,9 @@ def test_the_markdown_is_a_table_that_nothing_in_it_breaks():
 
 
 def test_json_has_the_index_of_the_task_and_the_whole_end():
-    assert to_json(FromAgent(2, events.TextDelta("x"))) == {
+    assert FromAgent(2, events.TextDelta("x")).to_json() == {
         "type": "text_delta", "text": "x", "task": 2,
     }  # fmt: skip
-    end = to_json(RunFinished({"completed": 1}, 2.0, "", {}, None, ({"index": 0},)))
+    end = RunFinished({"completed": 1}, 2.0, "", {}, None, (DONE,)).to_json()
     assert end["type"] == "run_finished"
-    assert end["tasks"] == ({"index": 0},)
+    assert end["tasks"] == (to_builtins(DONE),)

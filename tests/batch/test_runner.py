@@ -27,14 +27,13 @@ from tui.batch.events import (
     FromAgent,
     RetryDelayed,
     RunFinished,
-    RunNotice,
     RunStarted,
     TaskFinished,
     TaskStarted,
 )
 from tui.batch.git import GitIsolation
 from tui.batch.group_session import first_record_of
-from tui.batch.isolation import Isolation, NoIsolation
+from tui.batch.isolation import Isolation
 from tui.batch.report import lines_of
 from tui.batch.run_config import RunSetup
 from tui.batch.run_policy import ModelPair, RunLimits
@@ -61,7 +60,7 @@ class World:
     answers: list[str | Exception] = field(default_factory=list[str | Exception])
     stops: RunLimits = field(default_factory=RunLimits)
     batch: Batch = field(default_factory=lambda: Batch(compaction_basis="context"))
-    isolation: Isolation = field(default_factory=NoIsolation)
+    isolation: Isolation = field(default_factory=Isolation)
     clock: FakeClock = field(default_factory=FakeClock)
     threshold: float = 0.8
     limits: Limits | None = None
@@ -130,7 +129,7 @@ class World:
 
     @property
     def said(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, RunNotice)]
+        return [event.text for event in self.events if isinstance(event, agent_events.Notice)]
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -210,7 +209,7 @@ async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path
     w.sessions.append(ScriptedProvider(say("done")))
     w.runner, w.events = w.new_runner(), []
     await w.run()
-    assert [type(event) for event in w.events[:2]] == [RunStarted, RunNotice]
+    assert [type(event) for event in w.events[:2]] == [RunStarted, agent_events.Notice]
 
 
 async def test_what_a_model_says_cannot_reach_the_terminal_raw(tmp_path: Path):

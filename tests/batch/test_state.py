@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tui.batch.state import RunFolder, RunState, begin, edited, partial, recovered
+from tui.agent.events import TextDelta
+from tui.batch.attempt import TaskAttempt
+from tui.batch.state import RunFolder, RunState, begin, edited, recovered
 from tui.batch.taskfile import parse
 from tui.core.errors import StorageError, UsageError
 
@@ -141,8 +143,11 @@ def test_A5_a_second_runner_is_refused(tmp_path: Path):
 
 
 def test_A39_the_end_of_the_output_is_kept():
-    assert partial("é" * 900) == "é" * 500
-    assert partial("short") == "short"
+    long, short = TaskAttempt(), TaskAttempt()
+    long.see(TextDelta("é" * 900))
+    short.see(TextDelta("short"))
+    assert long.output == "é" * 500
+    assert short.output == "short"
 
 
 def test_A43_tasks_found_running_become_interrupted():

@@ -16,7 +16,8 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log, Markdown
 
-from tui.ui.widgets.conversation import AssistantItem, ConversationView, Item, ToolItem, UserItem
+from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem, UserItem
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.output_view import OutputView
 
 SIZE = (140, 50)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.pictures import image, png
-from tests.support.fake_agent import record
+from tests.support.world import record
 from tui.context import view
 from tui.context.masks import one_image, record_of
 from tui.context.overrides import Overlay, overlay_in, overlays_of

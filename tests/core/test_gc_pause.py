@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -40,3 +41,19 @@ def test_a_collector_that_was_off_stays_off() -> None:
 def test_an_error_ends_the_pause() -> None:
     with pytest.raises(ValueError, match="anything"), gc_pause.gc_pause():
         raise ValueError("anything")
+
+
+def test_garbage_of_a_later_pause_is_collected() -> None:
+    class Node:
+        itself: Node
+
+    with gc_pause.gc_pause():
+        pass
+    node = Node()
+    node.itself = node
+    gone = weakref.ref(node)
+    del node
+    with gc_pause.gc_pause():
+        pass
+    gc.collect()
+    assert gone() is None

@@ -18,8 +18,6 @@ from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
 from tui.core.config import Guard
 from tui.core.output_store import DAY_S, OutputStore, Retention, why_missing
-from tui.tools.limits.spill import DiskLimits
-from tui.tools.output_capture import OutputLimits
 from tui.tools.read_file import ReadFile
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -232,10 +230,6 @@ def test_L26_L29_O21_the_defaults_of_the_parts_are_those_of_the_configuration() 
     guard = Guard()
     assert guard.spill_max_bytes == 4 * 1024**3
     assert guard.spill_min_free_bytes == 1024**3
-    assert DiskLimits() == DiskLimits(guard.spill_max_bytes, guard.spill_min_free_bytes)
-    assert OutputLimits() == OutputLimits(
-        guard.memory_chars, guard.spill_max_bytes, guard.spill_min_free_bytes
-    )
     assert guard.memory_chars == 200_000
     folder = Path("sessions")
     assert Retention(folder) == Retention(folder, guard.keep_days, guard.keep_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -54,3 +55,27 @@ def test_keys_are_masked_wherever_they_stand(key: str) -> None:
 )
 def test_ordinary_text_is_left_alone(plain: str) -> None:
     assert mask(plain) == (plain, 0)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n", "sk-a-", "-eyJaaaaaaaaaa"],
+)
+def test_the_work_grows_with_the_text_and_no_faster(unit: str) -> None:
+    def seconds(count: int) -> float:
+        text, times = unit * count, list[float]()
+        for _ in range(5):
+            begun = time.process_time()
+            mask(text)
+            times.append(time.process_time() - begun)
+        return min(times)
+
+    assert seconds(6400) / seconds(400) < 16 * 4  # 256, if each part were compared with each
+
+
+def test_private_keys_behind_one_another_are_counted_one_by_one() -> None:
+    other = PEM.replace("OPENSSH", "RSA")
+    assert mask(f"{PEM}{other}\n{PEM}") == (f"{MASK}{MASK}\n{MASK}", 3)
+    begins = "-----BEGIN RSA PRIVATE KEY-----\n"
+    assert mask(begins + PEM) == (begins + MASK, 1)  # the kind is another one
+    assert mask(begins + other) == (MASK, 1)

@@ -13,7 +13,6 @@ from tui.agent.events import Event
 from tui.app.commands.registry import find
 from tui.core.messages import Usage
 from tui.demo import tour_observations as places
-from tui.demo.drill import FaultSource
 from tui.demo.tour import Tour
 from tui.demo.tour_observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
 from tui.demo.tour_steps import END, STEPS, Cue, TourStep
@@ -163,8 +162,7 @@ def test_it_says_what_was_answered(answer: str, words: str) -> None:
 
 def test_a_fault_strikes_once_in_its_step_alone() -> None:
     tour = Tour("01")
-    strikes: FaultSource = tour
-    assert strikes.strike("practice") is None
+    assert tour.strike("practice") is None
     while tour.step.fault is None:
         tour.skip()
     fault = tour.strike("practice")

@@ -20,6 +20,8 @@ from tests.e2e.conftest import Serve
 from tests.support.program import Program, of_type
 from tests.support.terminal import HOLDFAST, Terminal
 
+pytestmark = pytest.mark.slow
+
 LIST = ("--practice", "-p", "list")
 READ = ("--practice", "-p", "read README.md")
 ANSWER = "The demo project."

@@ -24,6 +24,7 @@ from tests.support.program import Program, of_type
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events
+from tui.agent.prompts import parse
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.messages import text_block
@@ -102,7 +103,7 @@ async def test_R18_a_fault_over_http_ends_well_or_with_its_class(
             control=control,
             model=ModelInfo(MODEL, 200_000, 8192, "catalogue"),
         )
-        seen = [event async for event in agent.send(PROMPT)]
+        seen = [event async for event in agent.send(parse(PROMPT))]
         await agent.close()
     assert session.path is not None
     check_cell(Cell(name, place, ends), session.path, root, seen)

@@ -19,6 +19,8 @@ from tests.support.program import Program, of_type, until
 from tests.support.server import LoopbackServer
 from tests.support.terminal import HOLDFAST, Terminal
 
+pytestmark = pytest.mark.slow
+
 REFUSED = "messages.1.content.0: Invalid `signature` in `thinking` block"
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.permissions.test_policy import command, read, write
 from tui.core.errors import StorageError
 from tui.core.workspace import Workspace
-from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.gate import Gate, RulesOnly, prefix_of
+from tui.permissions.plain_command import parse
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.permissions.types import Answer, Call, Decision
@@ -216,3 +217,30 @@ async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
 
 def test_reading_needs_no_yes(person: Person) -> None:
     assert not person.is_asked(read("a"))
+
+
+@pytest.mark.parametrize(
+    ("command", "prefix"),
+    [
+        ("pytest -q", "pytest"),
+        ("git commit -m x", "git commit"),
+        ("npm run build", "npm run"),
+        ("python -m pytest -q", "python -m pytest"),
+        ("./run.sh a", "./run.sh"),
+        ("make test", "make test"),
+        ("make", None),
+        ("git -C x commit", None),
+        ("python script.py", None),
+        ("python -c 'x'", None),
+        ("bash script.sh", None),
+        ("rm a", None),
+        ("curl https://x", None),
+        ("X=1 make test", None),
+        ("xargs pytest", None),
+        ("$X y", None),
+        ('"git" commit', None),
+    ],
+)
+def test_a_yes_stands_for_program_and_subcommand_at_most(command: str, prefix: str | None) -> None:
+    line = parse(command)
+    assert (prefix_of(line[0]) if line else None) == prefix

@@ -396,6 +396,17 @@ sed s/a/b/w out
 sed -n -f a a
 sed -n 1p ../secrets/key
 sed a
+sed -n
+sed -n -
+sort -k --output a
+sort -tsrc/a a
+find . -name -exec touch y
+find -maxdepth -exec
+rg -g-z x
+rg -A -z x
+grep -A 3 /etc x
+basename /etc/x
+git
 xxd -r a out
 jq -n env
 less a
@@ -638,6 +649,12 @@ def test_a_rule_covers_its_program_in_plain_words(world: World, text: str) -> No
         ("npm run *", "npm run build", True),
         ("npm run *", "npm exec run build", False),
         ("cd *", "cd .. && cat secrets/key", False),
+        ("timeout *", "timeout 9 ls", True),
+        ("timeout *", "timeout 9 pytest", False),
+        ("env *", "env PATH=. ls", False),
+        ("env *", "env --split='touch y' ls", False),
+        ("sh -c *", "sh -c 'PATH=. ls'", False),
+        ("git *", "git reflog -n 5", True),
     ],
 )
 def test_a_rule_says_which_program_and_where(
@@ -706,13 +723,17 @@ def test_added_folders_are_read_too_and_the_programs_own_are_not(tmp_path: Path)
     home = Workspace.at(tmp_path, ceiling=tmp_path)
     assert by("cat project/a", home) == by("ls", home) == by("rg x project", home) == "safe"
     assert by("cat config/x", home) != "safe"
-    for text in ("rg x", "grep -r x .", "find . -name x", "cd project && rg x .."):
+    for text in ("rg x", "grep -r x .", "find . -name x", "cd project && rg x ..", "rg -A 3 x"):
+        assert by(text, home) == "default", text
+    for text in ("find -name x", "rg -e x", "rg --files -g x", "tree -L 2", "du -d 1"):
         assert by(text, home) == "default", text
 
 
 def test_the_reason_says_what_is_not_plain(world: World) -> None:
     assert world.decide("ls *").reason.startswith("It is not in plain words")
-    assert world.decide("jq . a").reason == "`jq` is not known to only look."
+    assert world.decide("jq . a").reason == "`jq` may change something."
+    reason = world.decide("cat key.txt").reason
+    assert reason == "It reads key.txt, outside the workspace."
     denied = Policy.of(deny=["run_command(git push*)"])
     workspace = Workspace.at(world.root, ceiling=world.home)
     decision = Gate(denied).decide(

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tui.core.workspace import Workspace
+from tui.permissions.plain_command import ReadableArea
 from tui.permissions.risk import ORDER, RiskVerdict, classify
 
 HOME = Path("/home/person")
@@ -20,8 +22,11 @@ ROOT = HOME / "code" / "project"
 CONFIG = HOME / ".config" / "holdfast"
 
 
-def judge(command: str, *, cwd: Path | None = None) -> RiskVerdict:
-    return classify(command, workspace=ROOT, home=HOME, config=CONFIG, cwd=cwd)
+def judge(
+    command: str, *, cwd: Path | None = None, root: Path = ROOT, extra: tuple[Path, ...] = ()
+) -> RiskVerdict:
+    area = ReadableArea(Workspace(root, extra), (CONFIG,))
+    return classify(command, area, home=HOME, cwd=cwd)
 
 
 def lines(table: str) -> list[str]:
@@ -29,7 +34,7 @@ def lines(table: str) -> list[str]:
     return [line.replace(" ⏎ ", "\n") for line in table.strip().split("\n")]
 
 
-SAFE = r"""
+LOOKS = r"""
 ls
 ls -la src
 pwd
@@ -545,10 +550,11 @@ security find-generic-password -s holdfast -w
 """
 
 
-@pytest.mark.parametrize("command", lines(SAFE))
-def test_safe(command: str) -> None:
+@pytest.mark.parametrize("command", [*lines(LOOKS), *lines(STANDARD)])
+def test_everyday_work_is_not_high_risk(command: str) -> None:
+    """Which of it runs without a question is for the plain commands to say."""
     verdict = judge(command)
-    assert verdict.risk == "safe", verdict
+    assert ORDER[verdict.risk] <= ORDER["standard"], verdict
 
 
 @pytest.mark.parametrize("command", lines(STANDARD))
@@ -593,11 +599,7 @@ def test_the_working_folder_counts() -> None:
 
 
 def test_added_folders_count_as_inside() -> None:
-    def allowed(path: Path) -> bool:
-        return ROOT in path.parents or path == Path("/data") or Path("/data") in path.parents
-
-    verdict = classify("cat /data/x", workspace=ROOT, home=HOME, allowed=allowed)
-    assert verdict.risk == "safe"
+    assert judge("cat /data/x", extra=(Path("/data"),)).risk == "safe"
     assert judge("cat /data/x").risk == "standard"
 
 
@@ -609,7 +611,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (root / "out").symlink_to("/etc/passwd")
 
     def risk(command: str) -> str:
-        return classify(command, workspace=root, home=HOME).risk
+        return judge(command, root=root).risk
 
     assert risk("cat out") == "standard"
     assert risk("echo x > out") == "high-risk"
@@ -758,29 +760,3 @@ def test_parts_say_what_a_line_does() -> None:
     ]
     assert verdict.parts[2].around == ("timeout 9 pytest -q",)
     assert "git push" in verdict.parts[4].spellings
-
-
-@pytest.mark.parametrize(
-    ("command", "prefix"),
-    [
-        ("pytest -q", "pytest"),
-        ("git commit -m x", "git commit"),
-        ("npm run build", "npm run"),
-        ("python -m pytest -q", "python -m pytest"),
-        ("./run.sh a", "./run.sh"),
-        ("make test", "make test"),
-        ("make", None),
-        ("git -C x commit", None),
-        ("python script.py", None),
-        ("python -c 'x'", None),
-        ("bash script.sh", None),
-        ("rm a", None),
-        ("curl https://x", None),
-        ("X=1 make test", None),
-        ("xargs pytest", None),
-        ("$X y", None),
-        ('"git" commit', None),
-    ],
-)
-def test_a_yes_stands_for_program_and_subcommand_at_most(command: str, prefix: str | None) -> None:
-    assert judge(command).parts[0].prefix == prefix

@@ -30,7 +30,7 @@ from tui.core.paths import folders
 from tui.demo import tour_scene as touring
 from tui.demo.tour_screen import TourApp, TourProgram
 from tui.ui.app import HoldfastApp
-from tui.ui.tasks.app import TasksApp
+from tui.ui.tasks.run import TasksApp
 
 FOLDER = Path(__file__).parents[2] / ".github"
 
@@ -88,7 +88,7 @@ def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksAp
     match scene.app:
         case "tour":
             with touring.place() as root:
-                yield TourApp(TourProgram(root, scene.theme), theme=scene.theme)
+                yield TourApp(TourProgram(root, scene.theme))
         case "run":
             words = ["run", str(stage.project / "TASKS.md"), "--allow", "edit_file"]
             yield TasksApp(plan(parse([*words, *stage.practise(scene.script)])), theme=scene.theme)

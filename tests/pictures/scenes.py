@@ -12,7 +12,7 @@ from tui.demo.tour_screen import TourApp
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.settings import SettingsScreen
-from tui.ui.tasks.app import TasksApp
+from tui.ui.tasks.run import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.view import ConversationView
 
@@ -245,7 +245,7 @@ async def _tour(app: TourApp, pilot: Pilot[None], settled: Settled) -> None:
 
 
 async def _tasks(app: TasksApp, pilot: Pilot[None], settled: Settled) -> None:
-    await settled(pilot, lambda: app.run_on.live.running == 2)  # the third
+    await settled(pilot, lambda: app.run_on.running == 2)  # the third
     await pilot.pause(12)
 
 

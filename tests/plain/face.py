@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from tests.support.clock import PATIENCE_S
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tui.app.conversation import Conversation
 from tui.app.open_session import open_first
 from tui.app.ports import SessionChoice

@@ -12,7 +12,7 @@ import pytest
 
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
-from tests.support.fake_agent import World
+from tests.support.world import OldSession, World
 from tui.agent import events
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
@@ -94,8 +94,7 @@ async def test_help_reads_a_topic_of_the_manual(world: World) -> None:
 async def test_directives_go_to_the_agent_as_typed(world: World) -> None:
     async with talking(world) as (_, face):
         face.prompts.append("/think on")
-        await until(lambda: world.agent.sent)
-        assert world.agent.sent == ["/think on"]
+        await until(lambda: world.agent.directives.think)
 
 
 async def test_status_speaks_the_meter(world: World) -> None:
@@ -124,8 +123,8 @@ async def test_the_modes(world: World) -> None:
 async def test_resume_lists_by_number_and_takes_an_id(world: World) -> None:
     world.add_row("first", hours=1, messages=2)
     world.add_row("second", hours=2, messages=2)
-    for row, number in zip(world.rows, (0, 1), strict=True):
-        world.old[row.path] = world.session_of(number)
+    for row in world.rows:
+        world.old[row.path] = OldSession()
     async with talking(world, answers=["2"]) as (_, face):
         face.prompts.append("/resume")
         await until(lambda: len(world.agents) == 2)
@@ -156,7 +155,7 @@ async def test_todos_are_kept_to_be_read_again(world: World) -> None:
 async def test_export_writes_a_document(world: World, tmp_path: Path) -> None:
     world.add_row("what was said", hours=1, messages=2)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         face.prompts += ["/export md", "/export pdf"]
         await until(lambda: "pdf is no format." in face.text)
@@ -167,12 +166,12 @@ async def test_export_writes_a_document(world: World, tmp_path: Path) -> None:
 async def test_rewind_lays_the_prompt_ready(world: World) -> None:
     world.add_row("go", hours=1, messages=4)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     async with talking(world, answers=["2"], choice=SessionChoice(path)) as (_, face):
         face.prompts.append("/rewind")
         await until(lambda: len(world.agents) == 2)
         await until(lambda: face.began_with[-1] == "go")
-        assert world.old[path].records[-1].type == "rewind"
+        assert world.agents[0].session.records[-1].type == "rewind"
 
 
 def test_a_word_is_completed(world: World, tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.context.pictures import png
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
-from tests.support.fake_agent import Ask, FakeSession, Hold, World, record
+from tests.support.script import Ask, Hold
+from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup
 from tui.app.ports import SessionChoice
@@ -95,7 +97,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
         face.typed("/status")
         face.typed("/rewind")
         await until(lambda: "Doing: a turn or a command runs." in face.said)
-        assert world.agent.steered == ["and this"]
+        assert world.agent.queue == ("and this",)
         assert "Queued: it is sent when the agent can take it." in face.said
         assert "The agent is at work. Ctrl+C stops it." in face.said
         hold.release()
@@ -120,7 +122,7 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
     )
     async with talking(world) as (talk, face):
         face.prompts.append("go")
-        await until(lambda: talk.busy)
+        await until(lambda: world.agent.runs("1"))
         assert isinstance(world.clock, ManualClock)
         assert not face.said
         world.clock.advance(1)
@@ -207,8 +209,8 @@ async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:
         await until(lambda: world.agent.answers)
         assert world.agent.answers[0].answer == "no"
         assert "Answer 1, 2, 3 or 4." in face.said
-        await until(lambda: world.agent.steered or len(world.agent.sent) == 2)
-        assert "1 more thing for later" in [*world.agent.steered, *world.agent.sent]
+        await until(lambda: world.agent.queue or len(world.agent.sent) == 2)
+        assert "1 more thing for later" in [*world.agent.queue, *world.agent.sent]
 
 
 async def test_what_could_disguise_itself_is_spelt_out_in_a_question(world: World) -> None:
@@ -240,7 +242,7 @@ async def test_a_diff_is_read_as_added_and_removed(world: World) -> None:
 
 
 async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
-    world.rungs = ("strict", "text_only")
+    world.tried = "strict"
     error = events.ErrorRaised("invalid_request", "messages.3 is wrong", True)
     world.scripts += [
         [events.UserMessage("go"), error, events.TurnFinished("failed")],
@@ -249,9 +251,9 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
     async with talking(world, answers=["2"]) as (_, face):
         face.prompts.append("go")
         await until(lambda: "Holdfast: Well." in face.said)
-        assert world.agent.repaired == ["text_only"]
-        assert "1: Repair and retry: sends only what is plainly valid" in face.said
-        assert "Tried already: drop thinking, summary only." in face.said
+        assert world.agent.repaired == ["strict", "text_only"]
+        assert "1: Drop thinking: what is valid, without what was thought" in face.said
+        assert "Tried already: repair and retry." in face.said
 
 
 async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:
@@ -306,20 +308,20 @@ async def test_trust_is_asked_for(world: World) -> None:
 async def test_K47_a_session_is_elevated_again_only_by_a_yes(world: World) -> None:
     world.add_row("old", hours=1)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     world.was_elevated = True
     async with talking(world, answers=["2"], choice=SessionChoice(path)) as (_, face):
         assert "Elevate again?" in face.said
         await until(lambda: face.began_with)
         assert world.agent.sent == []
     async with talking(world, answers=["1"], choice=SessionChoice(path)):
-        await until(lambda: world.agent.sent == ["/elevated on"])
+        await until(lambda: world.agent.directives.elevated)
 
 
 async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
     world.add_row("fix the test", hours=1, messages=4)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     left = UnsentWork("half a prompt", ("queued",), "half an answer", commands=("!make",))
     world.old[path].unsent = left
     async with talking(world, choice=SessionChoice(path)) as (_, face):
@@ -349,7 +351,7 @@ async def test_a_session_that_is_open_elsewhere(
 async def test_damage_is_told_before_a_session_is_gone_on_with(world: World) -> None:
     world.add_row("old", hours=1)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     world.old[path].findings = (Finding("B52", "line 3", "left out"),)
     async with talking(world, answers=["1"], choice=SessionChoice(path)) as (talk, face):
         assert "line 3: left out, B52." in face.said
@@ -363,18 +365,18 @@ async def test_a_draft_is_kept_on_the_way_out(world: World) -> None:
     async with talking(world) as (talk, face):
         face.unsent = "half a thought"
         await talk.close()
-        session = world.agent.session
+        session = world.agent.watched
         assert session.drafts[-1] == ("half a thought", (), "")
         assert world.agent.closed
 
 
 async def test_notes_are_saved_before_a_session_is_left(world: World) -> None:
     async with talking(world) as (_, face):
-        world.agent.memory_pending = True
+        world.agent.remember()
         face.prompts.append("/new")
         await until(lambda: len(world.agents) == 2)
-        assert "Saved to memory." in face.said
-        assert world.agents[0].closed
+        assert "1 line saved to memory, in " in face.text
+        await until(lambda: world.agents[0].closed)
 
 
 async def test_a_model_that_is_too_small_is_asked_about(world: World) -> None:
@@ -407,7 +409,7 @@ async def test_a_command_of_the_person_waits_for_the_turn_and_for_a_crash(world:
         face.typed("!echo heard")
         await until(lambda: "Queued: it is run when what runs is over." in face.said)
         talk.drafts.leave()
-        assert world.agent.session.drafted_commands == ("!echo heard",)
+        assert world.agent.watched.drafted_commands == ("!echo heard",)
         assert "heard" not in face.said
         hold.release()
         await until(lambda: any(line.startswith("Your command: finished") for line in face.said))
@@ -458,12 +460,11 @@ async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(wor
         await until(lambda: "Queued: it is sent when what runs is over." in face.said)
         release.set()
         await until(lambda: world.agent.sent == ["and then this"])
-        assert world.agent.steered == []
+        assert world.agent.queue == ()
 
 
 async def test_an_image_that_goes_along_is_said_and_the_prompt_is_not(world: World) -> None:
-    sent = "what is in @a.png?\n[image 1: a.png 8×8 75 B]"
-    world.scripts.append([events.UserMessage(sent)])
+    (world.workspace / "a.png").write_bytes(png(8, 8).ljust(75, b"\0"))
     async with talking(world) as (_, face):
         face.prompts.append("what is in @a.png?")
         await until(lambda: len(face.began_with) == 2)
@@ -473,7 +474,7 @@ async def test_an_image_that_goes_along_is_said_and_the_prompt_is_not(world: Wor
 async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: World) -> None:
     world.add_row("old", hours=1)
     path = world.rows[0].path
-    world.old[path] = world.session_of(0)
+    world.old[path] = OldSession()
     world.old[path].unsent = UnsentWork("typed", commands=("!make",))
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         await until(lambda: face.began_with == ["typed"])
@@ -483,8 +484,8 @@ async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: Wor
 
 
 async def test_read_only_takes_no_prompt(world: World) -> None:
-    path = Path("/data/sessions/proj/x.jsonl")
-    world.old[path] = FakeSession(records=[record("user", 0, text="hi")], read_only=True)
+    path = old_path()
+    world.old[path] = OldSession(records=[record("user", 0, text="hi")], read_only=True)
     async with talking(world, choice=SessionChoice(path, read_only=True)) as (_, face):
         face.prompts.append("do it")
         await until(lambda: len(face.began_with) == 2)
@@ -495,14 +496,14 @@ async def test_read_only_takes_no_prompt(world: World) -> None:
 async def test_K47_elevation_is_decided_before_interrupted_calls_are_made_again(
     world: World,
 ) -> None:
-    path = Path("/data/sessions/proj/x.jsonl")
+    path = old_path()
     call = {"type": "tool_use", "id": "t1", "name": "run_command", "input": {"command": "make"}}
     records = [
         record("user", 0, text="go", content=[{"type": "text", "text": "go"}]),
         record("assistant", 1, content=[call], model="m"),
         record("intent", 2, call_id="t1", tool="run_command", effect="run"),
     ]
-    world.old[path] = FakeSession(path=path, records=records)
+    world.old[path] = OldSession(records=records)
     world.was_elevated = True
     async with talking(world, answers=["2", "2"], choice=SessionChoice(path)) as (_, face):
         await until(lambda: world.agent.again == ["t1"])

@@ -10,6 +10,7 @@ from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
 from tui.agent.limits import Limits
+from tui.agent.prompts import parse
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.messages import text_block
@@ -76,7 +77,7 @@ def make_agent(
 
 async def events_of(agent: Agent, text: str) -> list[Event]:
     """All events of one turn."""
-    return [event async for event in agent.send(text)]
+    return [event async for event in agent.send(parse(text))]
 
 
 def record_types(agent: Agent) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from tests.support.agents import make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider
+from tui.agent.prompts import parse
 from tui.core.config import Compaction, Config, Prune
 from tui.core.messages import Block, ToolOutput, Usage, text_block
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Request, StreamPart
@@ -223,7 +224,7 @@ async def play(
     for turn in range(turns):
         rested = turn % habits.every == habits.every - 1
         clock.elapsed += 30.0 + (habits.break_s if rested else 0.0)
-        async for _ in agent.send(f"do the next thing, number {turn}"):
+        async for _ in agent.send(parse(f"do the next thing, number {turn}")):
             pass
     await agent.close()
     return Outcome(name, cache.total, cache.cost, provider.summaries)

@@ -8,8 +8,8 @@ which prints its URL on the first line and, with --log, every request as a JSON 
 
 Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models and
 GET /v1/models/{id}. The script's format stands in `tests.support.server_script`, the rules in
-`tests.support.server_rules`, the connections in `tests.support.server_http`. It listens on
-127.0.0.1 only.
+`tests.support.server_rules` and `server_model_rules`, the cache and its prices in `server_cache`,
+the connections in `server_http`. It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import asyncio
 import itertools
 import json
 import sys
+import time
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,20 @@ from typing import Any, Self
 import h11
 
 from tests.support.rejections import REJECTIONS
-from tests.support.server_binding import bound, unbound
+from tests.support.server_binding import bound, compacted, transformations, unbound
+from tests.support.server_cache import ServerCache
 from tests.support.server_http import Connection, GoneError, SeenRequest
-from tests.support.server_rules import Rejection, overflow_of, parsed, prompt_tokens, rejected
+from tests.support.server_model_rules import BINDING, betas_of
+from tests.support.server_models import MODELS
+from tests.support.server_rules import (
+    CHARACTERS_PER_TOKEN,
+    Rejection,
+    enforces,
+    overflow_of,
+    parsed,
+    prompt_tokens,
+    rejected,
+)
 from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
 
 _BURST_BYTES = 65_536
@@ -45,6 +57,8 @@ class LoopbackServer:
         self.requests: list[SeenRequest] = []
         self.log: Path | None = None
         self.dripped = asyncio.Semaphore(0)
+        self.cache = ServerCache()
+        self.now: Callable[[], float] = time.monotonic
         self._port = port
         self._server: asyncio.Server | None = None
         self._arrived = asyncio.Condition()
@@ -101,7 +115,7 @@ class LoopbackServer:
                     await self._note(seen)
                     connection.watch(seen)
                     number_of = len(self.requests)
-                    await _Answer(self.script, connection, seen, number_of, self.dripped).give()
+                    await _Answer(self, connection, seen, number_of).give()
                     if connection.h11.our_state is not h11.DONE:
                         break
                     connection.h11.start_next_cycle()
@@ -122,18 +136,26 @@ class LoopbackServer:
 class _Answer:
     """The answer to one request."""
 
-    script: Script
+    server: LoopbackServer
     connection: Connection
     seen: SeenRequest
     number: int
-    dripped: asyncio.Semaphore
+
+    @property
+    def script(self) -> Script:
+        return self.server.script
+
+    @property
+    def betas(self) -> frozenset[str]:
+        return betas_of(self.seen.headers)
 
     async def give(self) -> None:
         path, method = self.seen.path, self.seen.method
         if (refusal := self._credentials()) is not None:
             await self._error(refusal)
         elif method == "GET" and path == "/v1/models":
-            listed = [_model(name, facts) for name, facts in (self.script.models or {}).items()]
+            names = MODELS if self.script.catalogue else self.script.models or ()
+            listed = [_model(name, self.script.model(name) or {}) for name in names]
             await self._json(200, {"data": listed, "has_more": False})
         elif method == "GET" and path.startswith("/v1/models/"):
             name = path.removeprefix("/v1/models/")
@@ -147,7 +169,9 @@ class _Answer:
                 fault = self.script.count_faults.pop(0)
                 await self._pause(fault.get("slow_s", 0))
                 await self._fault(fault)
-            elif refused := next(unbound(self.seen.body), "") if self.script.binding else "":
+            elif enforces(self.seen.body, self.script) and (
+                refused := next(unbound(self.seen.body), "")
+            ):
                 await self._error(Rejection(400, "invalid_request_error", refused))
             else:
                 await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
@@ -169,8 +193,12 @@ class _Answer:
         return None
 
     async def _message(self) -> None:
-        if self.script.check and (refusal := rejected(self.seen.raw, self.script)) is not None:
+        begun = self.server.now()
+        if self.script.check and (refusal := rejected(self.seen.raw, self.script, self.betas)):
             await self._error(refusal)
+            return
+        if "compaction" in self.seen.body:
+            await self._compaction(begun)
             return
         turn, fault, number = self.script.next(self.seen.body)
         if turn is None:
@@ -180,6 +208,7 @@ class _Answer:
         fault = fault or {}
         if self.script.binding:
             turn = bound(turn, self.seen.body)
+        turn = self._with_reports(turn, begun)
         await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
         if "status" in fault:
             await self._fault(fault)
@@ -197,6 +226,39 @@ class _Answer:
                 await self._stream(events, fault, burst=bool(turn.get("burst")))
         else:
             await self._json(200, message_of(turn, number, self.seen.body["model"]))
+
+    async def _compaction(self, begun: float) -> None:
+        """One block that stands for the conversation so far; its bill is that of an iteration."""
+        block = compacted(self.seen.body, self.script.summary)
+        output = {"output_tokens": len(self.script.summary) // CHARACTERS_PER_TOKEN}
+        bill = self.server.cache.read(self.seen.body, begun) | output
+        self.server.cache.charge(self.seen.body["model"], bill)
+        none = dict.fromkeys(bill.keys() - {"cache_creation"}, 0)
+        turn: Json = {
+            "blocks": [block],
+            "stop_reason": "compaction",
+            "usage": none | {"iterations": [{"type": "compaction", **bill}]},
+        }
+        model = self.seen.body["model"]
+        if self.seen.body.get("stream"):
+            await self._stream(list(events_of(turn, self.number, model)), {}, burst=True)
+        else:
+            await self._json(200, message_of(turn, self.number, model))
+
+    def _with_reports(self, turn: Json, begun: float) -> Json:
+        """A turn with what the server says of the request beside it."""
+        body = self.seen.body
+        made = dict(turn)
+        if self.script.priced and body["model"] in MODELS:
+            answer = message_of(turn, 0, body["model"])["content"]
+            output = len(json.dumps(answer)) // CHARACTERS_PER_TOKEN
+            usage = self.server.cache.read(body, begun) | {"output_tokens": output}
+            self.server.cache.charge(body["model"], usage)
+            made["usage"] = usage | turn.get("usage", {})
+        if BINDING in self.betas:
+            reported = transformations(body, enforced=self.script.binding is True)
+            made["reports"] = {"input_transformations": reported}
+        return made
 
     async def _stream(self, events: list[Event], fault: Json, *, burst: bool) -> None:
         await self._head(200, "text/event-stream; charset=utf-8")
@@ -231,7 +293,7 @@ class _Answer:
         elif "drip_s" in fault:
             while True:
                 await self._write(b"d")
-                self.dripped.release()
+                self.server.dripped.release()
                 await self._pause(fault["drip_s"])
         elif "open" in fault:
             await self._write(b"".join(map(encoded, rest)))

@@ -3,7 +3,8 @@
 A signature carries, behind what knows the thought again: the model, and short hashes of the system
 prompt, the tools, the messages before it (their thinking aside), and the thinking before it. Cache
 marks count nowhere. Thinking may be missing from the start, from the end, or all; thinking of
-another model is dropped without a word.
+another model is dropped without a word. The signature of a compaction block carries the place where
+the messages ended that it stands for: what follows it stands where it stood.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import cast
 
-from tests.support.server_script import Json, signature_of
+from tests.support.server_script import Json, part, signature_of
 
 BINDING = frozenset({
     "claude-fable-5-2", "claude-mythos-5-2", "claude-fable-5-1", "claude-mythos-5-1",
@@ -62,7 +63,37 @@ def bound(turn: Json, body: Json) -> Json:
 
 
 def unbound(body: Json) -> Iterator[str]:
-    """What is wrong with the thinking in a request."""
+    """What is wrong with the thinking in a request, where that is refused."""
+    for at, other_system in _misplaced(body):
+        yield f"{at}: {ELSEWHERE}" + f" {OTHER_SYSTEM}" * other_system
+
+
+def transformations(body: Json, *, enforced: bool) -> list[Json]:
+    """What the answer reports of the thinking in a request that was taken."""
+    drops = enforced or "block_binding" in part(body, "thinking")
+    kind = "thinking_dropped" if drops else "thinking_mismatch_allowed"
+    found = [
+        {"type": kind, "path": at, "reason": "prefix_binding_mismatch"}
+        for at, _ in _misplaced(body)
+    ]
+    others = [
+        {"type": "thinking_dropped", "path": at, "reason": "model_binding_mismatch"}
+        for at, block in _thinking(body)
+        if len(_words(block)) > 1 and _words(block)[1] != body["model"]
+    ]
+    return [*found, *others]
+
+
+def compacted(body: Json, content: str) -> Json:
+    """The block that stands for the messages of a request from now on."""
+    *_, (_, _, place) = _walk(body)
+    last = [m["role"] for m in body["messages"] if m["role"] != "system"][-1]
+    words = ".".join(("compaction", last, place.messages or "-", place.thinking or "-"))
+    return {"type": "compaction", "content": content, "signature": words}
+
+
+def _misplaced(body: Json) -> Iterator[tuple[str, bool]]:
+    """Where thinking stands behind what it was not made for, and whether the system differs."""
     if body["model"] not in BINDING:
         return
     for at, block, place in _walk(body):
@@ -70,25 +101,43 @@ def unbound(body: Json) -> Iterator[str]:
             continue
         made = _words(block)[2:]
         if made[:3] != place.words[:3] or (place.thinking and made[3] != place.thinking):
-            said = f" {OTHER_SYSTEM}" * (made[0] != place.system)
-            yield f"{at}: {ELSEWHERE}{said}"
+            yield at, made[0] != place.system
 
 
 def _walk(body: Json) -> Iterator[tuple[str, Json | None, _Place]]:
     """All thinking that the model reads, and where it stands; last, without a block, the end."""
     system, tools = (_hash(_bare(body.get(name) or [])) for name in ("system", "tools"))
     place = _Place(system, tools)
+    behind = ""  # the role of the last message that a compaction block stands for
     for number, message in enumerate(body["messages"]):
-        content: object = message["content"]
-        blocks = cast("list[Json]", content) if isinstance(content, list) else [{"text": content}]
-        for index, block in enumerate(blocks):
-            if block.get("type") not in _SIGNED:
+        more = {name: v for name, v in message.items() if name not in {"role", "content"}}
+        if more or behind == message["role"]:
+            said = _hash([place.messages, message["role"], more])
+            place = _Place(system, tools, said, place.thinking)
+        behind = ""
+        for index, block in enumerate(_blocks(message)):
+            if block.get("type") == "compaction":
+                _, behind, messages, thinking = _words(block)
+                place = _Place(system, tools, messages, thinking)
+            elif block.get("type") not in _SIGNED:
                 said = _hash([place.messages, message["role"], _bare(block)])
-                place = _Place(place.system, place.tools, said, place.thinking)
+                place = _Place(system, tools, said, place.thinking)
             elif _words(block)[1:2] == (body["model"],):
                 yield f"messages.{number}.content.{index}", block, place
                 place = _behind(place, _signature(block))
     yield "", None, place
+
+
+def _thinking(body: Json) -> Iterator[tuple[str, Json]]:
+    for number, message in enumerate(body["messages"]):
+        for index, block in enumerate(_blocks(message)):
+            if block.get("type") in _SIGNED:
+                yield f"messages.{number}.content.{index}", block
+
+
+def _blocks(message: Json) -> list[Json]:
+    content: object = message["content"]
+    return cast("list[Json]", content) if isinstance(content, list) else [{"text": content}]
 
 
 def _behind(place: _Place, signature: str) -> _Place:
@@ -104,7 +153,7 @@ def _words(block: Json) -> tuple[str, ...]:
 
 
 def _signature(block: Json) -> str:
-    return str(block[_SIGNED[block["type"]]])
+    return str(block[_SIGNED.get(block["type"], "signature")])
 
 
 def _bare(value: object) -> object:

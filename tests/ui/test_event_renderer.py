@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.fake_agent import record
+from tests.support.world import record
 from tui.session.records import Record
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
@@ -175,10 +175,13 @@ def test_troubles_are_not_hidden() -> None:
 
 
 def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
+    there: dict[str, Any] = {"from": "a", "to": "b", "error_class": "overloaded"}
+    again: dict[str, Any] = {"from": "b", "to": "a", "error_class": None}
+    there["reason"], again["reason"] = "overloaded", "the wait is over"
     switched, back, parked = items_of(
         [
-            record("failover", old="a", new="b", reason="overloaded", error_class="overloaded"),
-            record("failover", old="b", new="a", reason="the wait is over", error_class=None),
+            record("failover", **there),
+            record("failover", **again),
             record(
                 "parked", until="2026-11-21T17:00:00Z", reason="Slow.", error_class="rate_limit"
             ),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.clock import FakeClock
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
 from tui.agent import events
 from tui.ui.notifications import Notifier, notification

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -14,18 +13,17 @@ from typing import TYPE_CHECKING
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview, Compactor
-from tui.agent.directives import Directives, DirectiveState, ParsedPrompt, parsed
 from tui.agent.events import Event
 from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent, session_cost
 from tui.agent.mcp_tools import McpTools
-from tui.agent.memory_flush import MemoryFlush
-from tui.agent.prompts import NO_IMAGES, AgentPrompt, PromptIntake
+from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
+from tui.agent.side_question import MemoryFlush
 from tui.agent.tool_dispatch import ToolDispatcher
-from tui.agent.tool_results import ShellOutput, ToolResults
+from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
@@ -33,7 +31,6 @@ from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
-from tui.core.images import Image
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
@@ -41,8 +38,6 @@ from tui.provider.failover import Failover
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server
-
-log = logging.getLogger(__name__)
 
 
 class Agent:
@@ -60,7 +55,6 @@ class Agent:
                 ctx.provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt
             )
         self._directives = DirectiveState(ctx, self._requests)
-        self._prompts = PromptIntake(ctx, self._directives)
         self._repair = RequestRepair(ctx, self._requests)
         self._deferred = DeferredRetry(ctx)
         self._overrides = ContextOverrides(ctx, self._requests)
@@ -72,7 +66,7 @@ class Agent:
         self._turns = TurnRunner(
             ctx,
             self._requests,
-            self._prompts,
+            self._directives,
             self._dispatcher,
             self._compactor,
             self._pruning,
@@ -86,10 +80,6 @@ class Agent:
     @property
     def model(self) -> str:
         return self._ctx.model.id
-
-    @property
-    def model_info(self) -> ModelInfo:
-        return self._ctx.model
 
     @property
     def window(self) -> int:
@@ -116,7 +106,7 @@ class Agent:
     @property
     def queue(self) -> tuple[str, ...]:
         """What was typed while the agent worked and has not been handed over yet."""
-        return self._prompts.queue
+        return tuple(prompt.typed for prompt in self._ctx.queue)
 
     @property
     def mode(self) -> Mode:
@@ -129,11 +119,17 @@ class Agent:
     @property
     def folders(self) -> tuple[Path, ...]:
         """Where the file tools work: the workspace first."""
-        return self._ctx.folders
+        workspace = self._ctx.workspace
+        return (workspace.root, *workspace.extra)
 
     def add_dir(self, folder: Path) -> bool:
-        """Let the tools work in a real folder too, from the next call on. False if they may."""
-        return self._ctx.add_dir(folder)
+        """Let the tools work in a real folder too, from the next call on. False if they may,
+        elevated or not."""
+        workspace = self._ctx.workspace
+        if replace(workspace, widened=False).contains(folder):
+            return False
+        self._ctx.workspace = replace(workspace, extra=(*workspace.extra, folder))
+        return True
 
     def take_up(self, config: Config) -> None:
         """Go by changed settings where a running session can: the rules, from the next call on,
@@ -143,36 +139,24 @@ class Agent:
         gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
         self.session.redact = config.redact == "record"
 
-    @property
-    def busy(self) -> bool:
-        return self._ctx.events.busy
-
     async def start(self) -> list[Event]:
         """The events that stand before the first turn; what the session says is put in force.
 
         Does not touch the network; begins to load what the first request will need.
         """
-        self._background.append(asyncio.create_task(self._load(), name="loading"))
-        self._background.append(asyncio.create_task(self._sweep(), name="sweeping"))
+        for work in (self._load(), sweep_outputs(self._ctx, self._closing)):
+            self._background.append(asyncio.create_task(work))
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
         return self._ctx.events.take()
 
-    def send(
-        self,
-        prompt: str | ParsedPrompt,
-        *,
-        attached: str = "",
-        images: Mapping[str, Image] = NO_IMAGES,
-    ) -> AsyncGenerator[Event]:
+    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]:
         """Run one turn and yield its events; the last is TurnFinished.
 
-        `attached` goes behind what was typed and is never read for directives. `images` go along
-        by the words that stand for them in the text, as do those that it names with `@`.
-        Closing the iterator interrupts the turn. Nothing is raised: a failure is an event.
+        Images that the text names with `@` go along. Closing the iterator interrupts the turn.
+        Nothing is raised: a failure is an event.
         """
-        typed = AgentPrompt(parsed(prompt), images, attached)
-        return self._ctx.events.run(self._turns.run, typed)
+        return self._ctx.events.run(self._turns.run, prompt)
 
     def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]:
         """Run a turn without a new prompt: after a failure, an interruption, or where it is parked.
@@ -193,19 +177,17 @@ class Agent:
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
 
-    def steer(self, prompt: str | ParsedPrompt, images: Mapping[str, Image] = NO_IMAGES) -> None:
-        """Queue a prompt for the running turn; it is sent once the running tools are done.
+    def steer(self, prompt: ParsedPrompt) -> None:
+        """Queue a prompt for the running turn; it is sent once the running tools are done."""
+        self._ctx.queue.append(prompt)
+        self._ctx.publish_queue()
 
-        `images` are as for `send`.
-        """
-        self._prompts.add(AgentPrompt(parsed(prompt), images))
-        self._show_queue()
-
-    def unqueue(self) -> tuple[str, ...]:
+    def unqueue(self) -> tuple[ParsedPrompt, ...]:
         """Take back what is queued, for instance to edit it."""
-        texts = self._prompts.take_back()
-        self._show_queue()
-        return texts
+        prompts = tuple(self._ctx.queue)
+        self._ctx.queue.clear()
+        self._ctx.publish_queue()
+        return prompts
 
     def cancel(self) -> None:
         """Interrupt the running turn, if any. It still ends with TurnFinished.
@@ -299,16 +281,12 @@ class Agent:
         `cancel` stops it and changes nothing. The last event is CompactionFinished, whose
         `problem` says why not where it failed; only a notice comes where there is nothing to do.
         """
-        return self._ctx.events.run(self._compact, focus)
+        return self._ctx.events.run(self._compactor.compact_now, focus)
 
     async def uncompact(self) -> Sequence[Event]:
         """Send the full view again, from the next request on. Raises RuntimeError in a turn."""
         self._refuse_in_turn()
-        if await self._compactor.undo():
-            self._ctx.publish(events.CompactionUndone(self.ledger.tokens))
-            self._publish_measured()
-        else:
-            self._ctx.publish(events.Notice("No compaction is in force."))
+        await self._compactor.undo()
         return self._ctx.events.take()
 
     def flush_memory(self) -> AsyncGenerator[Event]:
@@ -316,7 +294,7 @@ class Agent:
 
         Yields what happens, as `send`; `cancel` stops it.
         """
-        return self._ctx.events.run(self._flush)
+        return self._ctx.events.run(self._memory.flush_now)
 
     @property
     def memory_pending(self) -> bool:
@@ -358,28 +336,8 @@ class Agent:
                 await ctx.provider.aclose()
 
     def _refuse_in_turn(self) -> None:
-        if self.busy:
+        if self._ctx.events.busy:
             raise RuntimeError("a turn is running")
-
-    def _show_queue(self) -> None:
-        if self.busy:
-            self._ctx.publish(events.QueueChanged(self.queue))
-
-    def _publish_measured(self) -> None:
-        for event in self._requests.measured():
-            self._ctx.publish(event)
-
-    async def _compact(self, focus: str) -> None:
-        if self._compactor.plan() is None:
-            self._ctx.publish(events.Notice("There is nothing to compact yet."))
-            return
-        with suppress(asyncio.CancelledError), self._ctx.events.interruptible():
-            await self._compactor.compact("manual", focus=focus)
-        self._publish_measured()
-
-    async def _flush(self) -> None:
-        with suppress(asyncio.CancelledError), self._ctx.events.interruptible():
-            await self._memory.flush()
 
     async def _load(self) -> None:
         """The SDK, in a thread. The request says what fails.
@@ -388,11 +346,3 @@ class Agent:
         """
         with suppress(HoldfastError):
             await self._ctx.provider.load()
-
-    async def _sweep(self) -> None:
-        """Remove full outputs that no session names and that have had their time."""
-        if self._ctx.outputs is not None:
-            now = self._ctx.clock.now()
-            gone = await asyncio.to_thread(self._ctx.outputs.sweep, now, self._closing)
-            if gone:
-                log.info("%d kept outputs that no session names were removed", gone)

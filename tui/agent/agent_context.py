@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.agent.events import Debug, Event
+from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, Spent
+from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
 from tui.context.system_prompt import Injected
 from tui.context.token_ledger import Ledger
@@ -79,9 +80,15 @@ class AgentContext:
     mode: Mode = field(default="ask", init=False)
     elevated: bool = field(default=False, init=False)
     verbose: bool = field(default=False, init=False)
-    side_spent: Spent = field(default_factory=Spent, init=False)
-    """What questions beside the conversation have cost since the last turn ended."""
+    turn_spent: Spent = field(default_factory=Spent, init=False)
+    """What was spent since the last turn ended, on questions beside the conversation too."""
     events: EventStream = field(default_factory=EventStream, init=False)
+    queue: list[ParsedPrompt] = field(default_factory=list[ParsedPrompt], init=False)
+    """What was typed while a turn runs, in the order in which it came.
+
+    It joins the turn once its tools are done. Until it is taken over it can be taken back; it is
+    sent or given back, and never both.
+    """
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)
@@ -95,11 +102,6 @@ class AgentContext:
         return self.session.records
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Where the file tools work: the workspace first."""
-        return (self.workspace.root, *self.workspace.extra)
-
-    @property
     def price(self) -> Price | None:
         """Of the model that is asked now; None where the configuration names none."""
         return self.config.prices.get(self.model.id)
@@ -109,15 +111,14 @@ class AgentContext:
         """How much of a result the model that is asked now gets."""
         return GuardLimits.of(self.config.guard, window=self.model.window)
 
-    def add_dir(self, folder: Path) -> bool:
-        """Let the file tools work in a real folder too. False if they may, elevated or not."""
-        if replace(self.workspace, widened=False).contains(folder):
-            return False
-        self.workspace = replace(self.workspace, extra=(*self.workspace.extra, folder))
-        return True
+    def publish(self, *events: Event) -> None:
+        for event in events:
+            self.events.publish(event)
 
-    def publish(self, event: Event) -> None:
-        self.events.publish(event)
+    def publish_queue(self) -> None:
+        """Show in the turn that runs what is queued now."""
+        if self.events.busy:
+            self.publish(QueueChanged(tuple(prompt.typed for prompt in self.queue)))
 
     def debug(self, text: str) -> None:
         """Show a line while verbose is on."""

@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.memory_flush import MemoryFlush
-from tui.agent.model_stream import ask_aside
 from tui.agent.request_builder import RequestBuilder
-from tui.context import compaction_triggers, compaction_view, recall, summary_prompts
+from tui.agent.side_question import MemoryFlush, Summarizer
+from tui.context import compaction_triggers, compaction_view, recall
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
 from tui.context.level_view import last_front_level
 from tui.context.repair_levels import DIGEST_TOKENS
 from tui.context.token_ledger import Item
 from tui.context.view import View
-from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
+from tui.core.errors import HoldfastError, LimitReachedError
 from tui.core.messages import Message, Usage
 from tui.session.records import Record
 from tui.tokens import tokenizer
@@ -34,9 +34,6 @@ from tui.tools.recall import Recall
 log = logging.getLogger(__name__)
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
-
-_SPLITS = 3
-"""So many times a part that the summarizer finds too long is split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +120,23 @@ class Compactor:
         before = self.ctx.ledger.tokens
         summarizer = Summarizer(self.ctx)
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
-        problem = "it was interrupted"
         try:
             summary = await summarizer.summary(self._covered(planned, view), focus)
-            problem = ""
+        except asyncio.CancelledError:
+            self._give_up(before, reason, "it was interrupted")
+            raise
         except HoldfastError as error:
             log.warning("compaction failed: %s", error)
-            problem = error.message
-            return False
+            return self._give_up(before, reason, error.message)
         except Exception as error:
             log.exception("compaction failed")
-            problem = f"{type(error).__name__}: {error}"
-            return False
-        finally:
-            if problem:
-                self._give_up(before, reason, problem)
+            return self._give_up(before, reason, f"{type(error).__name__}: {error}")
         freed, added = self._freed(planned, view), tokenizer.count(summary)
         if added >= freed:
-            self._give_up(
-                before,
-                reason,
-                f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,}).",
+            problem = (
+                f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
             )
-            return False
+            return self._give_up(before, reason, problem)
         after = self._record(
             planned, summary, reason, before=before, freed=freed, usage=summarizer.usage
         )
@@ -175,15 +166,25 @@ class Compactor:
         after = self._record(planned, summary, "digest", before=before, freed=freed, usage=Usage())
         return after < before
 
-    async def undo(self) -> bool:
-        """Make the compactions void: the full view again. False where none is in force."""
+    async def compact_now(self, focus: str) -> None:
+        """Compact for the person, who may interrupt it; say so where there is nothing to do."""
+        if self.plan() is None:
+            self.ctx.publish(events.Notice("There is nothing to compact yet."))
+            return
+        with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
+            await self.compact("manual", focus=focus)
+        self.ctx.publish(*self.requests.measured())
+
+    async def undo(self) -> None:
+        """Make the compactions void: the full view again. Shown, also that none is in force."""
         view = self.requests.view()
         if view.summary is None:
-            return False
+            self.ctx.publish(events.Notice("No compaction is in force."))
+            return
         self.ctx.recorder.append("uncompaction", target=view.summary.record.id)
         self.requests.view()
-        await self.ctx.recorder.sync()
-        return True
+        undone = events.CompactionUndone(self.ctx.ledger.tokens)
+        await self.ctx.recorder.show(undone, *self.requests.measured())
 
     def _plan(self, view: View) -> CompactionPlan | None:
         records, model = self.ctx.records, self.ctx.model.id
@@ -229,15 +230,17 @@ class Compactor:
         self.requests.view()
         return after
 
-    def _give_up(self, before: int, reason: Reason, problem: str) -> None:
+    def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
+        """Nothing was changed, and it is not tried again in this turn."""
         self._gave_up = _last_prompt(self.ctx.records)
         self.ctx.publish(events.CompactionFinished(before, before, 0, "", reason, problem))
+        return False
 
     def _offer_recall(self) -> None:
         """Let the model search what a summary stands for, from the next request on."""
         if Recall.name not in self.ctx.tools:
             tool = self.ctx.tools[Recall.name] = Recall(self._recall)
-            self.requests.offer(tool)
+            self.requests.exchange((), [tool])
 
     def _recall(self, query: str, first: int, last: int) -> str:
         return recall.answer(self.ctx.records, query, first, last)
@@ -254,75 +257,6 @@ class Compactor:
                     "keeps what must stay word for word."
                 )
             )
-
-
-@dataclass(slots=True)
-class Summarizer:
-    """Makes one summary. `usage` is what its requests have used, whatever came of them."""
-
-    ctx: AgentContext
-    usage: Usage = field(default_factory=Usage)
-
-    async def summary(self, messages: Sequence[Message], focus: str) -> str:
-        """One summary of all of it, from as many requests as its length takes.
-
-        Raises HoldfastError where there is none.
-        """
-        budget = int(self.ctx.model.window * summary_prompts.SHARE)
-        pieces = summary_prompts.transcript(messages)
-        parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
-        found: list[str] = []
-        for number, part in enumerate(parts, 1):
-            found += await self._of_part(part, focus, number, len(parts))
-        while len(found) > 1:
-            groups = _groups(found, budget)
-            found = [
-                await self._ask(summary_prompts.merge_question(g, focus=focus)) for g in groups
-            ]
-        summary = "\n".join(found).strip()
-        if not summary:
-            raise HoldfastError("The model gave an empty summary, so nothing was changed.")
-        return summary
-
-    async def _of_part(
-        self, part: str, focus: str, number: int, of: int, depth: int = 0
-    ) -> list[str]:
-        try:
-            return [
-                await self._ask(summary_prompts.question(part, focus=focus, number=number, of=of))
-            ]
-        except ProviderError as error:
-            too_long = error.error_class in {"context_overflow", "payload_too_large"}
-            if not too_long or depth == _SPLITS:
-                raise
-        first, second = summary_prompts.halves(part)
-        return [
-            *await self._of_part(first, focus, number, of, depth + 1),
-            *await self._of_part(second, focus, number, of, depth + 1),
-        ]
-
-    async def _ask(self, prompt: str) -> str:
-        most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.ctx.model.window // 10))
-        answer = await ask_aside(self.ctx, prompt, most, hear=self._show)
-        self.usage += answer.usage
-        return answer.text.strip()
-
-    def _show(self, text: str) -> None:
-        self.ctx.publish(events.CompactionDelta(text))
-
-
-def _groups(summaries: Sequence[str], budget: int) -> list[list[str]]:
-    """Summaries in groups of at least two that one request can carry."""
-    groups: list[list[str]] = [[]]
-    room = budget
-    for summary in summaries:
-        size = tokenizer.count(summary)
-        if len(groups[-1]) > 1 and size > room:
-            groups.append([])
-            room = budget
-        groups[-1].append(summary)
-        room -= size
-    return groups
 
 
 def _last_prompt(records: Sequence[Record]) -> str:

@@ -11,8 +11,9 @@ that is under way (deltas, retries, another model) is published as it is: those 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from msgspec import field
 
 from tui.core.messages import Usage
 from tui.provider.base import (
@@ -22,14 +23,13 @@ from tui.provider.base import (
     TextDelta,
     ThinkingDelta,
     ToolInputDelta,
+    WireEvent,
 )
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStarted:
-    type: ClassVar[str] = "session_started"
+class SessionStarted(WireEvent, frozen=True, tag="session_started"):
     session_id: str
     path: str | None
     model: str
@@ -37,67 +37,53 @@ class SessionStarted:
     resumed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(WireEvent, frozen=True, tag="user_message"):
     """`text` is all that the model gets, `attached` its end that nobody typed."""
 
-    type: ClassVar[str] = "user_message"
     text: str
     attached: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectivesChanged:
-    type: ClassVar[str] = "directives_changed"
+class DirectivesChanged(WireEvent, frozen=True, tag="directives_changed"):
     think: bool
     verbose: bool
     elevated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSent:
+class RequestSent(WireEvent, frozen=True, tag="request_sent"):
     """`messages` and `tokens` (estimated) are of the request; `attempt` counts from 1."""
 
-    type: ClassVar[str] = "request_sent"
     messages: int
     tokens: int
     model: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantMessage:
-    type: ClassVar[str] = "assistant_message"
+class AssistantMessage(WireEvent, frozen=True, tag="assistant_message"):
     text: str
     stop_reason: str
     usage: Usage
     request_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(WireEvent, frozen=True, tag="tool_started"):
     """A call is being looked at. `label` is for the card; running begins after permission."""
 
-    type: ClassVar[str] = "tool_started"
     id: str
     name: str
     input: dict[str, Any]
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionAsked:
-    type: ClassVar[str] = "permission_asked"
+class PermissionAsked(WireEvent, frozen=True, tag="permission_asked"):
     id: str
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionAnswered:
+class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
     """`answer` is once, session, always, no, allow or deny; `by` says who decided."""
 
-    type: ClassVar[str] = "permission_answered"
     id: str
     name: str
     answer: str
@@ -105,21 +91,17 @@ class PermissionAnswered:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutputChunk:
-    type: ClassVar[str] = "tool_output"
+class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
     """`text` is what the model gets, at most 8,000 characters of it; `display` a diff.
 
     `images` are `{"type", "media_type", "bytes", "omitted": true}` without their data.
     """
 
-    type: ClassVar[str] = "tool_finished"
     id: str
     name: str
     is_error: bool
@@ -131,57 +113,48 @@ class ToolFinished:
     images: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(WireEvent, frozen=True, tag="parked"):
     """The server wants to see the request no sooner than `until` (ISO 8601, UTC); it is sent then.
 
     Told again when a parked session is opened. The turn goes on by itself, or by `Agent.go_on`.
     """
 
-    type: ClassVar[str] = "parked"
     until: str
     reason: str
     error_class: str = "rate_limit"
     status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryStep:
+class RecoveryStep(WireEvent, frozen=True, tag="recovery"):
     """The request was too large and has been made smaller; it is sent again.
 
     `step` is `output` (a shorter answer is asked for), `images` (those of older turns replaced by
     text), `compaction`, `results` (large ones cut) or `digest` (made without a model).
     """
 
-    type: ClassVar[str] = "recovery"
     step: Step
     text: str
     tokens_before: int
     tokens_after: int
 
 
-@dataclass(frozen=True, slots=True)
-class OverflowCompactionStarted:
+class OverflowCompactionStarted(WireEvent, frozen=True, tag="compacting"):
     """What is too large for a request is about to be summarised; `number` of at most `of` times."""
 
-    type: ClassVar[str] = "compacting"
     number: int
     of: int
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStopped:
+class LoopStopped(WireEvent, frozen=True, tag="loop_stopped"):
     """The model made the same call and got the same result `times` times in a row."""
 
-    type: ClassVar[str] = "loop_stopped"
     name: str
     input: dict[str, Any]
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContextMeasured:
+class ContextMeasured(WireEvent, frozen=True, tag="context_measured"):
     """The next request: `measured` came from the last usage, `estimated` is what changed since.
 
     `parts` are estimates by kind: system, tools, memory, messages, results. `reserve` is the
@@ -191,7 +164,6 @@ class ContextMeasured:
     the tokens that guards keep out.
     """
 
-    type: ClassVar[str] = "context_measured"
     tokens: int
     measured: int
     estimated: int
@@ -205,70 +177,56 @@ class ContextMeasured:
     threshold: float = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class ContextChanged:
+class ContextChanged(WireEvent, frozen=True, tag="context_changed"):
     """How records stand in the request was changed, from the next request on.
 
     `changes` are `{"target", "view", "by", "reason"}` for overlays and `{"target", "pinned"}` for
     pins; a target is the id of a record, and `call_id` stands beside it where it is a result.
     """
 
-    type: ClassVar[str] = "context_changed"
     changes: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RepairApplied:
+class RepairApplied(WireEvent, frozen=True, tag="repair_applied"):
     """`findings` are `{"code", "where", "action"}`."""
 
-    type: ClassVar[str] = "repair_applied"
     findings: tuple[dict[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(WireEvent, frozen=True, tag="pruned"):
     """Old results were shortened in what the model sees; `tokens_saved` by each request."""
 
-    type: ClassVar[str] = "pruned"
     results: int
     tokens_saved: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySaved:
+class MemorySaved(WireEvent, frozen=True, tag="memory_saved"):
     """`entries` lines were added to the memory file at `path`."""
 
-    type: ClassVar[str] = "memory_saved"
     path: str
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionStarted:
+class CompactionStarted(WireEvent, frozen=True, tag="compaction_started"):
     """A summary is being made of `messages` messages; `reason` is manual, automatic or overflow."""
 
-    type: ClassVar[str] = "compaction_started"
     reason: str
     tokens: int = 0
     messages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionDelta:
+class CompactionDelta(WireEvent, frozen=True, tag="compaction_delta"):
     """A piece of the summary as it is written; "" where an answer begins anew. Provisional."""
 
-    type: ClassVar[str] = "compaction_delta"
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionFinished:
+class CompactionFinished(WireEvent, frozen=True, tag="compaction_finished"):
     """`summary` stands for `messages_removed` messages from the next request on.
 
     Always the end of a `CompactionStarted`: where `problem` says why not, nothing was changed.
     """
 
-    type: ClassVar[str] = "compaction_finished"
     tokens_before: int
     tokens_after: int
     messages_removed: int
@@ -277,111 +235,87 @@ class CompactionFinished:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionUndone:
+class CompactionUndone(WireEvent, frozen=True, tag="compaction_undone"):
     """The full view is sent again, `tokens` large."""
 
-    type: ClassVar[str] = "compaction_undone"
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class HandOff:
+class HandOff(WireEvent, frozen=True, tag="hand_off"):
     """The work turned in circles and was stopped: what was asked, done, and is left."""
 
-    type: ClassVar[str] = "hand_off"
     asked: str
     done: tuple[str, ...]
     left: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsAwaited:
+class ToolsAwaited(WireEvent, frozen=True, tag="tools_awaited"):
     """The first request waits for MCP `servers` that are still starting, `limit_s` at most."""
 
-    type: ClassVar[str] = "tools_awaited"
     servers: tuple[str, ...]
     limit_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsChanged:
+class ToolsChanged(WireEvent, frozen=True, tag="tools_changed"):
     """The tools of an MCP server changed, from the next request on; `text` says it and why."""
 
-    type: ClassVar[str] = "tools_changed"
     server: str
     joined: tuple[str, ...]
     left: tuple[str, ...]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFiles:
+class ContextFiles(WireEvent, frozen=True, tag="context_files"):
     """The files in the system prompt: `{"name", "origin", "raw", "kept"}`, sizes in characters."""
 
-    type: ClassVar[str] = "context_files"
     files: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TodosChanged:
+class TodosChanged(WireEvent, frozen=True, tag="todos_changed"):
     """`todos` are `{"text", "status"}`; status is pending, in_progress or completed."""
 
-    type: ClassVar[str] = "todos_changed"
     todos: tuple[dict[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueChanged:
+class QueueChanged(WireEvent, frozen=True, tag="queue_changed"):
     """What was typed while the agent worked and has not been handed over yet."""
 
-    type: ClassVar[str] = "queue_changed"
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StorageChanged:
+class StorageChanged(WireEvent, frozen=True, tag="storage_changed"):
     """Whether everything so far is on disk. `detail` says what is wrong when it is not."""
 
-    type: ClassVar[str] = "storage_changed"
     saved: bool
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(WireEvent, frozen=True, tag="notice"):
     """A line for the person about what a directive or a command did."""
 
-    type: ClassVar[str] = "notice"
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Debug:
-    type: ClassVar[str] = "debug"
+class Debug(WireEvent, frozen=True, tag="debug"):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorRaised:
+class ErrorRaised(WireEvent, frozen=True, tag="error"):
     """Something failed. `recoverable`: the session goes on and the prompt may be sent again.
 
     `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
     """
 
-    type: ClassVar[str] = "error"
-    error_class: str
+    error_class: str = field(name="class")
     message: str
     recoverable: bool
     hint: str = ""
     offers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFinished:
-    type: ClassVar[str] = "turn_finished"
+class TurnFinished(WireEvent, frozen=True, tag="turn_finished"):
     outcome: Literal["done", "interrupted", "failed", "limit"]
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     cost_usd: float | None = None
 
 
@@ -427,19 +361,3 @@ Event: TypeAlias = (
     | ErrorRaised
     | TurnFinished
 )
-
-_RENAMED: dict[tuple[str, str], str] = {
-    ("error", "error_class"): "class",
-    ("model_switched", "old"): "from",
-    ("model_switched", "new"): "to",
-}
-
-
-def to_json(event: Event) -> dict[str, Any]:
-    """An event as one JSON object: its `type`, then its fields."""
-    line: dict[str, Any] = {"type": event.type}
-    for f in fields(event):
-        value = getattr(event, f.name)
-        name = _RENAMED.get((event.type, f.name), f.name)
-        line[name] = value.to_json() if isinstance(value, Usage) else value
-    return line

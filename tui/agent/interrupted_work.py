@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent import events
-from tui.agent.directives import Directives
 from tui.agent.event_text import moment_of
+from tui.agent.prompts import Directives
 from tui.context.interrupted_calls import Interrupted, interrupted_calls, with_file
 from tui.core.messages import Block, blocks_of, tool_calls
 from tui.session.records import Finding, Record
@@ -23,13 +23,12 @@ from tui.tools.process import born
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
-    from tui.agent.directives import DirectiveState
+    from tui.agent.prompts import DirectiveState
     from tui.agent.pruning import PruneSchedule
     from tui.agent.request_builder import RequestBuilder
 
 
-TURN_RECORDS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
-"""The records that belong to a turn."""
+_TURN_RECORDS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +109,14 @@ def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
     return found
 
 
+def last_of_turn(records: Sequence[Record]) -> Record | None:
+    """The last record that belongs to a turn."""
+    return next((record for record in reversed(records) if record.type in _TURN_RECORDS), None)
+
+
 def parked_in(records: Sequence[Record]) -> events.Parked | None:
     """How a session is parked: nothing that belongs to a turn followed."""
-    last = next((record for record in reversed(records) if record.type in TURN_RECORDS), None)
+    last = last_of_turn(records)
     if last is None or last.type != "parked" or moment_of(last.data.get("until")) is None:
         return None
     data = last.data
@@ -152,9 +156,6 @@ async def publish_opening(
         ctx.publish(
             events.Notice("This session was elevated. Send /elevated to switch it on again.")
         )
-    for notice in ctx.notices:
-        ctx.publish(events.Notice(notice))
-    for event in requests.measured():
-        ctx.publish(event)
+    ctx.publish(*map(events.Notice, ctx.notices), *requests.measured())
     if parked := parked_in(session.records):
         ctx.publish(parked)

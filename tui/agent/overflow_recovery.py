@@ -102,10 +102,6 @@ class OverflowRecovery:
                 return True
         return False
 
-    async def window_full(self) -> bool:
-        """Compact after an answer that the window cut short."""
-        return await self._compact()
-
     def _outdated(self, request: Request) -> bool:
         """Whether an error says nothing of the request to come."""
         fresh = self.ctx.records[self._sent_at :]
@@ -118,19 +114,17 @@ class OverflowRecovery:
             case "output":
                 return self._less_output(error, request)
             case "compaction":
-                return "the conversation so far was summarised" if await self._compact() else ""
+                return "the conversation so far was summarised" if await self.compact() else ""
+            case _ if step in self._done:
+                return ""
             case "images":
-                return self._once(step) and self._without_images()
+                done = self._without_images()
             case "results":
-                return self._once(step) and self._short_results()
+                done = self._short_results()
             case "digest":
-                return self._once(step) and self._digest()
-
-    def _once(self, step: Step) -> str:
-        if step in self._done:
-            return ""
+                done = self._digest()
         self._done.add(step)
-        return step
+        return done
 
     async def _show(
         self, step: Step, text: str, before: int, error: ProviderError, streamed: str
@@ -157,7 +151,7 @@ class OverflowRecovery:
         self.requests.most_output = room
         return f"an answer of at most {room:,} tokens is asked for"
 
-    async def _compact(self) -> bool:
+    async def compact(self) -> bool:
         """One compaction; after one that failed there is no other."""
         if self._compactions >= COMPACTIONS:
             return False
@@ -175,12 +169,11 @@ class OverflowRecovery:
         found = silent_overflow(self.ctx.records, self.ctx.model.id, self.ctx.model.window)
         if found and found.id != self._silent:
             self._silent = found.id
-            await self._compact()
+            await self.compact()
             return True
-        if self.compactor.due():
+        if due := self.compactor.due():
             await self.compactor.compact("automatic")
-            return True
-        return False
+        return due
 
     def _without_images(self) -> str:
         states = self.requests.view().states

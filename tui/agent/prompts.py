@@ -1,30 +1,33 @@
-"""What a person typed, on its way into the record: directives, images, and the queue.
+"""A prompt as a person typed it: the directives that it begins with, and the images that it names.
 
-Images that a prompt names with `@` are read when it is sent, where the file tools may read.
+Directives (/think, /verbose, /elevated) are recognised only at the start; everything else stays as
+it was, byte for byte. Images that a prompt names with `@` are read when it is sent, where the file
+tools may read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from tui.agent import events
-from tui.agent.directives import ParsedPrompt, acknowledgement
+from tui.agent.events import Notice
 from tui.core import images
 from tui.core.errors import HoldfastError, ImageError, ToolError
 from tui.core.image_files import load
 from tui.core.images import Image
-from tui.core.messages import text_block
 from tui.core.workspace import Workspace
 from tui.session.records import Record
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
-    from tui.agent.directives import DirectiveState
+    from tui.agent.request_builder import RequestBuilder
+
+log = logging.getLogger(__name__)
 
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 
@@ -35,123 +38,130 @@ _MENTION = re.compile(r"(?:(?<=\s)|\A)@(?:\"([^\"\n]+)\"|'([^'\n]+)'|((?:\\.|[^\
 _AFTER = ".,;:!?)]}>"
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 
+_LEADING = re.compile(
+    r"\s*/(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?", re.IGNORECASE
+)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AgentPrompt:
-    """A prompt on its way to the model."""
+THINK_PROMPT = (
+    "Think step-by-step. Show your reasoning process explicitly before taking action. "
+    "Consider edge cases, alternative approaches, and potential issues. "
+    "When analyzing code, read related files to understand full context."
+)
+"""What /think adds to the system prompt, to the letter."""
 
-    parsed: ParsedPrompt
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """Which directives are on."""
+
+    think: bool = False
+    verbose: bool = False
+    elevated: bool = False
+
+    def to_json(self) -> dict[str, bool]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def with_changes(self, changes: Mapping[str, bool]) -> Directives:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPrompt:
+    """A prompt on its way to the model: what was typed, read once."""
+
+    typed: str
+    text: str
+    """What remains of it behind the directives."""
+    changes: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """What the directives switch."""
+    attached: str = ""
+    """Goes behind what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
     """Go along, by the words that stand for them in the text."""
-    attached: str = ""
-    """Goes behind what was typed."""
 
 
-@dataclass(slots=True)
-class PromptIntake:
-    """Takes over what was typed: switches its directives, records the rest and shows it.
+def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:
+    """Take the leading directives off what was typed. `/think off` switches off."""
+    changes: dict[str, bool] = {}
+    end = 0
+    while found := _LEADING.match(typed, end):
+        changes[found[1].lower()] = (found[2] or "on").lower() == "on"
+        end = found.end()
+    text = typed[end:].lstrip() if changes else typed
+    return ParsedPrompt(typed, text, changes, attached, images)
 
-    What is typed while a turn runs waits here, in the order in which it came, and joins the turn
-    once its tools are done. Until it is taken over it can be taken back; it is sent or given
-    back, and never both.
+
+def acknowledgement(changes: Mapping[str, bool]) -> str:
+    """One line for the person about what was switched."""
+    words = {
+        ("think", True): "think is on: the model is asked to reason before it acts",
+        ("think", False): "think is off",
+        ("verbose", True): "verbose is on: every decision is shown",
+        ("verbose", False): "verbose is off",
+        ("elevated", True): (
+            "ELEVATED is on: nothing is asked any more; blocked commands stay blocked"
+        ),
+        ("elevated", False): "elevated is off: writes and commands are asked for again",
+    }
+    return " · ".join(words[name, value] for name, value in changes.items())
+
+
+def from_json(value: Any) -> Directives:
+    """Directives from a record. Anything odd counts as off, and is logged."""
+    known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    found = {f.name: known.get(f.name) for f in fields(Directives)}
+    if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
+        log.warning("the record's directives are damaged (%s); they count as off", ", ".join(odd))
+    return Directives(**{name: on is True for name, on in found.items()})
+
+
+class DirectiveState:
+    """The directives in force in one session. A resumed one is not elevated until asked again."""
+
+    def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
+        recorded = Directives()
+        if "directives" in ctx.session.metadata:
+            recorded = from_json(ctx.session.directives)
+        self.was_elevated = recorded.elevated
+        self.now = replace(recorded, elevated=False)
+        self._ctx, self._requests = ctx, requests
+        requests.think(self.now.think)
+        ctx.verbose = self.now.verbose
+
+    def apply(self, changes: Mapping[str, bool]) -> None:
+        """Switch, and record it."""
+        self.now = self.now.with_changes(changes)
+        self._requests.think(self.now.think)
+        self._ctx.elevated = self.now.elevated
+        self._ctx.verbose = self.now.verbose
+        self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)
+        self._ctx.recorder.append("directive", **self.now.to_json())
+
+
+async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPrompt:
+    """The prompt with the images that it names; why one is not attached is shown.
+
+    What is no image stays a mention, and what comes along already is not attached twice. A name
+    outside the folders of the workspace is refused as the tools refuse it.
     """
-
-    ctx: AgentContext
-    directives: DirectiveState
-    _queue: list[AgentPrompt] = field(default_factory=list[AgentPrompt])
-
-    @property
-    def queue(self) -> tuple[str, ...]:
-        """What waits, as it was typed."""
-        return tuple(prompt.parsed.typed for prompt in self._queue)
-
-    def add(self, prompt: AgentPrompt) -> None:
-        self._queue.append(prompt)
-
-    def take_back(self) -> tuple[str, ...]:
-        """Take all that waits out of the queue; returns the texts."""
-        texts, self._queue = self.queue, []
-        return texts
-
-    async def take(self, prompt: AgentPrompt) -> bool:
-        """Take over a prompt. False if there was nothing for the model in it."""
-        return await self._record(prompt, await self._with_mentioned(prompt))
-
-    async def take_queued(self) -> bool:
-        """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
-        taken = False
-        while self._queue:
-            prompt = self._queue[0]
-            found = await self._with_mentioned(prompt)
-            if prompt in self._queue:  # it was not taken back while its images were read
-                self._queue.remove(prompt)
-                self.ctx.publish(events.QueueChanged(self.queue))
-                taken |= await self._record(prompt, found)
-        return taken
-
-    async def _with_mentioned(self, prompt: AgentPrompt) -> Mapping[str, Image]:
-        """The images of a prompt and those that it names with `@`; what is refused is shown."""
-        found = await mentioned_images(
-            prompt.parsed.text, self.ctx.workspace, prompt.images.values(), self.ctx.records
-        )
-        for error in found.refused:
-            self.ctx.publish(events.Notice(str(error)))
-        return {**prompt.images, **found.images} if found.images else prompt.images
-
-    async def _record(self, prompt: AgentPrompt, attached: Mapping[str, Image]) -> bool:
-        parsed = prompt.parsed
-        shown: list[events.Event] = []
-        if parsed.changes:
-            self.directives.apply(parsed.changes)
-            shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
-            shown.append(events.Notice(acknowledgement(parsed.changes)))
-        own = images.with_words(parsed.text, attached)
-        text = "\n\n".join(part for part in (own, prompt.attached) if part.strip())
-        if text:
-            content = [*(image.block for image in attached.values()), text_block(text)]
-            named = {"images": list(attached)} if attached else {}
-            self.ctx.recorder.append("user", content=content, text=parsed.text or text, **named)
-            rest = text.removeprefix(own or text).lstrip("\n")
-            shown.append(events.UserMessage(text, rest))
-        await self.ctx.recorder.show(*shown)
-        return bool(text)
-
-
-@dataclass(slots=True)
-class MentionedImages:
-    """The images by their words, and for each that was not attached, why."""
-
-    images: dict[str, Image] = field(default_factory=dict[str, Image])
-    refused: list[HoldfastError] = field(default_factory=list[HoldfastError])
-
-
-async def mentioned_images(
-    text: str, workspace: Workspace, given: Collection[Image], records: Iterable[Record]
-) -> MentionedImages:
-    """The images that a prompt names. `given` come along already: they are not attached twice.
-
-    What is no image stays a mention. A name outside the folders of the workspace is refused as
-    the tools refuse it.
-    """
-    names = list(dict.fromkeys(_names(text)))[:MENTIONS] if "@" in text else []
+    names = list(dict.fromkeys(_names(prompt.text)))[:MENTIONS] if "@" in prompt.text else []
     if not names:
-        return MentionedImages()
-    there = {image.data for image in given}
-    found, refused = await asyncio.to_thread(_load, names, workspace, there)
-    if not found:
-        return MentionedImages(refused=refused)
-    taken = [images.number_of(word) for word in images.words_in(text)]
-    first = max([highest_image(records), *taken]) + 1
-    words = {image.word(first + n): image for n, image in enumerate(found)}
-    attached = MentionedImages(refused=refused)
-    for word, image in words.items():
+        return prompt
+    attached = dict(prompt.images)
+    known = {image.data for image in attached.values()}
+    found, refused = await asyncio.to_thread(_load, names, ctx.workspace, known)
+    taken = [images.number_of(word) for word in images.words_in(prompt.text)]
+    first = max([highest_image(ctx.records), *taken]) + 1
+    for number, image in enumerate(found, first):
         try:
-            images.check_together([*given, *attached.images.values(), image])
+            images.check_together([*attached.values(), image])
         except ImageError as error:
-            attached.refused.append(error)
+            refused.append(error)
             break
-        attached.images[word] = image
-    return attached
+        attached[image.word(number)] = image
+    for error in refused:
+        ctx.publish(Notice(str(error)))
+    return replace(prompt, images=attached)
 
 
 def highest_image(records: Iterable[Record]) -> int:
@@ -174,7 +184,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _load(
-    names: Iterable[str], workspace: Workspace, there: Collection[str]
+    names: Iterable[str], workspace: Workspace, known: Collection[str]
 ) -> tuple[list[Image], list[HoldfastError]]:
     found: list[Image] = []
     refused: list[HoldfastError] = []
@@ -184,9 +194,9 @@ def _load(
         except HoldfastError as error:
             refused.append(error)
             continue
-        if image is not None and image.data not in there:
+        if image is not None and image.data not in known:
             found.append(image)
-            there = {*there, image.data}
+            known = {*known, image.data}
     return found, refused
 
 

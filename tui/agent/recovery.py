@@ -13,14 +13,13 @@ that are too large have a ladder of their own, see `tui.agent.overflow_recovery`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.event_text import moment_of
 from tui.agent.events import Parked
-from tui.agent.interrupted_work import TURN_RECORDS, parked_in
+from tui.agent.interrupted_work import last_of_turn, parked_in
 from tui.agent.request_builder import RequestBuilder
 from tui.context.binding import BREAK, has_thinking
 from tui.context.level_view import WHOLE, level_of
@@ -29,29 +28,8 @@ from tui.core.clock import timestamp
 from tui.core.errors import ProviderError
 from tui.provider.base import Request
 from tui.provider.retry import duration
-from tui.session.records import Finding, Record
+from tui.session.records import Finding
 from tui.tokens.estimate import json_weight
-
-
-def offers(records: Sequence[Record]) -> tuple[RepairLevel, ...]:
-    """The rungs that are left where the server refused the last request as not valid, else none.
-
-    A rung that was tried and refused is never offered again. One that concerns what stood before
-    it is, once an answer came between: what is refused now came later.
-    """
-    last = next((record for record in reversed(records) if record.type in TURN_RECORDS), None)
-    if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
-        return ()
-    tried = -1
-    for record in records:
-        rung = level_of(record)
-        if rung is not None:
-            tried = max(tried, REPAIR_LEVELS.index(rung))
-        elif record.type == "assistant" and tried >= 0 and REPAIR_LEVELS[tried] not in WHOLE:
-            tried = max(
-                (REPAIR_LEVELS.index(r) for r in map(level_of, records) if r in WHOLE), default=-1
-            )
-    return REPAIR_LEVELS[tried + 1 :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +40,26 @@ class RequestRepair:
     requests: RequestBuilder
 
     def offers(self) -> tuple[RepairLevel, ...]:
-        """See `offers`."""
-        return offers(self.ctx.records)
+        """The rungs that are left where the server refused the last request as not valid, else
+        none.
+
+        A rung that was tried and refused is never offered again. One that concerns what stood
+        before it is, once an answer came between: what is refused now came later.
+        """
+        records = self.ctx.records
+        last = last_of_turn(records)
+        error = last.data.get("error_class") if last and last.type == "error" else None
+        if error != "invalid_request":
+            return ()
+        tried = -1
+        for record in records:
+            rung = level_of(record)
+            if rung is not None:
+                tried = max(tried, REPAIR_LEVELS.index(rung))
+            elif record.type == "assistant" and tried >= 0 and REPAIR_LEVELS[tried] not in WHOLE:
+                whole = [r for r in map(level_of, records) if r in WHOLE]
+                tried = max(map(REPAIR_LEVELS.index, whole), default=-1)
+        return REPAIR_LEVELS[tried + 1 :]
 
     def shrinks(self, rung: RepairLevel) -> bool:
         """Whether less would be sent on a rung than now."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.directives import THINK_PROMPT
 from tui.agent.events import ContextMeasured, Event, Notice
+from tui.agent.prompts import THINK_PROMPT
 from tui.context import request_assembly
 from tui.context.binding import BREAK, Binding
 from tui.context.history import same_model
@@ -44,7 +44,8 @@ class RequestBuilder:
     """Makes the requests of one agent.
 
     `most_output` is the most output that is asked for, None for as much as there is room;
-    `asked` is the request of the turn that is under way.
+    `asked` is the request of the turn that is under way; `hashes` are of the requests that were
+    sent last, by their models; `meter` says how full the context is.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
@@ -55,12 +56,12 @@ class RequestBuilder:
         self._room = Room(guard.clamp_bytes, guard.clamp_lines)
         self._viewer = self._fresh_viewer()
         self._binding = Binding()
-        self._hashes: dict[str, str] = {}
+        self.hashes: dict[str, str] = {}
         self._tools = [tool.schema() for tool in ctx.tools.values()]
         self._layers = list(ctx.layers) or [("prompt", text_of(ctx.system))]
         self._think = ""
         self._learning: asyncio.Task[None] | None = None
-        self._meter = TokenMeter(ctx)
+        self.meter = TokenMeter(ctx)
         self._count_fixed()
         ctx.ledger.resume(ctx.records)
 
@@ -68,10 +69,6 @@ class RequestBuilder:
         """Ask for reasoning with every request, or no longer."""
         self._think = THINK_PROMPT if on else ""
         self._count_fixed()
-
-    def offer(self, tool: Tool[Any]) -> None:
-        """Tell the model of one more tool, from the next request on."""
-        self.exchange((), [tool])
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Tell the model of other tools from the next request on; `gone` are names."""
@@ -82,7 +79,7 @@ class RequestBuilder:
     def use(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
         self._ctx.model = info
-        self._meter.use(info)
+        self.meter.use(info)
         self.close()
 
     def view(self, *, prompt_follows: bool = False) -> View:
@@ -90,12 +87,12 @@ class RequestBuilder:
         view = self._viewer.build(
             self._ctx.records, model=self._ctx.model.id, prompt_follows=prompt_follows
         )
-        self._meter.update(view)
+        self.meter.update(view)
         return view
 
     def measured(self) -> list[Event]:
         """How full the context is, as events."""
-        return self._meter.events()
+        return self.meter.events()
 
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
@@ -119,10 +116,6 @@ class RequestBuilder:
             self._note(made)
         return made, view
 
-    def hash_of(self, model: str) -> str:
-        """The hash of the request that was sent to a model last; "" where there was none."""
-        return self._hashes.get(model, "")
-
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
 
@@ -142,7 +135,7 @@ class RequestBuilder:
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
-        tokens = self._meter.tokens_for(model.id)
+        tokens = self.meter.tokens_for(model.id)
         needed = tokens + 2 * request_assembly.MARGIN_TOKENS
         return Fit(tokens, model.window, needed <= model.window)
 
@@ -161,10 +154,6 @@ class RequestBuilder:
         """Ask the server for the model's window, once, while a request is under way."""
         if self._learning is None:
             self._learning = asyncio.create_task(self._learn(), name="model info")
-
-    async def save_ratio(self) -> None:
-        """Keep what the answers taught of the model's tokens, for the next session with it."""
-        await self._meter.save_ratio()
 
     def close(self) -> None:
         """Ask the server no more."""
@@ -188,7 +177,7 @@ class RequestBuilder:
 
     def _note(self, made: Request) -> bool:
         """Keep the hash of a request that may be sent; False where thinking in it may not."""
-        found = self._hashes[made.model] = self._binding.check(made, self._ctx.records)
+        found = self.hashes[made.model] = self._binding.check(made, self._ctx.records)
         return bool(found)
 
     def _without_thinking(self, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
@@ -203,7 +192,7 @@ class RequestBuilder:
             system=self._ctx.system,
             messages=view.messages,
             tools=self._tools,
-            prompt_tokens=self._meter.tokens_for(model.id),
+            prompt_tokens=self.meter.tokens_for(model.id),
             think=self._think,
             anchors=view.anchors,
             prompt_follows=prompt_follows,

@@ -24,14 +24,13 @@ from tui.agent.events import (
 from tui.agent.recorder import to_the_end
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput
+from tui.core.messages import Block, ToolOutput, blocks_of, tool_calls
 from tui.permissions.plain_environment import plain_environment
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
-from tui.tools.output_capture import OutputLimits
 from tui.tools.process import born
 
 LABEL_CHARS = 200
@@ -48,6 +47,28 @@ class ToolDispatcher:
     results: ToolResults
     _files: FileLedger = field(default_factory=FileLedger)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _ids: set[str] = field(default_factory=set[str])
+    """Of all calls of the session."""
+
+    def __post_init__(self) -> None:
+        for record in self.ctx.records:
+            if record.type == "assistant":
+                calls = tool_calls(blocks_of(record.data.get("content")))
+                self._ids.update(str(call.get("id")) for call in calls)
+
+    def unique_ids(self, content: Sequence[Block]) -> list[Block]:
+        """The content with call ids new to the session; some servers count from 0 again."""
+        renamed = list(content)
+        for index, block in enumerate(content):
+            if block.get("type") == "tool_use":
+                given = fresh = str(block.get("id") or "call")
+                n = 1
+                while fresh in self._ids:
+                    n += 1
+                    fresh = f"{given}_{n}"
+                self._ids.add(fresh)
+                renamed[index] = {**block, "id": fresh}
+        return renamed
 
     async def run_all(self, calls: Sequence[Block]) -> None:
         """Run the calls of one answer: reads side by side, everything else alone and in order."""
@@ -214,7 +235,7 @@ class ToolDispatcher:
 
     def _context(self, state: PendingCall) -> ToolContext:
         limits = self.ctx.guard_limits
-        room = Room(limits.clamp_bytes, limits.clamp_lines)
+        room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
 
         def emit(text: str) -> None:
             state.add_output(text)
@@ -246,8 +267,7 @@ class ToolDispatcher:
             emit=emit,
             set_todos=set_todos,
             read_page_bytes=limits.page_bytes,
-            read_page_lines=limits.clamp_lines,
-            output=OutputLimits(limits.memory_chars, limits.disk.most, limits.disk.min_free),
+            guard=limits.config,
             leave=state.set_partial,
             started=started,
         )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,7 +24,7 @@ from tui.core.output_store import OutputStore
 from tui.tokens import tokenizer
 from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
-from tui.tools.output_capture import Capture, OutputLimits
+from tui.tools.output_capture import Capture
 
 log = logging.getLogger(__name__)
 
@@ -42,14 +43,14 @@ _LIKE: Final = "run_command"
 
 @dataclass(slots=True)
 class PendingCall:
-    """A call without a result yet, when it began, and the end of what it printed."""
+    """A call without a result yet, and when it began."""
 
     call: Block
     started: float | None = None
     output: ToolOutput | None = None
     """What the tool had when it was interrupted."""
-    _printed: list[str] = field(default_factory=list[str])
-    _chars: int = 0
+    partial: str = ""
+    """The end of what it printed."""
 
     @property
     def id(self) -> str:
@@ -63,13 +64,7 @@ class PendingCall:
         self.output = output
 
     def add_output(self, text: str) -> None:
-        self._printed.append(text[-PARTIAL_CHARS:])
-        self._chars += len(self._printed[-1])
-        while self._chars - len(self._printed[0]) >= PARTIAL_CHARS:
-            self._chars -= len(self._printed.pop(0))
-
-    def partial(self) -> str:
-        return "".join(self._printed)[-PARTIAL_CHARS:]
+        self.partial = (self.partial + text)[-PARTIAL_CHARS:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +86,7 @@ class ToolResults:
         receipt = await _noted(guarded.receipt, self.ctx.outputs)
         summary = _preview(output.summary) if output.is_error else output.summary
         display = output.display[:SHOWN_CHARS]
-        self.ctx.recorder.append(
-            "tool_result",
-            call_id=state.id,
-            name=state.name,
-            content=guarded.content,
-            is_error=output.is_error,
-            seconds=seconds,
-            receipt=receipt,
-            summary=summary,
-            display=display,
-            details=_with_limits(output.details, receipt),
-        )
-        del open_calls[state.id]
-        text = text_of(guarded.content)
+        text, details = text_of(guarded.content), _with_limits(output.details, receipt)
         finished = ToolFinished(
             state.id,
             state.name,
@@ -116,6 +98,8 @@ class ToolResults:
             display,
             tuple(_without_data(b) for b in guarded.content if b.get("type") == "image"),
         )
+        self._record(finished, guarded.content, details)
+        del open_calls[state.id]
         await self.ctx.recorder.show(finished)
         if self.ctx.verbose:
             await self._debug(state.name, text)
@@ -143,31 +127,36 @@ class ToolResults:
         """
         finished: list[Event] = []
         for state in calls:
-            seconds, partial = self._seconds(state), state.partial()
+            seconds, partial = self._seconds(state), state.partial
             receipt = await self._partial_receipt(state)
-            self.ctx.recorder.append(
-                "tool_result",
-                call_id=state.id,
-                name=state.name,
-                content=[text_block(INTERRUPTED)],
-                is_error=True,
-                seconds=seconds,
-                receipt=receipt,
-                summary="interrupted",
-                display="",
-                details={"interrupted": True, "partial": partial},
+            made = ToolFinished(
+                state.id, state.name, True, seconds, receipt, "interrupted", partial
             )
+            details = {"interrupted": True, "partial": partial}
+            self._record(made, [text_block(INTERRUPTED)], details)
             if state.started is not None:
-                finished.append(
-                    ToolFinished(
-                        state.id, state.name, True, seconds, receipt, "interrupted", partial
-                    )
-                )
+                finished.append(made)
         await self.ctx.recorder.show(*finished)
+
+    def _record(
+        self, made: ToolFinished, content: Sequence[Block], details: Mapping[str, Any]
+    ) -> None:
+        self.ctx.recorder.append(
+            "tool_result",
+            call_id=made.id,
+            name=made.name,
+            content=content,
+            is_error=made.is_error,
+            seconds=made.seconds,
+            receipt=made.receipt,
+            summary=made.summary,
+            display=made.display,
+            details=details,
+        )
 
     async def _partial_receipt(self, state: PendingCall) -> dict[str, Any] | None:
         output = state.output
-        if output is None or (output.full is None and text_of(output.content) == state.partial()):
+        if output is None or (output.full is None and text_of(output.content) == state.partial):
             return None
         try:
             spill, limits = self.spill_path(state), self.ctx.guard_limits
@@ -196,9 +185,7 @@ class ShellOutput:
     def capture(self, name: str) -> Capture:
         """Takes the output of the command called `name`. To be fed in a thread, and closed; then
         it is for `cut`, or for `drop`."""
-        limits = self.limits
-        disk = OutputLimits(limits.memory_chars, limits.disk.most, limits.disk.min_free)
-        return Capture(self._spill_path(name), disk)
+        return Capture(self._spill_path(name), self.limits.config)
 
     async def cut(
         self, capture: Capture, name: str, words: str, code: int
@@ -222,6 +209,14 @@ async def _noted(receipt: Receipt | None, outputs: OutputStore | None) -> dict[s
     if receipt and receipt.path and outputs:
         await asyncio.to_thread(outputs.note, receipt.path)
     return receipt.to_json() if receipt else None
+
+
+async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
+    """Remove full outputs that no session names and that have had their time."""
+    if ctx.outputs is not None:
+        gone = await asyncio.to_thread(ctx.outputs.sweep, ctx.clock.now(), stop)
+        if gone:
+            log.info("%d kept outputs that no session names were removed", gone)
 
 
 def drop(capture: Capture) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from tui.agent import events
@@ -15,17 +16,25 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
-from tui.agent.model_stream import ModelStream, debug_line, unique_ids
 from tui.agent.overflow_recovery import OverflowRecovery
-from tui.agent.prompts import AgentPrompt, PromptIntake
+from tui.agent.prompts import DirectiveState, ParsedPrompt, acknowledgement, with_mentioned
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.binding import BOUND_TO, BREAK, has_thinking
+from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.core.messages import Block, blocks_of, text_of, tool_calls
-from tui.provider.base import Completed, Request
+from tui.core.messages import Block, text_block, text_of, tool_calls
+from tui.provider.base import (
+    AttemptStarted,
+    Completed,
+    ModelSwitched,
+    Request,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +42,70 @@ _THINKING_REFUSED = (
     "The server refused the reasoning of earlier answers. The request is sent again without it, "
     "and it stays left out."
 )
+
+
+@dataclass(slots=True)
+class ModelStream:
+    """Sends the requests of one turn.
+
+    `model` is the one asked last. After an interruption or an error `text` and `thinking` are
+    what had been streamed of the answer that never came.
+    """
+
+    ctx: AgentContext
+    model: str = ""
+    _text: list[str] = field(default_factory=list[str])
+    _thinking: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._thinking)
+
+    async def ask(self, request: Request) -> Completed:
+        """Send a request and publish what comes back, until the answer is complete.
+
+        What became of an attempt that failed is recorded, then shown. Raises what
+        `Provider.stream` raises.
+        """
+        async with aclosing(self.ctx.provider.stream(request)) as parts:
+            async for part in parts:
+                match part:
+                    case Completed():
+                        self.forget()
+                        return part
+                    case AttemptStarted(attempt, model):
+                        self.forget()
+                        self.model = model
+                        size = len(request.messages), self.ctx.ledger.tokens
+                        self.ctx.publish(events.RequestSent(*size, model, attempt))
+                        continue
+                    case TextDelta(text):
+                        self._text.append(text)
+                    case ThinkingDelta(text):
+                        self._thinking.append(text)
+                    case RetryScheduled() | ModelSwitched():
+                        type_ = "retry" if isinstance(part, RetryScheduled) else "failover"
+                        fields = part.to_json()
+                        del fields["type"]
+                        self.ctx.recorder.append(type_, **fields, text=self.text)
+                        self.forget()
+                    case _:
+                        pass
+                self.ctx.publish(part)
+        raise ProviderError(
+            "stream_broken",
+            "The answer ended before it was complete.",
+            hint="Send the prompt again.",
+        )
+
+    def forget(self) -> None:
+        """What was streamed is void, or complete."""
+        self._text.clear()
+        self._thinking.clear()
 
 
 @dataclass(slots=True)
@@ -45,7 +118,7 @@ class TurnRunner:
 
     ctx: AgentContext
     requests: RequestBuilder
-    prompts: PromptIntake
+    directives: DirectiveState
     dispatcher: ToolDispatcher
     compactor: Compactor
     pruning: PruneSchedule
@@ -54,21 +127,12 @@ class TurnRunner:
     deferred: DeferredRetry
     spent: Spent = field(default_factory=Spent)
     closing: bool = False
-    _call_ids: set[str] = field(default_factory=set[str])
-    """Of all calls of the session."""
     # Of the turn that runs:
     _stream: ModelStream = field(init=False)
     _overflow: OverflowRecovery = field(init=False)
     _loops: LoopDetector = field(init=False)
-    _turn_spent: Spent = field(init=False)
 
-    def __post_init__(self) -> None:
-        for record in self.ctx.records:
-            if record.type == "assistant":
-                calls = tool_calls(blocks_of(record.data.get("content")))
-                self._call_ids.update(str(call.get("id")) for call in calls)
-
-    async def run(self, prompt: AgentPrompt | None, again: Sequence[Block] = ()) -> None:
+    async def run(self, prompt: ParsedPrompt | None, again: Sequence[Block] = ()) -> None:
         """One turn. Nothing is raised: a failure is an event.
 
         Without a prompt it goes on where the session stands, once its time has come; the calls
@@ -76,7 +140,7 @@ class TurnRunner:
         """
         self._stream = ModelStream(self.ctx)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
-        self._loops, self._turn_spent = LoopDetector(), Spent()
+        self._loops = LoopDetector()
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -104,18 +168,17 @@ class TurnRunner:
                     hint="Nothing is lost. The details are in the log file.",
                 )
             )
-        spent = self._turn_spent + self.ctx.side_spent
-        self.ctx.side_spent = Spent()
+        spent, self.ctx.turn_spent = self.ctx.turn_spent, Spent()
         self.spent += spent
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
-        await self.requests.save_ratio()
+        await self.requests.meter.save_ratio()
         await self.ctx.recorder.show(events.TurnFinished(outcome, spent.usage, usd))
 
-    async def _begin(self, prompt: AgentPrompt | None, again: Sequence[Block]) -> bool:
+    async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
         """Whether there is anything to ask the model."""
         if prompt is not None:
-            return await self.prompts.take(prompt)
+            return await self._take(await with_mentioned(prompt, self.ctx))
         if not any(record.type == "user" for record in self.ctx.records):
             self.ctx.publish(events.Notice("There is nothing to go on with yet."))
             return False
@@ -124,20 +187,52 @@ class TurnRunner:
             await self.dispatcher.run_all(again)
         return True
 
+    async def _take(self, prompt: ParsedPrompt) -> bool:
+        """Switch what the prompt's directives say, record the rest, then show both.
+
+        False where there was nothing for the model in it.
+        """
+        shown: list[events.Event] = []
+        if prompt.changes:
+            self.directives.apply(prompt.changes)
+            shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
+            shown.append(events.Notice(acknowledgement(prompt.changes)))
+        own = images.with_words(prompt.text, prompt.images)
+        text = "\n\n".join(part for part in (own, prompt.attached) if part.strip())
+        if text:
+            content = [*(image.block for image in prompt.images.values()), text_block(text)]
+            named = {"images": list(prompt.images)} if prompt.images else {}
+            self.ctx.recorder.append("user", content=content, text=prompt.text or text, **named)
+            rest = text.removeprefix(own or text).lstrip("\n")
+            shown.append(events.UserMessage(text, rest))
+        await self.ctx.recorder.show(*shown)
+        return bool(text)
+
+    async def _take_queued(self) -> bool:
+        """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
+        queue, taken = self.ctx.queue, False
+        while queue:
+            first = queue[0]
+            prompt = await with_mentioned(first, self.ctx)
+            if queue and queue[0] is first:  # it was not taken back while its images were read
+                del queue[0]
+                self.ctx.publish_queue()
+                taken |= await self._take(prompt)
+        return taken
+
     async def _go_on(self) -> None:
         """Until the model is done and nothing is queued."""
         while True:
             answer = await self._answer()
             price = self.ctx.config.prices.get(self._stream.model)
-            self._turn_spent += Spent.on(answer.usage, price)
+            self.ctx.turn_spent += Spent.on(answer.usage, price)
             calls = tool_calls(await self._record(answer))
             if calls:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
-            for event in self.requests.measured():
-                self.ctx.publish(event)
-            queued = await self.prompts.take_queued()
+            self.ctx.publish(*self.requests.measured())
+            queued = await self._take_queued()
             if not calls and not queued and not cut and answer.stop_reason != "pause_turn":
                 return
 
@@ -155,8 +250,7 @@ class TurnRunner:
     async def _next_request(self) -> Request:
         """The next request, checked: no record can make one that the API rejects."""
         ctx = self.ctx
-        spent = self.spent + self._turn_spent + ctx.side_spent
-        ctx.limits.check(spent, priced=ctx.price is not None)
+        ctx.limits.check(self.spent + ctx.turn_spent, priced=ctx.price is not None)
         self.requests.learn()
         await self.mcp.before_request()
         view = self.requests.view()
@@ -183,10 +277,10 @@ class TurnRunner:
 
         Cancelled meanwhile, it closes the calls of the answer, which are in the record now.
         """
-        content = unique_ids(answer.content, self._call_ids)
+        content = self.dispatcher.unique_ids(answer.content)
         bound: dict[str, str] = {}
         if has_thinking(content):
-            bound = {BOUND_TO: self.requests.hash_of(self._stream.model)}
+            bound = {BOUND_TO: self.requests.hashes.get(self._stream.model, "")}
         self.ctx.recorder.append(
             "assistant",
             content=content,
@@ -204,7 +298,11 @@ class TurnRunner:
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise
-        self.ctx.debug(debug_line(answer))
+        figures = ", ".join(f"{name} {count:,}" for name, count in answer.usage.to_json().items())
+        self.ctx.debug(
+            f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
+            f"request {answer.request_id or '—'}"
+        )
         return content
 
     async def _check_stop_reason(self, answer: Completed, *, has_calls: bool) -> bool:
@@ -220,7 +318,7 @@ class TurnRunner:
                     hint="Rephrase the prompt, or try another model with /model.",
                 )
             case "model_context_window_exceeded":
-                if await self._overflow.window_full():
+                if await self._overflow.compact():
                     return True
                 raise ProviderError(
                     "context_overflow",

@@ -9,3 +9,24 @@ work that an earlier run left open; `error_options`: the ways on from a failed r
 `ports`: what the rest of the program is asked for; `program`: the composition root.
 `options`, `launch_config`, `doctor`: the command line as data, the installation examined.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.app.conversation import Conversation
+    from tui.app.frontend import Frontend
+    from tui.app.program import CompositionRoot
+
+__all__ = ["CompositionRoot", "Conversation", "Frontend"]
+
+
+def __getattr__(name: str) -> object:
+    """What another program embeds, loaded when it is asked for."""
+    from importlib import import_module  # noqa: PLC0415 - as those below: nothing is loaded for the others
+
+    places = {"CompositionRoot": "program", "Conversation": "conversation", "Frontend": "frontend"}
+    if name not in places:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{places[name]}"), name)

@@ -11,16 +11,20 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.agent.prompts import highest_image
 from tui.app.frontend import Frontend
-from tui.app.ports import AgentPort, AppServices
+from tui.app.ports import AppServices
 from tui.core import image_files, images
 from tui.core.clipboard import INSTEAD, Clip
 from tui.core.errors import ImageError
 from tui.core.image_files import pasted_paths
 from tui.core.images import Image
 from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 FOLDER = "attached"
 """In the data folder: what was attached and is not sent yet."""
@@ -31,7 +35,7 @@ class PromptImages:
     `clipboard` asks what the system's holds, `copied` what was copied inside this program."""
 
     def __init__(
-        self, services: AppServices, frontend: Frontend, agent: Callable[[], AgentPort | None]
+        self, services: AppServices, frontend: Frontend, agent: Callable[[], Agent | None]
     ) -> None:
         self.clipboard: Callable[[], Clip] = services.clipboard
         self.copied: Callable[[], str] = str

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.agent import directives, events
+from tui.agent import events
 from tui.agent.events import Event
+from tui.agent.prompts import ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
-from tui.app.commands.route import user_commands
+from tui.app.commands.registry import user_commands
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
-from tui.app.ports import AgentPort, AppServices, SessionChoice
-from tui.app.send_queue import QueuedPrompt, SendQueue
+from tui.app.ports import AppServices, SessionChoice
+from tui.app.send_queue import SendQueue
 from tui.app.work import TurnProgress, Work, follow
+from tui.core.errors import StorageError
 from tui.core.gc_pause import gc_pause
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 """What became of a prompt: a turn began with it, it joined the one that runs, it waits for a turn
@@ -41,7 +47,7 @@ class Conversation:
     def __init__(self, services: AppServices, frontend: Frontend) -> None:
         self.services = services
         self.frontend = frontend
-        self.agent: AgentPort | None = None
+        self.agent: Agent | None = None
         self.opening = False
         self.queue = SendQueue(lambda: self.agent)
         self.images = PromptImages(services, frontend, lambda: self.agent)
@@ -57,13 +63,13 @@ class Conversation:
         """Whether a turn, work between the turns, or a command of the person's runs."""
         return self._work.busy
 
-    def open_agent(self) -> AgentPort | None:
+    def open_agent(self) -> Agent | None:
         """The agent of the session that is open; else it is said that there is none."""
         if self.agent is None:
             self.frontend.say("No session is open yet.")
         return self.agent
 
-    def idle_agent(self) -> AgentPort | None:
+    def idle_agent(self) -> Agent | None:
         """The agent, while it does nothing and may write; else it is said why not."""
         agent = self.open_agent()
         if agent is None or not self.says_idle():
@@ -87,20 +93,33 @@ class Conversation:
     async def open(
         self,
         choice: SessionChoice,
-        accept: Callable[[AgentPort], Awaitable[bool]] | None = None,
-    ) -> bool:
+        accept: Callable[[Agent], Awaitable[SessionChoice | None]],
+    ) -> SessionChoice | None:
         """Open a session and show it; what was typed before it was open is sent then.
 
         Raises what `make_agent` raises; the session that was open stays then, unless it is the
-        same one. So it does where `accept`, asked before anything is shown, says no: False is
-        returned.
+        same one. So it does where `accept`, asked before anything is shown, names another choice
+        or none: that is returned, else the choice itself.
         """
         self.opening = True
         try:
-            agent = await self._accepted(choice, accept)
-            if agent is None:
-                return False
-            await self.close(typed=False)
+            await self.frontend.opening(choice)
+            if self.agent and self.agent.session.path == choice.path is not None:
+                await self.close(typed=False)  # opened again, by this program
+            with gc_pause():
+                agent = await self.services.make_agent(choice, self.frontend.approver)
+            wanted = None
+            try:
+                wanted = await accept(agent)
+            finally:
+                if wanted != choice:
+                    await agent.close()
+            if wanted != choice:
+                return wanted
+            try:
+                await self.close(typed=False)
+            except StorageError as error:  # that session stays as far as it could be saved
+                self.frontend.say(error.message, "warning", hint=error.hint)
             await self.frontend.show_session(agent, choice)
             self.agent = agent
             self.frontend.refresh()
@@ -115,23 +134,7 @@ class Conversation:
         if any(isinstance(event, events.Parked) for event in first):
             self.resume_turn()  # it waits for the time that the server named
         self._send_waiting()
-        return True
-
-    async def _accepted(
-        self, choice: SessionChoice, accept: Callable[[AgentPort], Awaitable[bool]] | None
-    ) -> AgentPort | None:
-        await self.frontend.opening(choice)
-        if self.agent and self.agent.session.path == choice.path is not None:
-            await self.close(typed=False)  # opened again, by this program
-        with gc_pause():
-            agent = await self.services.make_agent(choice, self.frontend.approver)
-        accepted = False
-        try:
-            accepted = accept is None or await accept(agent)
-        finally:
-            if not accepted:
-                await agent.close()
-        return agent if accepted else None
+        return choice
 
     def opening_failed(self) -> None:
         """No session is open after all: what waits for one goes back to the prompt."""
@@ -140,7 +143,7 @@ class Conversation:
             return
         self._run_waiting()
         if waiting := self.queue.take_prompts():
-            self.frontend.put_prompt("\n".join(prompt.text for prompt in waiting))
+            self.frontend.put_prompt("\n".join(prompt.typed for prompt in waiting))
         self._queue_changed()
 
     async def close(self, *, typed: bool = True) -> None:
@@ -182,12 +185,6 @@ class Conversation:
             self.agent.session.append("title", title=" ".join(title.split()))
             self.frontend.refresh()
 
-    async def use_model(self, name: str) -> None:
-        """Ask another model from the next request on."""
-        if self.agent:
-            self.agent.use_model(await self.services.model_info(name))
-            self.frontend.refresh()
-
     # What is sent
 
     def submit(self, text: str, attached: str = "") -> Submitted:
@@ -196,23 +193,28 @@ class Conversation:
         It joins the turn that runs. While there is none to join it waits for a turn of its own,
         see `SendQueue`.
         """
+        return self._submit(parse(text, attached))
+
+    def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
         if agent and agent.session.read_only:
             why = agent.session.lost or "This session is open read-only."
             say(why, "warning", hint="/fork goes on with a copy.")
             return "refused"
-        if not self.images.fits(text):
+        if not self.images.fits(prompt.typed):
             return "refused"
+        prompt = replace(prompt, images=self.images.of(prompt.typed))
         free = agent is not None and not self.opening
         if agent and free and not self.busy:
-            self._begin_turn(agent, self._stream(agent, text, attached), text)
+            if prompt.text or prompt.attached:  # else it only switches something
+                prompt = replace(prompt, attached=self.queue.along(prompt.attached))
+            self._begin_turn(agent, agent.send(prompt), prompt.typed)
             return "sent"
-        if agent and free and self._work.accepts_prompts and not attached:
-            images = self.images.of(text)
-            agent.steer(text, images) if images else agent.steer(text)
+        if agent and free and self._work.accepts_prompts and not prompt.attached:
+            agent.steer(prompt)
             self._queue_changed()
             return "joined"
-        self.queue.add(QueuedPrompt(text, attached))
+        self.queue.add(prompt)
         self._queue_changed()
         return "queued"
 
@@ -238,18 +240,12 @@ class Conversation:
         self._begin_turn(agent, agent.go_on(again))
         return True
 
-    def compact(self, focus: str = "") -> bool:
-        """Put a summary in the place of the beginning. False where that cannot be now."""
-        return self.agent is not None and self.start_side_work(
-            "compacting", self.agent.compact(focus)
-        )
-
     def start_side_work(self, phase: str, stream: AsyncIterator[Event]) -> bool:
         """Follow what happens between the turns, such as a compaction. False where that cannot be
         now."""
         if self.agent is None or self.busy or self.opening:
             return False
-        self._work.begin("side", self._follow_side_work(phase, stream), self._side_work_over)
+        self._work.begin("side", self._follow_side_work(phase, stream), self._between_turns)
         self.frontend.began("side", phase)
         return True
 
@@ -270,7 +266,7 @@ class Conversation:
 
     # Turns
 
-    def _begin_turn(self, agent: AgentPort, stream: AsyncIterator[Event], text: str = "") -> None:
+    def _begin_turn(self, agent: Agent, stream: AsyncIterator[Event], text: str = "") -> None:
         """A turn, of the prompt `text` if any."""
         progress = TurnProgress(recorded=not text)
         over = partial(self._turn_over, agent, progress, text)
@@ -291,7 +287,7 @@ class Conversation:
         else:
             await follow(stream, show, "the turn")
 
-    def _turn_over(self, agent: AgentPort, progress: TurnProgress, text: str) -> None:
+    def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:
             return
         if not progress.finished:
@@ -303,38 +299,23 @@ class Conversation:
         self.frontend.ended(progress.result)
         self._send_waiting()
 
-    def _stream(self, agent: AgentPort, text: str, attached: str) -> AsyncIterator[Event]:
-        """The turn of a prompt. What the person's commands printed goes along, unless the prompt
-        only switches something."""
-        if directives.parse(text).text or attached:
-            attached = self.queue.along(attached)
-        return agent.send(text, attached=attached, images=self.images.of(text))
-
     async def _follow_side_work(self, phase: str, stream: AsyncIterator[Event]) -> None:
         if not self._work.stopping:
             await follow(stream, self.frontend.show, phase)
-
-    def _side_work_over(self) -> None:
-        self.frontend.ended()
-        self._send_waiting()
 
     # The person's own commands
 
     async def _shell(self, command: str) -> None:
         services, shared = self.services, not command.startswith("!")
         command = command.removeprefix("!").strip()
-        output = await user_shell.run(
-            command,
-            services.workspace,
-            services.clock,
-            self.frontend.show,
-            shared=shared,
-            keeping=self.agent.keeping if self.agent else None,
-        )
+        keeping = self.agent.keeping if self.agent else None
+        where, clock, show = services.workspace, services.clock, self.frontend.show
+        output = await user_shell.run(command, where, clock, show, shared=shared, keeping=keeping)
         if shared:
             self.queue.hear(user_shell.attachment(command, output))
 
-    def _shell_over(self) -> None:
+    def _between_turns(self) -> None:
+        """Side work or a command is over."""
         self.frontend.ended()
         if self.agent:
             self._send_waiting()
@@ -347,14 +328,14 @@ class Conversation:
         """Go on with what waited: a command first; what is more than one prompt joins the turn."""
         self._run_waiting()
         for prompt in self.queue.take_prompts():
-            if self.submit(prompt.text, prompt.attached) == "refused":
-                self.frontend.put_prompt(prompt.text)
+            if self._submit(prompt) == "refused":
+                self.frontend.put_prompt(prompt.typed)
         self._queue_changed()
 
     def _run_waiting(self) -> None:
         """Run the command that waits longest, unless something runs."""
         if not self.busy and (command := self.queue.take_command()) is not None:
-            self._work.begin("shell", self._shell(command), self._shell_over)
+            self._work.begin("shell", self._shell(command), self._between_turns)
             self.frontend.began("shell", "")
             self._queue_changed()
 
@@ -363,7 +344,7 @@ class Conversation:
         self.drafts.touch()
 
 
-async def _flush_once(agent: AgentPort) -> AsyncGenerator[Event]:
+async def _flush_once(agent: Agent) -> AsyncGenerator[Event]:
     """Save to the memory, without sending a request again that has failed: who leaves does not
     wait for a server that cannot be reached."""
     async for event in agent.flush_memory():

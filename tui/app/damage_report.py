@@ -36,51 +36,51 @@ _GONE = frozenset({"B40", "B52", "B55", "B56", "B57", "B58"})
 
 _OF_LINES = frozenset(f"B{number}" for number in range(40, 55))
 _WORDS: dict[str, str] = {
-    "B01": "call without a result",
-    "B02": "result without a call",
-    "B03": "call id used twice",
-    "B04": "second result of a call",
-    "B05": "result out of its place",
-    "B06": "result out of its place",
-    "B07": "call with a broken input",
-    "B08": "call id that cannot be sent",
-    "B09": "call name that cannot be sent",
-    "B10": "empty text",
-    "B11": "empty text",
-    "B12": "mark on an empty text",
-    "B13": "empty message",
-    "B14": "space at the end of an answer",
-    "B16": "answer that ends in thinking",
+    "B01": "call(s) without a result",
+    "B02": "result(s) without a call",
+    "B03": "call(s) id used twice",
+    "B04": "second result(s) of a call",
+    "B05": "result(s) out of its place",
+    "B06": "result(s) out of its place",
+    "B07": "call(s) with a broken input",
+    "B08": "call(s) id that cannot be sent",
+    "B09": "call(s) name that cannot be sent",
+    "B10": "empty text(s)",
+    "B11": "empty text(s)",
+    "B12": "mark(s) on an empty text",
+    "B13": "empty message(s)",
+    "B14": "space at the end of an answer(s)",
+    "B16": "answer(s) that ends in thinking",
     "B17": "thinking without its signature",
     "B18": "thinking without its text",
-    "B23": "call cut short",
-    "B25": "half of a server's call",
-    "B27": "field that cannot be sent",
-    "B28": "message with a wrong role",
-    "B29": "error without a text",
-    "B30": "image that is too large",
-    "B31": "image that is too large",
-    "B32": "image that cannot be read",
-    "B33": "image with a wrong type",
-    "B38": "broken character",
-    "B39": "message out of order",
-    "B40": "last line cut short",
-    "B41": "torn line",
-    "B42": "line with several records",
-    "B43": "line with NUL bytes",
-    "B44": "record that stands there twice",
-    "B45": "file without content",
-    "B46": "record over several lines",
-    "B48": "byte order mark",
-    "B49": "line that is not UTF-8",
-    "B51": "record that is too long",
-    "B52": "line that cannot be read",
-    "B53": "record with a lost link",
-    "B54": "missing header",
-    "B55": "answer that failed",
-    "B56": "record that is none",
-    "B57": "error text among the answers",
-    "B58": "prompt that stands there twice",
+    "B23": "call(s) cut short",
+    "B25": "half of a server's call(s)",
+    "B27": "field(s) that cannot be sent",
+    "B28": "message(s) with a wrong role",
+    "B29": "error(s) without a text",
+    "B30": "image(s) that is too large",
+    "B31": "image(s) that is too large",
+    "B32": "image(s) that cannot be read",
+    "B33": "image(s) with a wrong type",
+    "B38": "broken character(s)",
+    "B39": "message(s) out of order",
+    "B40": "last line(s) cut short",
+    "B41": "torn line(s)",
+    "B42": "line(s) with several records",
+    "B43": "line(s) with NUL bytes",
+    "B44": "record(s) that stands there twice",
+    "B45": "file(s) without content",
+    "B46": "record(s) over several lines",
+    "B48": "byte order mark(s)",
+    "B49": "line(s) that is not UTF-8",
+    "B51": "record(s) that is too long",
+    "B52": "line(s) that cannot be read",
+    "B53": "record(s) with a lost link",
+    "B54": "missing header(s)",
+    "B55": "answer(s) that failed",
+    "B56": "record(s) that (is|are) none",
+    "B57": "error(s) text among the answers",
+    "B58": "prompt(s) that stands there twice",
 }
 
 
@@ -91,23 +91,16 @@ def damage_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 def findings_summary(findings: Sequence[Finding], most: int = 6) -> str:
     """What was found, counted by kind, the most frequent first."""
-    kinds = Counter(_WORDS.get(finding.code, "other finding") for finding in findings)
+    kinds = Counter(_WORDS.get(finding.code, "other finding(s)") for finding in findings)
     named = [_counted(count, kind) for kind, count in kinds.most_common(most)]
     left = len(kinds) - most
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
 def _counted(count: int, kind: str) -> str:
-    if count == 1:
-        return f"1 {kind}"
-    first, *rest = kind.split(" ")
-    nouns = {"call", "result", "text", "message", "answer", "line", "record", "image", "field",
-             "character", "mark", "header", "thinking", "finding", "error", "file"}  # fmt: skip
-    words = [first, *rest]
-    at = next((n for n, word in enumerate(words) if word in nouns), 0)
-    if words[at] != "thinking":
-        words[at] += "s"
-    return f"{count:,} {' '.join(words).replace(' that is none', ' that are none')}"
+    one = count == 1
+    kind = kind.replace("(s)", "" if one else "s")
+    return f"{count:,} {kind.replace('(is|are)', 'is' if one else 'are')}"
 
 
 def where(finding: Finding) -> str:

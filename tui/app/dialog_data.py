@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.app.commands.rewind import Point
     from tui.app.damage_report import Damage
+    from tui.context.file_changes import FileChange
+    from tui.session.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,15 @@ class ModelQuestion:
     """Which model answers; the answer is its name."""
 
     rows: Sequence[ModelRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A prompt that can be returned to, and what was changed in files since."""
+
+    record: Record
+    text: str
+    changed: tuple[FileChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,17 @@ streams."""
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.attachments import PromptImages
 from tui.app.frontend import Frontend
-from tui.app.ports import SessionPort
 from tui.app.send_queue import SendQueue
 from tui.session.drafts import UnsentWork
+
+if TYPE_CHECKING:
+    from tui.session.session import Session
 
 TYPED_FOR_S = 1.0
 """How long after a change it is kept; what comes meanwhile is kept with it."""
@@ -29,7 +32,7 @@ class DraftSaver:
         self._queue = queue
         self._images = images
         self._texts: list[str] = []
-        self._session: SessionPort | None = None
+        self._session: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -55,7 +58,7 @@ class DraftSaver:
                 pass
         self.touch()
 
-    async def restore(self, session: SessionPort) -> None:
+    async def restore(self, session: Session) -> None:
         """Show what an earlier run left behind, then follow the session.
 
         What was typed and queued stands in the prompt, to be sent again. A command stands there
@@ -76,7 +79,7 @@ class DraftSaver:
         self.follow(session)
         self.touch()
 
-    def follow(self, session: SessionPort | None) -> None:
+    def follow(self, session: Session | None) -> None:
         """From now on in this session; None in none."""
         self._session = session
         self._texts.clear()

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.events import ErrorRaised
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.app.models import choose_model
 from tui.app.open_session import set_up, switch_session
-from tui.app.ports import AgentPort, SessionChoice
+from tui.app.ports import SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
 from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
@@ -123,7 +126,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
             frontend.put_prompt(last)
 
 
-def failed_request(agent: AgentPort, error: ErrorRaised) -> FailedRequest | None:
+def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
     """The ways on from an error, where there are any but sending the same again."""
     card = _CARDS.get(error.error_class)
     if card is None:
@@ -150,7 +153,7 @@ def failed_request(agent: AgentPort, error: ErrorRaised) -> FailedRequest | None
     )
 
 
-def _refused(agent: AgentPort) -> ErrorRaised | None:
+def _refused(agent: Agent) -> ErrorRaised | None:
     """The error that the session stands at, where sending the same again is of no use."""
     last = _last_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
@@ -191,7 +194,7 @@ def _findings(request: Request) -> tuple[str, ...]:
     return tuple(f"{one.code}  {one.text}" for one in check_request(body))
 
 
-def _asked_last(agent: AgentPort) -> str:
+def _asked_last(agent: Agent) -> str:
     """The newest prompt of a session, "" where there is none."""
     records = reversed(agent.session.records)
     asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))

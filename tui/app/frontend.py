@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
-from tui.app.ports import AgentPort, SessionChoice
+from tui.app.ports import SessionChoice
 from tui.permissions.types import Approver
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 Level: TypeAlias = Literal["info", "success", "warning", "error"]
 Kind: TypeAlias = Literal["turn", "side", "shell"]
@@ -88,7 +91,7 @@ class Frontend(Protocol):
     async def opening(self, choice: SessionChoice) -> None:
         """A session is about to be opened."""
 
-    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
         """Show a session in the place of the one before, as far as it is recorded."""
 
     async def pick_session(self) -> SessionChoice | None:

@@ -36,7 +36,8 @@ async def act_on_interruption(
         case "again":
             conversation.resume_turn(ids)
         case "leave":
-            await agent.close_calls(ids)
+            for event in await agent.close_calls(ids):
+                conversation.frontend.show(event)
             say("Left as it is.", hint="The model sees that it was interrupted.")
         case _:
             clock = conversation.services.clock

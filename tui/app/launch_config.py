@@ -12,7 +12,7 @@ from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.core import log
 from tui.core.clock import Clock
-from tui.core.errors import UsageError
+from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten
 from tui.core.workspace import Workspace
 from tui.session import catalog
@@ -23,6 +23,8 @@ from tui.settings.layers import IgnoredSetting
 
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say."""
+
+_KEY_HINT = "Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice."
 
 
 def prepare(options: Options, scratch: Path | None = None) -> Launch:
@@ -83,18 +85,22 @@ def scratch_of(options: Options) -> Generator[Path | None]:
         yield Path(folder)
 
 
-def find_key(launch: Launch) -> str | None:
-    """The key for the configured server, None if there is none. Blocks up to 2 s."""
-    if launch.practice:
-        return None
-    found = credentials.find_key(os.environ, launch.folders, launch.config.base_url)
-    return found.key if found else None
+def with_key(
+    launch: Launch, *, without: str = "There is no API key.", hint: str = _KEY_HINT
+) -> Launch:
+    """The same with the key for the configured server. Blocks up to 2 s.
 
-
-def needs_key(launch: Launch, key: str | None) -> bool:
-    """Whether nothing can be asked without a key: only the API itself insists on one."""
+    Raises CredentialsError, with the texts given, where there is none and nothing can be asked
+    without one: only the API itself insists on it.
+    """
+    key = launch.key
+    if not (key or launch.practice):
+        found = credentials.find_key(os.environ, launch.folders, launch.config.base_url)
+        key = found.key if found else None
     other = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
-    return not (key or launch.practice or launch.config.base_url or any(map(os.environ.get, other)))
+    if key or launch.practice or launch.config.base_url or any(map(os.environ.get, other)):
+        return launch.with_key(key)
+    raise CredentialsError(without, hint=hint)
 
 
 def session_path(options: Options) -> Path | None:
@@ -109,13 +115,11 @@ def session_path(options: Options) -> Path | None:
     return None
 
 
-def open_session(options: Options, launch: Launch, clock: Clock) -> Session:
-    """The session that the options name, or a new one. Raises SessionError."""
+def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
+    """A new session, in memory only where nothing is to be kept. Raises SessionError."""
     root = launch.workspace.root
     if options.no_session:
         return Session.in_memory(root, clock=clock)
-    if path := session_path(options):
-        return Session.open(path, clock=clock)
     return Session.create(root, folders=launch.folders, clock=clock)
 
 

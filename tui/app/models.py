@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ModelQuestion, ModelRow, YesNoQuestion
-from tui.app.ports import AgentPort, AppServices
+from tui.app.ports import AppServices
 from tui.core.formatting import tokens
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 
 async def model(conversation: Conversation, name: str) -> None:
@@ -30,7 +34,7 @@ async def choose_model(conversation: Conversation) -> bool:
     return name is not None and await _switch(conversation, name)
 
 
-async def rows(services: AppServices, agent: AgentPort) -> list[ModelRow]:
+async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
     """The models that can be chosen, the one in use first."""
     listed = list(services.models())
     if not any(row.name == agent.model for row in listed):
@@ -45,6 +49,13 @@ async def rows(services: AppServices, agent: AgentPort) -> list[ModelRow]:
             replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
         )
     return sorted(found, key=lambda row: not row.now)
+
+
+async def use_model(conversation: Conversation, name: str) -> None:
+    """Ask another model from the next request on."""
+    if agent := conversation.agent:
+        agent.use_model(await conversation.services.model_info(name))
+        conversation.frontend.refresh()
 
 
 async def _switch(conversation: Conversation, name: str) -> bool:
@@ -67,7 +78,7 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         if not await frontend.confirm(question):
             return False
     before = agent.model
-    await conversation.use_model(name)
+    await use_model(conversation, name)
     frontend.say(
         f"From the next request on: {name}.", "success", hint=f"/model {before} goes back."
     )

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
-from tui.app.ports import AgentPort, AppServices, SessionChoice, SessionPort
+from tui.app.ports import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
@@ -25,6 +25,10 @@ from tui.core.gc_pause import gc_pause
 from tui.session import copies
 from tui.session.reader import read
 from tui.session.records import Finding, new_session_id
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +80,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
             if choice.foreign and choice.path is not None:
                 wanted = await _copy_foreign(conversation, choice.path)
             else:
-                wanted = await _opened(conversation, choice)
+                wanted = await conversation.open(choice, partial(_accept, conversation, choice))
                 if wanted == choice:
                     await _after_opening(conversation, choice)
                     return
@@ -106,21 +110,8 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
         choice = wanted or SessionChoice()
 
 
-async def _opened(conversation: Conversation, choice: SessionChoice) -> SessionChoice | None:
-    """Open a session; the choice where it is open, else the one that was made instead."""
-    wanted: SessionChoice | None = choice
-
-    async def accept(agent: AgentPort) -> bool:
-        nonlocal wanted
-        wanted = await _accept(conversation, choice, agent)
-        return wanted == choice
-
-    await conversation.open(choice, accept)
-    return wanted
-
-
 async def _accept(
-    conversation: Conversation, choice: SessionChoice, agent: AgentPort
+    conversation: Conversation, choice: SessionChoice, agent: Agent
 ) -> SessionChoice | None:
     """A session was read: the choice itself where it shall be shown, another, or None."""
     if choice.path is None or choice.read_only:
@@ -179,7 +170,7 @@ async def _ask_trust(conversation: Conversation, brought: Sequence[str]) -> None
         conversation.frontend.say(error.message, "warning", hint=error.hint)
 
 
-async def _ask_elevated(conversation: Conversation, agent: AgentPort) -> None:
+async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:
     """A session that was elevated is so again only where the person says so."""
     if not agent.was_elevated:
         return
@@ -226,7 +217,7 @@ class SessionWatch:
 
     _trouble: str = ""
     _lost: str = ""
-    _session: SessionPort | None = None
+    _session: Session | None = None
     _looking: bool = False
 
     async def check(self, conversation: Conversation) -> bool:
@@ -254,7 +245,7 @@ class SessionWatch:
 
 
 async def ask_damaged(
-    conversation: Conversation, agent: AgentPort, choice: SessionChoice, found: Sequence[Finding]
+    conversation: Conversation, agent: Agent, choice: SessionChoice, found: Sequence[Finding]
 ) -> SessionChoice | None:
     """Show what is wrong with a session's file, and how to go on; what is to be opened, None for
     nothing. Raises SessionError, StorageError."""
@@ -276,7 +267,7 @@ async def ask_damaged(
             return None
 
 
-async def _damage(agent: AgentPort) -> list[Finding]:
+async def _damage(agent: Agent) -> list[Finding]:
     """What is wrong with a session that was read: no mere interruption, and not told before."""
     seen = await asyncio.to_thread(agent.view)
     session = agent.session
@@ -302,7 +293,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 # Copies
 
 
-async def forked(session: SessionPort, services: AppServices) -> SessionChoice:
+async def forked(session: Session, services: AppServices) -> SessionChoice:
     """A copy of a session that is open, as it stands in memory. Raises StorageError."""
     make = partial(
         copies.fork_records,

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import tui
@@ -18,7 +17,6 @@ from tui.app.options.arguments import Options
 from tui.app.ports import AppServices, Opening, SessionChoice
 from tui.core import clipboard
 from tui.core.clock import SystemClock
-from tui.core.errors import CredentialsError
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
@@ -205,13 +203,10 @@ class CompositionRoot:
         self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
 
     def _find_key(self) -> None:
-        now = self.launch
-        key = now.key or launch_config.find_key(now)
-        if launch_config.needs_key(now, key):
-            raise CredentialsError(
-                "There is no API key yet.", hint="Paste one, name a server, or practise offline."
-            )
-        self.launch = now.with_key(key)
+        hint = "Paste one, name a server, or practise offline."
+        self.launch = launch_config.with_key(
+            self.launch, without="There is no API key yet.", hint=hint
+        )
 
     def _open(self, choice: SessionChoice) -> Session:
         if choice.path is not None:
@@ -221,10 +216,7 @@ class CompositionRoot:
                 take_over=choice.take_over,
                 read_only=choice.read_only,
             )
-        root = self.launch.workspace.root
-        if self.options.no_session:
-            return Session.in_memory(root, clock=self.clock)
-        return Session.create(root, folders=self.launch.folders, clock=self.clock)
+        return launch_config.new_session(self.options, self.launch, self.clock)
 
     def _make(self, session: Session, approver: Approver) -> Agent:
         """In a thread: of a long session it counts the tokens and builds the view."""
@@ -239,10 +231,10 @@ class CompositionRoot:
         return agent
 
     def _rows(self) -> list[SessionRow]:
-        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+        from tui.app.session_repository import SessionRepository  # noqa: PLC0415 - on demand
 
-        entries = index.list_sessions(self.launch.folders, self.launch.workspace.root)
-        return [_row(entry) for entry in entries]
+        home, root = self.launch.folders, self.launch.workspace.root
+        return SessionRepository(home, root, self.clock, Path.home()).ours(everywhere=False)
 
     def _set_up(self, setup: Setup) -> str:
         home = self.launch.folders
@@ -269,17 +261,3 @@ class CompositionRoot:
 
     def _remember_always(self, rule: Rule) -> None:
         edit.remember_always(self.launch.folders, str(rule))
-
-
-def _row(entry: catalog.SessionSummary) -> SessionRow:
-    path = Path(entry.path)
-    try:
-        stat = path.stat()
-        size, changed = stat.st_size, stat.st_mtime
-    except OSError:
-        size, changed = 0, 0.0
-    try:
-        updated = datetime.fromisoformat(entry.updated)
-    except ValueError:
-        updated = datetime.fromtimestamp(changed).astimezone()
-    return SessionRow(entry.id, path, entry.title, updated, entry.messages, size, entry.state)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tui.app.ports import AgentPort
+from tui.agent.prompts import ParsedPrompt
 
-
-@dataclass(frozen=True, slots=True)
-class QueuedPrompt:
-    """A prompt. `attached` goes along behind it and switches nothing."""
-
-    text: str
-    attached: str = ""
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 
 class SendQueue:
@@ -36,9 +31,9 @@ class SendQueue:
     again, and what commands printed that no prompt took along.
     """
 
-    def __init__(self, agent: Callable[[], AgentPort | None]) -> None:
+    def __init__(self, agent: Callable[[], Agent | None]) -> None:
         self._agent = agent
-        self._prompts: list[QueuedPrompt] = []
+        self._prompts: list[ParsedPrompt] = []
         self._commands: list[str] = []
         self._heard: list[str] = []
 
@@ -47,7 +42,7 @@ class SendQueue:
         """The texts that wait for a turn, those that join the one that runs first."""
         agent = self._agent()
         joining = agent.queue if agent else ()
-        return (*joining, *(prompt.text for prompt in self._prompts))
+        return (*joining, *(prompt.typed for prompt in self._prompts))
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -59,7 +54,7 @@ class SendQueue:
         """All that waits, as it was typed, in its order."""
         return (*self.commands, *self.prompts)
 
-    def add(self, prompt: QueuedPrompt) -> None:
+    def add(self, prompt: ParsedPrompt) -> None:
         """Let a prompt wait for a turn of its own."""
         self._prompts.append(prompt)
 
@@ -67,7 +62,7 @@ class SendQueue:
         """Let a command wait; without the `!` before it."""
         self._commands.append(command)
 
-    def take_prompts(self) -> list[QueuedPrompt]:
+    def take_prompts(self) -> list[ParsedPrompt]:
         """Hand over the prompts that wait here."""
         taken, self._prompts = self._prompts, []
         return taken
@@ -83,11 +78,11 @@ class SendQueue:
         time and the last first: another text at either end would make something else of them.
         """
         agent = self._agent()
-        texts = list(agent.unqueue() if agent else ())
-        texts += [prompt.text for prompt in self._prompts if not prompt.attached]
+        texts = [prompt.typed for prompt in agent.unqueue()] if agent else []
+        texts += [prompt.typed for prompt in self._prompts if not prompt.attached]
         self._prompts = [prompt for prompt in self._prompts if prompt.attached]
         if not texts and self._prompts:
-            texts = [self._prompts.pop().text]
+            texts = [self._prompts.pop().typed]
         elif not texts and self._commands:
             texts = [f"!{self._commands.pop()}"]
         return "\n".join(texts)
@@ -98,8 +93,8 @@ class SendQueue:
         agent = self._agent()
         left = agent.unqueue() if agent and agent.queue else ()
         if not done:
-            return left
-        self._prompts[:0] = map(QueuedPrompt, left)
+            return tuple(prompt.typed for prompt in left)
+        self._prompts[:0] = left
         return ()
 
     def hear(self, said: str) -> None:

@@ -119,16 +119,8 @@ class SessionRepository:
         return SessionPreview(branch[max(0, at - _AROUND) : at + _AROUND], message)
 
     def rename(self, row: SessionRow, title: str) -> SessionRow:
-        """Give a session a title, by a record. Raises SessionInUseError."""
-        from tui.session.session import Session  # noqa: PLC0415 - only where it is asked for
-
-        session = Session.open(row.path, clock=self.clock)
-
-        async def add() -> None:
-            session.append("title", title=title)
-            await session.close()
-
-        asyncio.run(add())
+        """Give a session a title. Raises SessionInUseError."""
+        add_title(row.path, title, self.clock)
         return replace(row, title=title)
 
     def fork(self, row: SessionRow, at: str = "") -> Path:
@@ -177,6 +169,20 @@ class SessionRepository:
 
             return importers.load(row.path)
         return read(row.path)
+
+
+def add_title(path: Path, title: str, clock: Clock) -> str:
+    """Give a session a title, by a record. Returns its id. Raises SessionInUseError."""
+    from tui.session.session import Session  # noqa: PLC0415 - only where it is asked for
+
+    session = Session.open(path, clock=clock)
+
+    async def add() -> None:
+        session.append("title", title=title)
+        await session.close()
+
+    asyncio.run(add())
+    return session.id
 
 
 def place_for(folder: Path, id_: str, format_: Format) -> Path:

@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.frontend import Kind, TurnResult
-from tui.app.ports import AgentPort
 from tui.core.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class Work:
 
         self._task.add_done_callback(over)
 
-    def stop(self, agent: AgentPort | None) -> bool:
+    def stop(self, agent: Agent | None) -> bool:
         """Stop what runs: where the agent is at work by asking it, since it has records to
         complete. False when nothing ran."""
         if self._task is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
 from tui.core.errors import StorageError
 from tui.core.messages import Usage
@@ -25,7 +25,7 @@ Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 @dataclass(slots=True)
 class TaskAttempt:
     """The outcome of an attempt. `context` is the size of its last request in tokens; `output`
-    the end of its output.
+    the last PARTIAL_CHARS characters of its output.
 
     `prompted`: the task is in the session's record, so that the attempt can be continued.
     """
@@ -38,14 +38,8 @@ class TaskAttempt:
     context: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
-    _tail: deque[str] = field(default_factory=deque[str])
-    _kept: int = 0
+    output: str = ""
     _said: str = ""
-
-    @property
-    def output(self) -> str:
-        """The last PARTIAL_CHARS characters of what came out."""
-        return "".join(self._tail)[-PARTIAL_CHARS:]
 
     def see(self, event: Event) -> str:
         """Take note of an event. Returns what it adds to the log."""
@@ -78,14 +72,8 @@ class TaskAttempt:
                 return ""
             case _:
                 return ""
-        self._keep(text)
+        self.output = (self.output + text)[-PARTIAL_CHARS:]
         return text
-
-    def _keep(self, text: str) -> None:
-        self._tail.append(text[-PARTIAL_CHARS:])
-        self._kept += len(self._tail[-1])
-        while self._kept - len(self._tail[0]) >= PARTIAL_CHARS:
-            self._kept -= len(self._tail.popleft())
 
 
 async def attempt(
@@ -97,7 +85,7 @@ async def attempt(
     cannot be written later, only the rest of the log is lost.
     """
     made = TaskAttempt(prompted=not prompt)
-    turn = agent.send("", attached=prompt) if prompt else agent.go_on()
+    turn = agent.send(parse("", attached=prompt)) if prompt else agent.go_on()
     with await asyncio.to_thread(_opened, log) as file:
         async with aclosing(turn) as told:
             async for event in told:

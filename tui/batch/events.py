@@ -5,19 +5,19 @@ The events of the agents pass through with the index of their task, which counts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from tui.agent import events as agent_events
-from tui.agent.events import Event
-from tui.batch.state import Status
+from msgspec import field
+
+from tui.agent.events import Event, Notice
+from tui.batch.state import Status, TaskState
+from tui.provider.base import WireEvent
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(WireEvent, frozen=True, tag="run_started"):
     """`boot` is the boot file as shown, "" without one; `isolation` is git, jj or none."""
 
-    type: ClassVar[str] = "run_started"
     task_file: str
     tasks: int
     done: int
@@ -25,11 +25,9 @@ class RunStarted:
     isolation: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStarted:
+class TaskStarted(WireEvent, frozen=True, tag="task_started"):
     """An attempt begins; `attempt` counts from 1."""
 
-    type: ClassVar[str] = "task_started"
     task: int
     group: str
     text: str
@@ -44,30 +42,21 @@ class FromAgent:
     task: int
     event: Event
 
+    def to_json(self) -> dict[str, Any]:
+        return {**self.event.to_json(), "task": self.task}
 
-@dataclass(frozen=True, slots=True)
-class RetryDelayed:
+
+class RetryDelayed(WireEvent, frozen=True, tag="waiting"):
     """The next attempt begins in `seconds`."""
 
-    type: ClassVar[str] = "waiting"
     task: int
     seconds: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunNotice:
-    """A line about the run for the person: a model swapped, a session begun afresh, a warning."""
-
-    type: ClassVar[str] = "notice"
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFinished:
+class TaskFinished(WireEvent, frozen=True, tag="task_finished"):
     """A task came to rest. `change` is its commit, or where a failed attempt is kept."""
 
-    type: ClassVar[str] = "task_finished"
     task: int
     status: Status
     change: str | None
@@ -79,27 +68,19 @@ class TaskFinished:
     cost_usd: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(WireEvent, frozen=True, tag="run_finished"):
     """The run is over. `reason` says why tasks are left, "" where none is; `tasks` are as in
     `run --status --json`."""
 
-    type: ClassVar[str] = "run_finished"
     counts: dict[Status, int]
     seconds: float
     reason: str = ""
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
-    tasks: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[TaskState, ...] = ()
 
 
 BatchEvent: TypeAlias = (
-    RunStarted | TaskStarted | FromAgent | RetryDelayed | RunNotice | TaskFinished | RunFinished
+    RunStarted | TaskStarted | FromAgent | RetryDelayed | Notice | TaskFinished | RunFinished
 )
-
-
-def to_json(event: BatchEvent) -> dict[str, Any]:
-    """An event as one JSON object."""
-    if isinstance(event, FromAgent):
-        return {**agent_events.to_json(event.event), "task": event.task}
-    return {"type": event.type} | {f.name: getattr(event, f.name) for f in fields(event)}
+"""A `Notice` is about the run: a model swapped, a session begun afresh, a warning."""

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import IsolationError
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
@@ -48,7 +47,7 @@ _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 
 
 @dataclass(slots=True)
-class GitIsolation:
+class GitIsolation(Isolation):
     """Isolation of the tasks run in `target`, a folder of a git work tree.
 
     `kept_out` are real paths that do not count. Use `find` to make one.
@@ -57,7 +56,7 @@ class GitIsolation:
     top: Path
     git_dir: Path
     kept_out: tuple[str, ...]
-    name: str = field(default="git", init=False)
+    name = "git"
     _base: str = field(default="", init=False)
     _branch: str = field(default="", init=False)
 
@@ -65,18 +64,11 @@ class GitIsolation:
     def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
         """The isolation of a folder; None where it is in no git work tree, or git is missing."""
         try:
-            top = git(target, "rev-parse", "--show-toplevel").rstrip("\n")
-            git_dir = git(target, "rev-parse", "--absolute-git-dir").rstrip("\n")
+            top = Path(git(target, "rev-parse", "--show-toplevel").rstrip("\n"))
+            git_dir = Path(git(target, "rev-parse", "--absolute-git-dir").rstrip("\n"))
         except IsolationError:
             return None
-        root = Path(top)
-        out = (target / PRIVATE_DIR, task_file)
-        inside = [os.path.realpath(path) for path in out]
-        return cls(
-            root,
-            Path(git_dir),
-            tuple(os.path.relpath(path, top) for path in inside if path.startswith(top + os.sep)),
-        )
+        return cls(top, git_dir, excluded_paths(top, target, task_file))
 
     def check(self) -> None:
         """Raise UsageError where tasks cannot be kept apart: a dirty tree, a merge in progress."""
@@ -102,8 +94,7 @@ class GitIsolation:
 
     def recover(self, label: str) -> str:
         """Put back what a killed run left behind, kept under `label`; "" if it left nothing."""
-        with suppress(IsolationError):
-            self._base = self._run("rev-parse", "--verify", "-q", RUNNING).strip()
+        self._base = self._answer("rev-parse", "--verify", "-q", RUNNING)
         if not self._base:
             return ""
         self._branch = self._current_branch()
@@ -240,15 +231,11 @@ class GitIsolation:
 
     def _current_branch(self) -> str:
         """The branch's full name; "" while the head is detached."""
-        with suppress(IsolationError):
-            return self._run("symbolic-ref", "-q", "HEAD").strip()
-        return ""
+        return self._answer("symbolic-ref", "-q", "HEAD")
 
     def _head(self) -> str:
         """The commit that is checked out; "" before the first one."""
-        with suppress(IsolationError):
-            return self._run("rev-parse", "--verify", "-q", "HEAD").strip()
-        return ""
+        return self._answer("rev-parse", "--verify", "-q", "HEAD")
 
     def _empty_tree(self) -> str:
         """The id of the tree of nothing, which is another one with each kind of hash."""
@@ -266,6 +253,12 @@ class GitIsolation:
             self._run("var", "GIT_COMMITTER_IDENT")
             env = {}
         return self._run("commit-tree", *args, stdin=stdin, env=env).strip()
+
+    def _answer(self, *args: str) -> str:
+        """What git prints in one line; "" where it refuses."""
+        with suppress(IsolationError):
+            return self._run(*args).strip()
+        return ""
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
         return git(self.top, *args, stdin=stdin, env=env)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.agent.agent import Agent
 from tui.agent.events import Event
@@ -15,6 +16,9 @@ from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import classify_error
 from tui.session.records import Record
 
+if TYPE_CHECKING:
+    from tui.batch.runner import Runner
+
 
 @dataclass(slots=True)
 class GroupSession:
@@ -23,8 +27,7 @@ class GroupSession:
     `cumulative` is the sum of the tokens of each task's last request so far.
     """
 
-    open_agent: Callable[[], Awaitable[Agent]]
-    say: Callable[[str], None]
+    run: Runner
     agent: Agent | None = None
     section: int | None = None
     cumulative: int = 0
@@ -33,7 +36,7 @@ class GroupSession:
     async def enter(self, section: int) -> Agent:
         """The agent to go on with; a fresh session where there is none."""
         if self.agent is None:
-            self.agent = await self.open_agent()
+            self.agent = await self.run.setup.open_agent(self.run.models.current)
             self.section, self.cumulative = section, 0
             self._opened = await self.agent.start()
         return self.agent
@@ -50,17 +53,20 @@ class GroupSession:
             try:
                 await agent.close()
             except HoldfastError as error:
-                self.say(str(error))
+                self.run.say(str(error))
 
     async def attempt(
         self, prompt: str, *, log: Path, publish: Callable[[Event], None]
     ) -> TaskAttempt:
-        """Send a prompt on the session. Nothing is raised: a failure is the attempt's."""
+        """Send a prompt on the session, "" to continue where its last attempt failed.
+
+        Nothing is raised: a failure is the attempt's.
+        """
         assert self.agent is not None
         try:
             return await attempt(self.agent, prompt, log=log, publish=publish)
         except HoldfastError as error:
-            self.say(f"  {error}")
+            self.run.say(f"  {error}")
             return TaskAttempt("failed", classify_error(error), str(error))
 
     async def summarise(

@@ -1,71 +1,55 @@
-"""Isolation of tasks: the interface, and an implementation that isolates nothing."""
+"""Isolation of tasks: what is asked of it, and how it is where nothing keeps them apart."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from pathlib import Path
 
 from tui.core.errors import HoldfastError
+from tui.core.workspace import PRIVATE_DIR
 
 
 class IsolationError(HoldfastError):
     """A task's files cannot be kept apart any more; the run stops."""
 
 
-class Isolation(Protocol):
+class Isolation:
     """Keeps the files of one task apart from those of the next. Blocks; used in a thread.
 
     `begin`, then either `keep` or `undo`, for every attempt, and `finish` once the outcome is
     saved. `recover` at the start of a run, for what a killed one left behind: until `finish`
     even a kept task can be undone, as nobody knows of it.
+
+    This one isolates nothing: every task works on the files as the one before left them.
     """
-
-    @property
-    def name(self) -> str: ...
-
-    def check(self) -> None:
-        """Raise UsageError, with the way on, where tasks cannot be kept apart here."""
-        ...
-
-    def begin(self) -> str:
-        """Returns the id of the change that begins, "" where there is none."""
-        ...
-
-    def keep(self, message: str, /) -> str:
-        """Returns the id of the change that holds the task's work, "" if it changed nothing."""
-        ...
-
-    def undo(self, label: str, /) -> str:
-        """Put the files back. Returns where the attempt can be looked at, "" for nowhere."""
-        ...
-
-    def finish(self) -> None:
-        """The outcome of the task is saved: it is never undone any more."""
-        ...
-
-    def recover(self, label: str, /) -> str:
-        """Undo what a killed run left behind. Returns what `undo` does."""
-        ...
-
-
-class NoIsolation:
-    """Every task works on the files as the one before left them."""
 
     name = "none"
 
     def check(self) -> None:
-        pass
+        """Raise UsageError, with the way on, where tasks cannot be kept apart here."""
 
     def begin(self) -> str:
+        """A task begins here. Returns the commit it starts from, "" where there is none."""
         return ""
 
-    def keep(self, _: str, /) -> str:
+    def keep(self, message: str) -> str:  # noqa: ARG002 - the others do
+        """The task is done. Returns the id of the change that holds its work, "" if it changed
+        nothing."""
         return ""
 
-    def undo(self, _: str, /) -> str:
+    def undo(self, label: str) -> str:  # noqa: ARG002 - the others do
+        """Put the files back. Returns where the attempt can be looked at, "" for nowhere."""
         return ""
 
     def finish(self) -> None:
-        pass
+        """The outcome of the task is saved: it is never undone any more."""
 
-    def recover(self, _: str, /) -> str:
+    def recover(self, label: str) -> str:  # noqa: ARG002 - the others do
+        """Undo what a killed run left behind. Returns what `undo` does."""
         return ""
+
+
+def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
+    """What is no task's work, as paths from `top`: the task file and `.holdfast/` of `target`."""
+    real = (os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file))
+    return tuple(os.path.relpath(path, top) for path in real if path.startswith(f"{top}{os.sep}"))

@@ -16,42 +16,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import IsolationError
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.batch.state import RUN_DIR
 from tui.core.files import read_small, replace_file
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR
 
 _NAME: Final = "jj-task.json"
 
 
 @dataclass(slots=True)
-class JjIsolation:
+class JjIsolation(Isolation):
     """Isolation of the tasks run in `target`, a folder of a jj workspace. Use `find`.
 
-    `kept_out` are paths from the workspace's root that do not count.
+    `kept_out` are paths from the workspace's root that do not count. Nothing is in the way of the
+    first task: what is there becomes the parent of its change.
     """
 
     target: Path
     top: Path
     kept_out: tuple[str, ...]
-    name: str = field(default="jj", init=False)
+    name = "jj"
     _base: str = field(default="", init=False)
 
     @classmethod
     def find(cls, target: Path, task_file: Path) -> JjIsolation | None:
         """The isolation of a folder; None where it is in no jj workspace, or jj is missing."""
         try:
-            top = _jj(target, "root").strip()
+            top = Path(os.path.realpath(_jj(target, "root").strip()))
         except IsolationError:
             return None
-        real = os.path.realpath(top)
-        inside = [os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file)]
-        out = tuple(os.path.relpath(path, real) for path in inside if path.startswith(real + "/"))
-        return cls(target, Path(real), out)
-
-    def check(self) -> None:
-        """Nothing is in the way: what is there becomes the parent of the first task's change."""
+        return cls(target, top, excluded_paths(top, target, task_file))
 
     def begin(self) -> str:
         """A task begins on a change of its own. Returns the commit it starts from."""

@@ -14,7 +14,6 @@ from tui.batch.events import (
     FromAgent,
     RetryDelayed,
     RunFinished,
-    RunNotice,
     RunStarted,
     TaskFinished,
     TaskStarted,
@@ -51,7 +50,7 @@ def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
                 yield f"  attempt {attempt}"
         case FromAgent(event=inner):
             yield from _agent_lines(inner)
-        case RunNotice(text):
+        case agent.Notice(text):
             yield "".join(c if c.isprintable() else " " for c in text).rstrip()
         case TaskFinished():
             yield from _finished(event)
@@ -130,7 +129,7 @@ class RunSummary:
         tasks = self.state.tasks
         figures = [
             f"{plural(len(tasks), 'task')}: {states}",
-            f"{tokens(sum(total_usage(tasks).values()))} tokens",
+            f"{tokens(total_usage(tasks).total)} tokens",
             *([] if (cost := cost_of(tasks)) is None else [money(cost)]),
             duration(sum(task.seconds for task in tasks)),
         ]

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tui.batch.isolation import Isolation
-from tui.batch.state import RunFolder, RunState, TaskState, begin, edited, partial, recovered
+from tui.batch.state import PARTIAL_CHARS, RunFolder, RunState, TaskState, begin, edited, recovered
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError
@@ -126,10 +126,10 @@ class RunStore:
             await asyncio.to_thread(self._mark, task)
         return task
 
-    async def take_up_failed(self) -> None:
-        """Make every failed task pending again."""
+    async def take_up_failed(self, index: int | None = None) -> None:
+        """Make every failed task pending again, or one of them."""
         for task in self.state.tasks:
-            if task.status == "failed":
+            if task.status == "failed" and index in {None, task.index}:
                 await self.rest(replace(task, status="pending", attempts=0))
 
     async def edit(self, data: bytes, *, running: int | None) -> None:
@@ -169,7 +169,7 @@ class RunStore:
             data, _ = read_small(self.folder.target / task.log, limit=FILE_MAX)
         except OSError:
             return ""
-        return partial(data.decode("utf-8", "replace"))
+        return data.decode("utf-8", "replace")[-PARTIAL_CHARS:]
 
     def _mark(self, *tasks: TaskState) -> None:
         """Set the checkboxes of tasks. A task file that changed meanwhile is left alone."""
@@ -239,9 +239,7 @@ class OfflineRun:
         """Make a failed task pending: the next run takes it up."""
         with self._folder.locked():
             book = await self._book()
-            task = book.task(index)
-            if task.status == "failed":
-                await book.rest(replace(task, status="pending", attempts=0))
+            await book.take_up_failed(index)
             self.state = book.state
 
     async def edit(self, data: bytes) -> None:

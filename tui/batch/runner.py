@@ -5,25 +5,38 @@ How one task is worked on stands in `task_run`.
 
 from __future__ import annotations
 
-import msgspec
-from msgspec.structs import replace
+import asyncio
+from typing import Any
 
+from tui.agent.events import Notice
 from tui.batch.events import RunFinished, RunStarted
-from tui.batch.run_config import RunProgress, RunSetup
+from tui.batch.group_session import GroupSession
+from tui.batch.run_config import RunSetup
 from tui.batch.run_store import RunStore
-from tui.batch.state import RunFolder, RunState
+from tui.batch.state import RunFolder, RunState, total_usage
 from tui.batch.task_run import TaskRun
-from tui.core.messages import Usage
 
 _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leave traces."
 
 
 class Runner:
-    """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile."""
+    """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile.
+
+    Carried from one task to the next: `group` and `models`; `summary` of the group's last session,
+    for the next prompt; `failures`, those in a row; `fatal`, why the run cannot go on, and
+    `fatal_class`, the class of that error.
+    """
 
     def __init__(self, setup: RunSetup) -> None:
-        self._setup = setup
-        self._course = RunProgress(setup)
+        self.setup = setup
+        self.models = setup.models
+        self.group = GroupSession(self)
+        self.summary: str | None = None
+        self.failures = 0
+        self.fatal = ""
+        self.fatal_class: str | None = None
+        self._began = setup.clock.monotonic()
+        self._stop = asyncio.Event()
         self._book: RunStore | None = None
         self._running: int | None = None
         self._pausing = False
@@ -36,43 +49,42 @@ class Runner:
         Raises UsageError where it cannot begin (another runner, a changed file, a dirty tree),
         StorageError where its state cannot be saved.
         """
-        setup, folder = self._setup, RunFolder(self._setup.target)
-        self._course.began = setup.clock.monotonic()
+        setup, folder = self.setup, RunFolder(self.setup.target)
+        self._began = setup.clock.monotonic()
         with folder.locked():
             self._book = book = await RunStore.opened(
                 setup.task_file,
                 folder,
                 setup.isolation,
                 clock=setup.clock,
-                say=self._course.say,
+                say=self.say,
                 opened=self._announce,
             )
             if self._again:
                 await book.take_up_failed()
             if setup.isolation.name == "none":
-                self._course.say(_NO_ISOLATION)
+                self.say(_NO_ISOLATION)
             try:
                 await self._work(book)
             finally:
-                await self._course.group.leave()
-        usage = sum((Usage.from_json(task.usage) for task in book.state.tasks), Usage())
+                await self.group.leave()
         setup.publish(
             RunFinished(
                 book.state.counts(),
-                setup.clock.monotonic() - self._course.began,
+                setup.clock.monotonic() - self._began,
                 self._why_stop(book),
-                usage.to_json(),
+                total_usage(book.state.tasks).to_json(),
                 book.spent_usd,
-                tuple(msgspec.to_builtins(task) for task in book.state.tasks),
+                book.state.tasks,
             )
         )
         return book.state
 
     def stop(self) -> None:
         """End the run now: the running task becomes interrupted. Again it changes nothing."""
-        self._course.stopping.set()
-        if self._course.group.agent is not None:
-            self._course.group.agent.cancel()
+        self._stop.set()
+        if self.group.agent is not None:
+            self.group.agent.cancel()
 
     def pause(self, wanted: bool = True) -> None:
         """End the run after the task that is running; not `wanted` takes that back."""
@@ -89,8 +101,8 @@ class Runner:
     async def redo(self, index: int) -> None:
         """Take a failed or left out task up again: it is run when its turn comes."""
         self._skipped.discard(index)
-        if self._book and self._book.task(index).status == "failed":
-            await self._book.rest(replace(self._book.task(index), status="pending", attempts=0))
+        if self._book:
+            await self._book.take_up_failed(index)
 
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
@@ -120,7 +132,7 @@ class Runner:
     @property
     def stopping(self) -> bool:
         """Whether `stop` was called."""
-        return self._course.stopping.is_set()
+        return self._stop.is_set()
 
     @property
     def reason(self) -> str:
@@ -128,18 +140,36 @@ class Runner:
         return self._why_stop(self._book) if self._book else ""
 
     @property
-    def fatal_class(self) -> str | None:
-        """The class of the error that ended the run, if one did."""
-        return self._course.fatal_class
-
-    @property
     def spent_usd(self) -> float:
         """What the run has cost so far, as far as it is known."""
         tasks = self._book.state.tasks if self._book else ()
         return sum(task.cost_usd or 0.0 for task in tasks)
 
+    def say(self, text: str) -> None:
+        """A line for the person."""
+        self.setup.publish(Notice(text))
+
+    def reached_limit(self, book: RunStore) -> str:
+        """Which of the person's limits is reached; "" for none."""
+        return self.setup.stops.reached(
+            spent_usd=book.spent_usd,
+            failures=self.failures,
+            elapsed_s=self.setup.clock.monotonic() - self._began,
+        )
+
+    async def or_stopped(self, work: asyncio.Future[Any]) -> None:
+        """Wait for something, or until the run is stopped; it is then cancelled."""
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+
     def _announce(self, state: RunState) -> None:
-        setup, done = self._setup, state.counts().get("completed", 0)
+        setup, done = self.setup, state.counts().get("completed", 0)
         file, count = str(setup.task_file), len(state.tasks)
         setup.publish(RunStarted(file, count, done, setup.boot, setup.isolation.name))
 
@@ -151,7 +181,7 @@ class Runner:
                 return
             self._running = index
             try:
-                await TaskRun(self._course, book, book.task(index)).run()
+                await TaskRun(self, book, book.task(index)).run()
             finally:
                 self._running = None
 
@@ -161,8 +191,8 @@ class Runner:
             return "interrupted"
         if not book.has_open_tasks:
             return ""
-        if self._course.fatal:
-            return self._course.fatal
+        if self.fatal:
+            return self.fatal
         if book.next_index(self._skipped) is None:
             return "what is left was skipped"
-        return "paused" if self._pausing else self._course.bound(book.spent_usd)
+        return "paused" if self._pausing else self.reached_limit(book)

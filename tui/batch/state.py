@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from tui.batch.taskfile import TaskFile
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import private_dir, read_small, replace_file
+from tui.core.messages import Usage
 from tui.core.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
@@ -122,11 +123,6 @@ def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, 
     for task in hit:
         state = state.with_task(task)
     return state, hit
-
-
-def partial(output: str) -> str:
-    """The end of an interrupted task's output, for the prompt of its next attempt."""
-    return output[-PARTIAL_CHARS:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +246,6 @@ class RunFolder:
             os.close(file)
 
 
-def total_usage(tasks: Iterable[TaskState]) -> dict[str, int]:
-    """The usage of some tasks together, under the API's names."""
-    total: dict[str, int] = {}
-    for task in tasks:
-        for name, count in task.usage.items():
-            total[name] = total.get(name, 0) + count
-    return total
+def total_usage(tasks: Iterable[TaskState]) -> Usage:
+    """The usage of some tasks together."""
+    return sum((Usage.from_json(task.usage) for task in tasks), Usage())

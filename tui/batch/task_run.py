@@ -14,7 +14,7 @@ A task that ends as failed or interrupted leaves the files as they were; its att
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -23,22 +23,24 @@ from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.isolation import IsolationError
-from tui.batch.run_config import RunProgress
 from tui.batch.run_policy import answer_to, class_of, cost_reached, switch_line, wait_line, wait_s
 from tui.batch.run_store import RunStore
-from tui.batch.state import TaskState, partial
+from tui.batch.state import TaskState
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import TaskClass
+
+if TYPE_CHECKING:
+    from tui.batch.runner import Runner
 
 
 class TaskRun:
     """Works on one task of a run. `task` is its state."""
 
-    def __init__(self, course: RunProgress, book: RunStore, task: TaskState) -> None:
-        self._course, self._setup, self._book = course, course.setup, book
-        self._group = course.group
-        self._began = course.setup.clock.monotonic()
+    def __init__(self, run: Runner, book: RunStore, task: TaskState) -> None:
+        self._run, self._setup, self._book = run, run.setup, book
+        self._group = run.group
+        self._began = run.setup.clock.monotonic()
         self._seen: set[TaskClass] = set()
         self.task = task
 
@@ -56,7 +58,7 @@ class TaskRun:
             if self._must_end():
                 return await self._interrupted(made)
             again = await self._next_prompt(prompt, made)
-            if again is None and not self._stopped:
+            if again is None and not self._run.stopping:
                 return await self._failed(made.message)
             if again is None or not await self._wait(made) or self._must_end():
                 return await self._interrupted(made)
@@ -66,21 +68,21 @@ class TaskRun:
 
     async def _begin(self) -> str:
         """Leave the session of another group, or of an interrupted attempt. Returns the prompt."""
-        task, course = self.task, self._course
+        task, run = self.task, self._run
         stopped_before = task.status == "interrupted"
         if self._group.section != task.section or stopped_before:
             await self._group.leave()
-            course.summary = None  # it was of another group's work
+            run.summary = None  # it was of another group's work
         note = (task.partial_context or "") if stopped_before else ""
-        prompt = prompts.first(task.task, partial=note, summary=course.summary)
-        course.summary = None
+        prompt = prompts.first(task.task, partial=note, summary=run.summary)
+        run.summary = None
         self.task = replace(task, attempts=0, usage={}, cost_usd=0.0, error_class=None, change=None)
         await asyncio.to_thread(self._setup.isolation.begin)
         return prompt
 
     async def _begin_attempt(self) -> None:
         """Save that an attempt runs, on the group's session."""
-        task, model = self.task, self._course.models.current
+        task, model = self.task, self._run.models.current
         agent = await self._group.enter(task.section)
         if agent.model != model:
             agent.use_model(self._setup.model_info(model))
@@ -103,7 +105,7 @@ class TaskRun:
             self._publish(event)
 
     async def _send(self, prompt: str) -> TaskAttempt:
-        if self._stopped:
+        if self._run.stopping:
             return TaskAttempt("interrupted")
         path = self._setup.target / (self.task.log or "")
         return await self._group.attempt(prompt, log=path, publish=self._publish)
@@ -116,16 +118,11 @@ class TaskRun:
         """An attempt reached a limit: where that is the run's limit of cost, the run ends."""
         most = self._setup.stops.cost_usd
         if most is not None and (self._book.spent_usd or 0.0) >= 0.99 * most:
-            self._course.fatal = cost_reached(most)
-
-    @property
-    def _stopped(self) -> bool:
-        return self._course.stopping.is_set()
+            self._run.fatal = cost_reached(most)
 
     def _must_end(self) -> bool:
         """Whether a task that is not done must end here: it is taken up again in the next run."""
-        course = self._course
-        return self._stopped or bool(course.fatal or course.bound(self._book.spent_usd))
+        return self._run.stopping or bool(self._run.fatal or self._run.reached_limit(self._book))
 
     # After a failed attempt
 
@@ -142,13 +139,13 @@ class TaskRun:
             case "give_up":
                 return None
             case "stop_run":
-                self._course.fatal_class = made.error_class or kind
-                self._course.fatal = f"{self._course.fatal_class}: every other task would fail too"
+                self._run.fatal_class = made.error_class or kind
+                self._run.fatal = f"{self._run.fatal_class}: every other task would fail too"
                 return None
             case "analyse":
                 return await self._begun_afresh(made, reason)
             case "summarise":
-                self._course.say("  fresh session with a summary of the work so far")
+                self._run.say("  fresh session with a summary of the work so far")
                 summary = await self._summarise()
                 note = f"{summary}\n\nNOTE: {prompts.OVERFLOWED}"
                 return prompts.first(self.task.task, summary=note)
@@ -160,25 +157,25 @@ class TaskRun:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
         question = prompts.question(self.task.task, reason, made.output)
         asking = asyncio.ensure_future(self._setup.ask(question))
-        await self._course.or_stopped(asking)
+        await self._run.or_stopped(asking)
         try:
             told = await asking
         except HoldfastError as error:
-            self._course.say(f"  The failure could not be analysed: {error.message}")
+            self._run.say(f"  The failure could not be analysed: {error.message}")
             return None
         except asyncio.CancelledError:
-            if self._stopped:
+            if self._run.stopping:
                 return None
             raise
         self._note(told, keep_class=True)
         found = prompts.read_analysis(told.answer)
         if not found.retry:
-            self._course.say(f"  no retry: {found.reason or 'another attempt would fail as well'}")
+            self._run.say(f"  no retry: {found.reason or 'another attempt would fail as well'}")
             return None
-        self._course.say(f"  begun afresh: {found.reason or reason}")
+        self._run.say(f"  begun afresh: {found.reason or reason}")
         await self._undo()
         await self._group.leave()
-        if self._course.fatal:
+        if self._run.fatal:
             return None
         await asyncio.to_thread(self._setup.isolation.begin)
         return prompts.HINT.format(
@@ -187,20 +184,20 @@ class TaskRun:
 
     def _swap(self, error_class: str) -> None:
         """The other model takes the next attempt, if that may help."""
-        now = self._course.models
+        now = self._run.models
         after = now.after(error_class, last=False)
         if after != now:
-            self._course.say(switch_line(now.current, after.current))
-            self._course.models = after
+            self._run.say(switch_line(now.current, after.current))
+            self._run.models = after
 
     async def _wait(self, made: TaskAttempt) -> bool:
         """Wait before the next attempt. False if the run was stopped meanwhile."""
         seconds = wait_s(self.task.attempts, made.error_class or "unknown", self._setup.rng)
-        self._course.say(wait_line(seconds))
+        self._run.say(wait_line(seconds))
         self._setup.publish(RetryDelayed(self.task.index, seconds, made.message))
         waiting = asyncio.ensure_future(self._setup.clock.sleep(seconds))
-        await self._course.or_stopped(waiting)
-        return not self._stopped
+        await self._run.or_stopped(waiting)
+        return not self._run.stopping
 
     # How it comes to rest
 
@@ -209,19 +206,19 @@ class TaskRun:
         try:
             change = await asyncio.to_thread(self._setup.isolation.keep, message)
         except IsolationError as error:
-            self._course.fatal = str(error)
-            self._course.say(f"  {error}")
+            self._run.fatal = str(error)
+            self._run.say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
             await self._group.leave()
             return
-        self._course.failures = 0
-        self._course.models = self._course.models.restored()
+        self._run.failures = 0
+        self._run.models = self._run.models.restored()
         await self._rest("", status="completed", change=change or None)
         await self._compact(made.context)
 
     async def _failed(self, message: str) -> None:
-        self._course.failures += 1
-        self._course.models = self._course.models.restored()
+        self._run.failures += 1
+        self._run.models = self._run.models.restored()
         change = await self._undo()
         await self._rest(message, status="failed", change=change)
         await self._group.leave()
@@ -233,7 +230,7 @@ class TaskRun:
             "interrupted",
             status="interrupted",
             interrupted_at=timestamp(self._setup.clock.now()),
-            partial_context=partial(made.output),
+            partial_context=made.output,
             error_class=None,
             change=change,
         )
@@ -265,8 +262,8 @@ class TaskRun:
         try:
             return await asyncio.to_thread(self._setup.isolation.undo, label) or None
         except IsolationError as error:
-            self._course.fatal = str(error)
-            self._course.say(f"  {error}")
+            self._run.fatal = str(error)
+            self._run.say(f"  {error}")
             return None
 
     async def _compact(self, context: int) -> None:
@@ -278,14 +275,12 @@ class TaskRun:
         window = group.agent.window if group.agent else 0
         if used > self._setup.threshold * window and self._book.more_in_group(self.task):
             share = used * 100 // window
-            self._course.say(
-                f"  compaction: context at {share}%, starting fresh session with summary"
-            )
-            self._course.summary = await self._summarise()
+            self._run.say(f"  compaction: context at {share}%, starting fresh session with summary")
+            self._run.summary = await self._summarise()
 
     async def _summarise(self) -> str:
         """A summary of the group's session, which is closed. The task's status stays."""
-        if self._stopped:
+        if self._run.stopping:
             return prompts.NO_SUMMARY
         path = self._book.folder.summary_log_of(self.task.index)
         summary, made = await self._group.summarise(log=path, publish=self._publish)

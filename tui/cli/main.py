@@ -177,7 +177,7 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
             return run_tasks(options)
         case "run":
-            from tui.ui.tasks.app import open_run  # noqa: PLC0415
+            from tui.ui.tasks.run import open_run  # noqa: PLC0415
 
             return open_run(options)
         case "chat" if options.headless:

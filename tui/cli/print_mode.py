@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -20,13 +21,14 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent
 from tui.agent.event_text import event_lines, moment_of
-from tui.agent.events import Event, to_json
+from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.app import launch_config
 from tui.app.options.arguments import Options
-from tui.cli.standard_input import standard_input
 from tui.core.clock import Clock, SystemClock
-from tui.core.errors import CredentialsError, StorageError, UsageError
+from tui.core.errors import StorageError, UsageError
 from tui.provider.retry import duration
+from tui.session.session import Session
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -34,6 +36,12 @@ EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
 
 _STEPS = ((60, 10.0), (600, 60.0), (float("inf"), 600.0))
 """How often a wait is spoken of: with so many seconds left at most, every so many."""
+
+MAX_STDIN = 10_000_000
+"""Bytes of standard input that `-p` takes: more would not fit any model's window."""
+
+STDIN_PATIENCE_S = 3.0
+"""After how many seconds of silence a person is told that standard input is waited for."""
 
 NOT_SAVED_HINT = (
     "The session is not kept. Make its folder writable, name another one with HOLDFAST_HOME, or "
@@ -131,7 +139,7 @@ async def run(
             if asked_to_stop():
                 tell(events.TurnFinished("interrupted"))
             else:
-                async with aclosing(agent.send(prompt, attached=attached)) as turn:
+                async with aclosing(agent.send(parse(prompt, attached))) as turn:
                     async for event in turn:
                         tell(event)
                         countdown.see(event)
@@ -180,7 +188,7 @@ def _every(left: float) -> float:
 
 def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
     if format_ == "stream-json" and not isinstance(event, events.Alive):
-        _line(out, _dump(to_json(event)))
+        _line(out, _dump(event.to_json()))
     _to_stderr(err, *event_lines(event))
     if isinstance(event, events.Debug) and format_ == "text":
         _to_stderr(err, event.text)
@@ -245,16 +253,13 @@ def _print_answer(options: Options, launch: Launch) -> int:
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
         raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
-    key = launch_config.find_key(launch)
-    if launch_config.needs_key(launch, key):
-        raise CredentialsError(
-            "There is no API key.",
-            hint="Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice.",
-        )
-    launch = launch.with_key(key)
-    session = launch_config.open_session(options, launch, clock)
-    if options.newest and not session.resumed:
-        print("There is no session of this folder yet: a new one begins.", file=sys.stderr)  # noqa: T201
+    launch = launch_config.with_key(launch)
+    if path := launch_config.session_path(options):
+        session = Session.open(path, clock=clock)
+    else:
+        session = launch_config.new_session(options, launch, clock)
+        if options.newest:
+            _to_stderr(sys.stderr, "There is no session of this folder yet: a new one begins.")
 
     async def converse() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
@@ -263,3 +268,23 @@ def _print_answer(options: Options, launch: Launch) -> int:
         )
 
     return asyncio.run(converse())
+
+
+def standard_input(*, patience_s: float = STDIN_PATIENCE_S) -> str:
+    """What was piped in, "" from a terminal. It is data: directives in it do not count.
+
+    Blocks until it ends; says so after a silence. Raises UsageError above MAX_STDIN bytes.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    with suppress(OSError, ValueError):  # not everything can be waited for
+        if not select.select([sys.stdin], [], [], patience_s)[0]:
+            note = "Waiting for standard input; without any, add: < /dev/null"
+            print(note, file=sys.stderr)  # noqa: T201
+    data = sys.stdin.buffer.read(MAX_STDIN + 1)
+    if len(data) > MAX_STDIN:
+        raise UsageError(
+            "There is too much on standard input (over 10 MB).",
+            hint="Save it to a file and name the file in the prompt.",
+        )
+    return data.decode("utf-8", "replace").strip()

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tui.context.overrides import content_of
-from tui.core.messages import Block, text_of, tool_calls
+from tui.core.messages import Block, list_of, object_of, text_of, tool_calls
 from tui.session.records import Record
 
 TRIES: Final = 2
@@ -85,9 +85,9 @@ def hand_over(records: Sequence[Record]) -> Stuck:
             calls |= {str(call.get("id")): call for call in tool_calls(content_of(record))}
         elif record.type == "tool_result" and record.data.get("is_error") is not True:
             call = calls.get(str(record.data.get("call_id")), {})
-            given = _input(call)
+            given = object_of(call.get("input"))
             if record.data.get("name") == "todo_write":
-                todos = [_item(item) for item in cast("list[object]", given.get("todos") or [])]
+                todos = list(map(object_of, list_of(given.get("todos"))))
             elif record.data.get("name") in {"write_file", "edit_file", "run_command"}:
                 what = given.get("path") or given.get("command") or ""
                 done[_line(f"{record.data.get('name')} {what}")] = None
@@ -106,7 +106,7 @@ def _with(before: Progress, record: Record, seen: _Seen) -> Progress:
             seen.intents[str(data.get("call_id"))] = what
         case "tool_result" if data.get("is_error") is not True:
             tool, arguments = seen.intents.get(str(data.get("call_id")), ("", ""))
-            details = _dict(data.get("details"))
+            details = object_of(data.get("details"))
             path = str(details.get("path") or "") if tool in {"read_file", "write_file"} else ""
             if path and path not in seen.files:
                 seen.files.add(path)
@@ -130,18 +130,6 @@ _KINDS: Final = {
 
 def _more(before: Progress, kind: str) -> Progress:
     return replace(before, **{kind: getattr(before, kind) + 1})
-
-
-def _input(call: Block) -> dict[str, Any]:
-    return _dict(call.get("input"))
-
-
-def _item(value: object) -> dict[str, Any]:
-    return _dict(value)
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _line(text: str) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from tui.context.overrides import SUMMARY
 from tui.context.repairs.order import CONTINUE
 from tui.context.repairs.pairs import INTERRUPTED
-from tui.core.messages import Block, Message, blocks_of, text_of
+from tui.core.messages import Block, Message, blocks_of, object_of, text_of
 from tui.tokens import tokenizer
 
 HEADING = "[Digest of the conversation so far, made without a model]"
@@ -112,8 +111,7 @@ def _words(content: Iterable[Block]) -> list[str]:
 def _note_call(
     call: Block, outcome: str, touched: dict[str, dict[str, int]], run: dict[str, None]
 ) -> None:
-    given = call.get("input")
-    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    arguments = object_of(call.get("input"))
     name = str(call.get("name"))
     for field_ in _PATHS:
         path = arguments.get(field_)

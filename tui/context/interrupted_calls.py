@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from tui.core.messages import Block, blocks_of, tool_calls
+from tui.core.messages import Block, blocks_of, object_of, string_of, tool_calls
 from tui.session.records import Record
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
@@ -153,8 +153,7 @@ def _effect(call: _Call) -> str:
 
 
 def _described(call: _Call, outcome: Outcome, *, settled: bool) -> Interrupted:
-    given = call.block.get("input")
-    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    arguments = object_of(call.block.get("input"))
     intent = call.intent.data if call.intent else {}
     effect = _effect(call)
     writes = effect == "write"
@@ -188,5 +187,4 @@ def _after(arguments: dict[str, Any]) -> str:
 
 
 def _text(value: dict[str, Any], name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
+    return string_of(value.get(name))

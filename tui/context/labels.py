@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final
 
 from tui.context.overrides import content_of
-from tui.core.messages import Block, text_of, tool_calls
+from tui.core.messages import Block, object_of, text_of, tool_calls
 from tui.session.records import Record
 
 CHARS: Final = 80
@@ -29,8 +29,7 @@ def label_of(record: Record, calls: Mapping[str, Block]) -> str:
 
 def call_label(call: Block) -> str:
     """A tool call: its name, and the argument that tells most."""
-    given: object = call.get("input")
-    arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    arguments = object_of(call.get("input"))
     named = (arguments.get(name) for name in (*_SUBJECTS, *arguments))
     told = next((value for value in named if isinstance(value, str) and value.strip()), "")
     return one_line(f"{call.get('name')} {told}")

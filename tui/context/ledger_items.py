@@ -10,7 +10,7 @@ from tui.context.history import same_model
 from tui.context.labels import label_of
 from tui.context.overrides import MASKED, RecordState, Stand, content_of
 from tui.core.images import facts, names_in, of_block
-from tui.core.messages import Block, Usage, tool_calls
+from tui.core.messages import Block, Usage, object_of, tool_calls
 from tui.session.records import Record
 from tui.tokens import estimate
 
@@ -203,11 +203,8 @@ def in_frame(kind: Kind, content: Iterable[Block]) -> float:
 
 def withheld_tokens(record: Record) -> int:
     """Tokens that the guards kept out of a result, by its receipt."""
-    receipt: object = record.data.get("receipt")
-    if not isinstance(receipt, dict):
-        return 0
-    said = cast("dict[str, Any]", receipt)
-    total, shown = said.get("tokens_total"), said.get("tokens_shown")
+    receipt = object_of(record.data.get("receipt"))
+    total, shown = receipt.get("tokens_total"), receipt.get("tokens_shown")
     if not isinstance(total, int) or not isinstance(shown, int):
         return 0
     return max(0, total - shown)

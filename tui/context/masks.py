@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from tui.context.ledger_items import AT
 from tui.context.overrides import (
@@ -21,7 +21,8 @@ from tui.context.overrides import (
     pins_of,
     stand,
 )
-from tui.core.messages import tool_calls
+from tui.core.formatting import plural
+from tui.core.messages import object_of, string_of, tool_calls
 from tui.session.records import Record
 
 
@@ -129,12 +130,12 @@ def results(
 
 def older(found: Iterable[MaskableResult], turns: int) -> MaskPlan:
     """Results more than `turns` turns old."""
-    return _plan(f"older than {_count(turns, 'turn')}", (r for r in found if r.age > turns))
+    return _plan(f"older than {plural(turns, 'turn')}", (r for r in found if r.age > turns))
 
 
 def larger(found: Iterable[MaskableResult], most: int) -> MaskPlan:
     """Results of more than `most` characters, as they stand now."""
-    return _plan(f"over {_count(most, 'character')}", (r for r in found if r.chars > most))
+    return _plan(f"over {plural(most, 'character')}", (r for r in found if r.chars > most))
 
 
 def outdated(found: Iterable[MaskableResult], changed: Callable[[FileRead], bool]) -> MaskPlan:
@@ -153,30 +154,17 @@ def _read(record: Record, call: Mapping[str, Any]) -> FileRead | None:
     """What a result of read_file read: as its details say, else as it was asked for."""
     if record.data.get("name") != "read_file" or record.data.get("is_error"):
         return None
-    details = _object(record.data.get("details"))
-    path = details.get("path") or _object(call.get("input")).get("path")
-    if not isinstance(path, str) or not path:
+    details = object_of(record.data.get("details"))
+    path = string_of(details.get("path") or object_of(call.get("input")).get("path"))
+    if not path:
         return None
+    size, changed = (_number(details.get(name)) for name in ("size", "mtime_ns"))
     sha = details.get("sha256")
-    return FileRead(
-        path,
-        record.time,
-        _number(details.get("size")),
-        _number(details.get("mtime_ns")),
-        sha if isinstance(sha, str) else None,
-    )
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return FileRead(path, record.time, size, changed, sha if isinstance(sha, str) else None)
 
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def record_of(id_: str) -> tuple[str, int | None]:

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from tui.context import untrusted
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.core.images import names_in
-from tui.core.messages import Block, blocks_of, text_block
+from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
 from tui.session.records import Record
 from tui.tools.limits.clamp import Room, cap_chars, clamp
 from tui.tools.limits.receipt import Keep
@@ -96,9 +96,9 @@ def overlay_in(record: Record) -> Overlay | None:
     by, reason, age, most = (data.get(name) for name in ("by", "reason", "age", "tokens"))
     turns = age if isinstance(age, int) and 0 < age < _AGE_MAX else 0
     size = most if isinstance(most, int) and most > 0 else 0
-    return Overlay(
-        target, view, _text(by) or "person", _text(reason), turns, size, _places(data.get("blocks"))
-    )
+    places = (n for n in list_of(data.get("blocks")) if isinstance(n, int) and n >= 0)
+    who = string_of(by) or "person"
+    return Overlay(target, view, who, string_of(reason), turns, size, tuple(places))
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
@@ -156,13 +156,13 @@ def content_of(record: Record) -> list[Block]:
 
 def summary_text(record: Record) -> str:
     """The text of a compaction's summary in the request, as untrusted content."""
-    said = _text(record.data.get("summary")).strip() or "(no summary)"
+    said = string_of(record.data.get("summary")).strip() or "(no summary)"
     return f"{SUMMARY}\n{untrusted.wrap(said, 'summary of earlier messages')}"
 
 
 def chars(blocks: Iterable[Block]) -> int:
     """Characters of text in blocks."""
-    return sum(len(_text(block.get("text"))) for block in blocks if block.get("type") == "text")
+    return sum(len(string_of(block.get("text"))) for block in blocks if block.get("type") == "text")
 
 
 def pruned_text(size: int, age: int, *, is_error: bool = False, path: str = "") -> str:
@@ -194,9 +194,7 @@ def shortened(blocks: Iterable[Block], text: str) -> list[Block]:
 
 def copy_of(record: Record) -> str:
     """The path of a result's full copy; "" where it has none."""
-    receipt: object = record.data.get("receipt")
-    path = cast("dict[str, Any]", receipt).get("path") if isinstance(receipt, dict) else None
-    return _text(path)
+    return string_of(object_of(record.data.get("receipt")).get("path"))
 
 
 def placeholder(record: Record, by: str = "person") -> str:
@@ -213,7 +211,7 @@ def placeholder(record: Record, by: str = "person") -> str:
     back = "Call the tool again, or ask the person, if you need it."
     if path := copy_of(record):
         back = f"Full copy: {path}. Use read_file to view it."
-    return f"[Masked {who}: {_text(data.get('name')) or 'tool'} {kind}, {size}. {back}]"
+    return f"[Masked {who}: {string_of(data.get('name')) or 'tool'} {kind}, {size}. {back}]"
 
 
 def _masked(record: Record, overlay: Overlay) -> Stand | None:
@@ -255,35 +253,30 @@ def _omission_text(block: Block, word: str, by: str) -> str:
 def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
     """A result within `room`, and within `most` tokens where that is not 0."""
     blocks = content_of(record)
-    texts = [_text(block.get("text")) for block in blocks if block.get("type") == "text"]
+    texts = [string_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     keep = _keep(record)
     within = cap_chars(clamp(texts, room, keep))
     if most:
         within = share(within, most, keep)
     if within is texts:
         return None
-    left = iter(within)
-    cut: list[Block] = []
+    return Stand("cut", with_texts(blocks, within))
+
+
+def with_texts(blocks: Iterable[Block], texts: Iterable[str]) -> list[Block]:
+    """Blocks with other texts in the place of theirs, in order; surplus text blocks go."""
+    left = iter(texts)
+    changed: list[Block] = []
     for block in blocks:
         if block.get("type") != "text":
-            cut.append(block)
+            changed.append(block)
         elif (text := next(left, None)) is not None:
-            cut.append({**block, "text": text})
-    return Stand("cut", cut)
+            changed.append(block | {"text": text})
+    return changed
 
 
 def _keep(record: Record) -> Keep:
     """Which part of a result matters: what its receipt says, else what its tool is known for."""
-    receipt: object = record.data.get("receipt")
-    kept = cast("dict[str, Any]", receipt).get("kept") if isinstance(receipt, dict) else None
+    kept = object_of(record.data.get("receipt")).get("kept")
     ends = record.data.get("name") in _END_MATTERS if kept is None else kept == "ends"
     return "ends" if ends else "head"
-
-
-def _places(value: object) -> tuple[int, ...]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(item for item in items if isinstance(item, int) and item >= 0)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

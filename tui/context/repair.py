@@ -17,9 +17,9 @@ from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report, 
 from tui.context.repairs.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
 from tui.context.repairs.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
 from tui.context.rules import Violation
-from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields, is_object
+from tui.context.rules.blocks import MESSAGE_FIELDS, extra_fields
 from tui.context.validate import Tail, check
-from tui.core.messages import Message, blocks_of, text_block
+from tui.core.messages import Message, blocks_of, is_object, list_of, object_of, text_block
 from tui.session.records import Finding
 
 __all__ = ["CONTINUE", "INTERRUPTED", "ORPHANED", "repair", "text_only"]
@@ -94,7 +94,7 @@ def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Itera
     """Whatever has a role and content, its blocks cleaned."""
     for index, message in enumerate(messages, start):
         where = f"messages.{index}"
-        given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+        given = object_of(message)
         role, content = given.get("role"), given.get("content")
         if not isinstance(role, str) or not isinstance(content, str | list | dict):
             report.add("B56", where, "skipped: not a message")
@@ -104,14 +104,16 @@ def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Itera
             continue
         if extra := extra_fields(given, MESSAGE_FIELDS):
             report.add("B27", where, f"fields left out: {', '.join(map(str, extra))}")
-        if isinstance(content, dict):
+        items: list[object] = list_of(given["content"])
+        if isinstance(content, str):
+            items = [text_block(content)]
+        elif isinstance(content, dict):
             report.add("B56", where, "a single block made a list")
-            content = [cast("object", content)]
+            items = [given["content"]]
         if role not in {"user", "assistant"}:
             report.add("B28", where, f"a message of the role {role!r} given to the user")
         draft = MessageDraft("assistant" if role == "assistant" else "user", where)
-        items = blocks_of(content) if isinstance(content, str) else cast("list[object]", content)
-        clean(draft, cast("list[object]", items), report)
+        clean(draft, items, report)
         yield draft
 
 
@@ -165,8 +167,4 @@ def _holds(message: object, role: str, without: str) -> bool:
     """Whether this is a message of the role, without a block of the type."""
     if not is_object(message) or message.get("role") != role:
         return False
-    content: object = message.get("content")
-    if isinstance(content, str):
-        return True
-    blocks = cast("list[object]", content) if isinstance(content, list) else []
-    return not any(is_object(block) and block.get("type") == without for block in blocks)
+    return all(block.get("type") != without for block in blocks_of(message.get("content")))

@@ -12,15 +12,24 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from tui.context import repair as repairs
 from tui.context.digest import HEADING, MIN_TOKENS, digest
-from tui.context.rules.blocks import THINKING, block_violations, is_object
+from tui.context.rules.blocks import THINKING, block_violations
 from tui.context.rules.order import Tail
-from tui.core.messages import Block, Message, blocks_of, text_block, text_of
+from tui.core.messages import (
+    Block,
+    Message,
+    blocks_of,
+    is_object,
+    list_of,
+    object_of,
+    text_block,
+    text_of,
+)
 from tui.session.records import Finding
 from tui.tokens import tokenizer
 
@@ -53,20 +62,13 @@ _NAME_CHARS = 64
 
 def apply_level(messages: Sequence[object], level: RepairLevel, *, tail: Tail = "user") -> Repaired:
     """The messages at a level, the levels before it applied, too."""
-    steps: Mapping[RepairLevel, Callable[[Sequence[object]], Repaired]] = {
-        "strict": lambda given: strict(given, tail=tail),
-        "drop_thinking": lambda given: drop_thinking(given, tail=tail),
-        "text_only": lambda given: text_only(given, tail=tail),
-        "summary_only": lambda given: summary_only(given, tail=tail),
-    }
     if level == "summary_only":  # a digest is made of all there is
-        return steps[level](messages)
-    stood: Sequence[object] = messages
-    findings: tuple[Finding, ...] = ()
-    for name in REPAIR_LEVELS[: REPAIR_LEVELS.index(level) + 1]:
-        stood, found = steps[name](stood)
+        return summary_only(messages, tail=tail)
+    repaired, findings = strict(messages, tail=tail)
+    for step in (drop_thinking, text_only)[: REPAIR_LEVELS.index(level)]:
+        repaired, found = step(repaired, tail=tail)
         findings += found
-    return cast("list[Message]", stood), findings
+    return repaired, findings
 
 
 def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
@@ -102,17 +104,13 @@ def drop_thinking(messages: Sequence[object], *, tail: Tail = "user") -> Repaire
     findings: list[Finding] = []
     kept: list[object] = []
     for index, message in enumerate(messages):
-        content = message.get("content") if is_object(message) else None
-        if not is_object(message) or not isinstance(content, list):
+        blocks = list_of(object_of(message).get("content"))
+        rest = [b for b in blocks if str(object_of(b).get("type")) not in THINKING]
+        if len(rest) == len(blocks):
             kept.append(message)
-            continue
-        blocks = cast("list[object]", content)
-        rest = [b for b in blocks if not (is_object(b) and str(b.get("type")) in THINKING)]
-        if len(rest) != len(blocks):
+        else:
             findings.append(Finding("R13", f"messages.{index}", "thinking left out"))
-        kept.append({**message, "content": rest})
-    if not findings:
-        kept = list(messages)
+            kept.append(object_of(message) | {"content": rest})
     return _repaired(kept, findings, tail)
 
 
@@ -152,23 +150,21 @@ def _plain_messages(messages: Iterable[object], findings: list[Finding]) -> list
     kept: list[Message] = []
     for index, message in enumerate(messages):
         where = f"messages.{index}"
-        given = message if is_object(message) else {}
-        role, content = given.get("role"), given.get("content")
+        role, content = (object_of(message).get(name) for name in ("role", "content"))
         if role not in ("user", "assistant") or not isinstance(content, str | list):
             findings.append(Finding("R13", where, "left out: not plainly a message"))
             continue
-        blocks = cast(
-            "list[object]", [text_block(content)] if isinstance(content, str) else content
+        blocks = (
+            [text_block(content)]
+            if isinstance(content, str)
+            else list_of(object_of(message)["content"])
         )
-        plain: list[Block] = []
-        for place, block in enumerate(blocks):
-            found = _plain(block)
-            if found is None:
+        plain = [_plain(block) for block in blocks]
+        for place, block in enumerate(plain):
+            if block is None:
                 at = f"{where}.content.{place}"
                 findings.append(Finding("R13", at, "left out: not plainly valid"))
-            else:
-                plain.append(found)
-        kept.append({"role": role, "content": plain})
+        kept.append({"role": role, "content": [block for block in plain if block is not None]})
     return kept
 
 
@@ -182,13 +178,11 @@ def _plain(block: object) -> Block | None:
     plain = {name: block[name] for name in fields if name in block}
     if any(len(str(plain.get(name, ""))) > _NAME_CHARS for name in ("id", "name", "tool_use_id")):
         return None
-    if plain["type"] == "tool_result":
-        content = plain.get("content")
-        if isinstance(content, list):
-            parts = [_plain(part) for part in cast("list[object]", content)]
-            if any(part is None or part["type"] not in ("text", "image") for part in parts):
-                return None
-            plain["content"] = parts
+    if plain["type"] == "tool_result" and isinstance(plain.get("content"), list):
+        parts = [_plain(part) for part in list_of(plain["content"])]
+        if any(part is None or part["type"] not in ("text", "image") for part in parts):
+            return None
+        plain["content"] = parts
     if plain["type"] == "image" and plain["source"].get("type") != "base64":
         return None
     return plain

@@ -20,9 +20,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tui.context import repair as repairs
-from tui.context.overrides import SUMMARY
+from tui.context.overrides import MEDIA, SUMMARY, with_texts
 from tui.context.prune import starts_turn
 from tui.context.repair_levels import Repaired
+from tui.context.repairs.blocks import NO_OUTPUT
 from tui.context.repairs.media import removed
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block
@@ -31,8 +32,6 @@ from tui.tools.limits.clamp import Room, cap_chars, clamp
 from tui.tools.limits.share import share, threshold
 
 KEEP_MESSAGES = 6
-
-_MEDIA = frozenset({"image", "document"})
 
 
 def clamp_results(
@@ -80,11 +79,11 @@ def images_to_text(messages: Sequence[Message], *, budget_bytes: int | None = No
 
     def replaced(block: Block, where: str, findings: list[Finding]) -> Block:
         found = block
-        if block.get("type") in _MEDIA:
+        if block.get("type") in MEDIA:
             found = one(block)
         elif block.get("type") == "tool_result" and isinstance(block.get("content"), list):
             parts = cast("list[Block]", block["content"])
-            changed = [one(part) if part.get("type") in _MEDIA else part for part in parts]
+            changed = [one(part) if part.get("type") in MEDIA else part for part in parts]
             if any(new is not old for new, old in zip(changed, parts, strict=True)):
                 found = block | {"content": changed}
         if found is not block:
@@ -187,14 +186,7 @@ def _cut_texts(content: object, cut: Callable[[Sequence[str]], Sequence[str]]) -
     short = list(cut(texts)) if texts else texts
     if short == texts:
         return blocks
-    left = iter(short)
-    kept: list[Block] = []
-    for block in blocks:
-        if block.get("type") != "text":
-            kept.append(block)
-        elif (text := next(left, None)) is not None:
-            kept.append(block | {"text": text or "(no output)"})
-    return kept
+    return with_texts(blocks, (text or NO_OUTPUT for text in short))
 
 
 def _same(messages: Sequence[Message]) -> list[Message]:

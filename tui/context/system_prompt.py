@@ -108,17 +108,29 @@ class SystemPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A layer while it is composed: only `body` may be cut; without one it is left out."""
+    """A layer while it is composed: `whole` may be cut to so many characters; 0 leaves it out."""
 
     layer: str
-    body: str
+    whole: str
     head: str = ""
     tail: str = ""
     source: Source | None = None
+    kept: int | None = None
+
+    @property
+    def body(self) -> str:
+        if self.kept is None:
+            return self.whole
+        return self.whole[: self.kept] + marker(self.kept) if self.kept else ""
 
     @property
     def text(self) -> str:
         return f"{self.head}{self.body}{self.tail}" if self.body else ""
+
+    @property
+    def chars(self) -> int:
+        """Characters of the whole that are in the text."""
+        return len(self.whole) if self.kept is None else self.kept
 
 
 def compose(
@@ -150,7 +162,7 @@ def compose(
     return SystemPrompt(
         layers=tuple(PromptLayer(_name(part), part.text) for part in parts if part.text),
         injected=tuple(
-            Injected(part.source.origin, part.source.name, part.source.raw, _body_chars(part))
+            Injected(part.source.origin, part.source.name, part.source.raw, part.chars)
             for part in parts
             if part.source
         ),
@@ -173,10 +185,10 @@ def _of_file(source: Source, cap: int) -> _Part:
         head += untrusted.opening_tag(source.name) + "\n"
         tail = "\n" + untrusted.CLOSING
         text = untrusted.neutral(text)
-    if max(len(text), source.size) > cap:
-        text = text[:cap] + marker(cap)
-        _say_cut(source, cap)
-    return _Part(source.origin, text, head, tail, source)
+    kept = cap if max(len(text), source.size) > cap else None
+    if kept is not None:
+        _say_cut(source, kept)
+    return _Part(source.origin, text, head, tail, source, kept)
 
 
 def _within(parts: list[_Part], cap: int) -> list[_Part]:
@@ -193,25 +205,13 @@ def _within(parts: list[_Part], cap: int) -> list[_Part]:
                 over -= len(part.text) - len(shorter.text)
                 fitting[index] = shorter
                 if part.source:
-                    _say_cut(part.source, _body_chars(shorter))
+                    _say_cut(part.source, shorter.chars)
     return fitting
 
 
 def _shortened(part: _Part, by: int) -> _Part:
     """The part, `by` characters shorter or more; without its body if nothing useful would stay."""
-    body = _uncut(part.body)
-    keep = len(part.body) - by - len(marker(len(body)))
-    return replace(part, body=body[:keep] + marker(keep)) if keep > 0 else replace(part, body="")
-
-
-def _uncut(body: str) -> str:
-    """A body without the marker of an earlier cut."""
-    text, found, _ = body.rpartition("\n[... truncated at ")
-    return text if found and body.endswith(marker(len(text))) else body
-
-
-def _body_chars(part: _Part) -> int:
-    return len(_uncut(part.body))
+    return replace(part, kept=max(0, len(part.body) - by - len(marker(part.chars))))
 
 
 def _name(part: _Part) -> str:

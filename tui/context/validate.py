@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from tui.context.repairs.message_draft import place
 from tui.context.rules import Violation
@@ -25,7 +25,15 @@ from tui.context.rules.media import crowd_violations, media_in
 from tui.context.rules.order import Tail, order_violations, thinking_violations
 from tui.context.rules.pairs import CheckedMessage, pair_violations
 from tui.context.rules.request import MAX_MARKS, marks_in, request_violations
-from tui.core.messages import Block, Message, tool_calls
+from tui.core.messages import (
+    Block,
+    Message,
+    is_object,
+    list_of,
+    object_of,
+    text_block,
+    tool_calls,
+)
 from tui.session.records import Finding
 
 __all__ = ["Tail", "Violation", "check", "check_request"]
@@ -50,13 +58,8 @@ def check_request(body: Mapping[str, Any], *, prefill: bool = False) -> list[Vio
     `prefill`: the model takes an unfinished last message of the assistant.
     """
     found = list(request_violations(body))
-    messages = body.get("messages")
-    if isinstance(messages, list):
-        thinking = body.get("thinking")
-        switch = cast("Mapping[str, Any]", thinking) if isinstance(thinking, dict) else None
-        items = cast("list[object]", messages)
-        found.extend(_violations(items, switch, "prefill" if prefill else "user"))
-    return found
+    messages, thinking = list_of(body.get("messages")), object_of(body.get("thinking"))
+    return [*found, *_violations(messages, thinking, "prefill" if prefill else "user")]
 
 
 def _violations(
@@ -67,22 +70,21 @@ def _violations(
     marks = 0
     for index, message in enumerate(messages):
         where = f"messages.{index}"
-        if not is_plain_message(message):
-            yield from _shape(message, where)
-        one = _see(message, where)
-        if one is None:
+        yield from _shape(message, where)
+        if not is_object(message) or not isinstance(message.get("content"), str | list):
             continue
-        seen.append(one)
-        content = cast("dict[str, Any]", message)["content"]
-        blocks = cast("list[object]", content if isinstance(content, list) else one.blocks)
+        content = message["content"]
+        given = _as_block(content) if isinstance(content, str) else list_of(content)
+        blocks = [object_of(block) for block in given]
+        seen.append(CheckedMessage(where, message.get("role"), blocks))
         plain = True  # what is plain is no image and has no mark
-        for number, block in enumerate(blocks):
-            if not is_plain(block):
+        for number, block in enumerate(given):
+            if not _is_plain(block):
                 plain = False
                 yield from block_violations(block, f"{where}.content.{number}")
         if not plain:
-            media.extend(media_in(one.blocks, where))
-            marks += marks_in(one.blocks)
+            media.extend(media_in(blocks, where))
+            marks += marks_in(blocks)
     yield from pair_violations(seen)
     yield from order_violations(seen, tail)
     yield from thinking_violations(seen, thinking)
@@ -93,97 +95,41 @@ def _violations(
 
 
 def _shape(message: object, where: str) -> Iterator[Violation]:
-    if not isinstance(message, dict):
+    """What is wrong with the frame of a message; its role and blocks have rules of their own."""
+    if not is_object(message):
         yield Violation("B56", where, f"{where}: Input should be an object")
         return
-    given = cast("dict[str, Any]", message)
-    if not isinstance(given.get("role"), str):
+    if not isinstance(message.get("role"), str):
         yield Violation("B56", where, f"{where}.role: Field required")
-    if not isinstance(given.get("content"), str | list):
+    if not isinstance(message.get("content"), str | list):
         yield Violation("B56", where, f"{where}.content: Input should be a valid list")
-    for name in extra_fields(given, MESSAGE_FIELDS):
+    for name in extra_fields(message, MESSAGE_FIELDS):
         yield Violation("B27", where, f"{where}.{name}: Extra inputs are not permitted")
 
 
-def _see(message: object, where: str) -> CheckedMessage | None:
-    """A message in the form for the rules; None if it has no content."""
-    given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-    content = given.get("content")
-    if isinstance(content, str):
-        blocks: list[Block] = [] if is_blank(content) else [{"type": "text", "text": content}]
-    elif isinstance(content, list):
-        items = cast("list[object]", content)
-        blocks = [cast("Block", b) if isinstance(b, dict) else {} for b in items]
-    else:
-        return None
-    return CheckedMessage(where, given.get("role"), blocks)
+def _as_block(content: str) -> list[object]:
+    """The block that a bare string stands for; none where it is blank."""
+    return [] if is_blank(content) else [text_block(content)]
 
 
-_TEXT = frozenset({"type", "text"})
-_CALL = frozenset({"type", "id", "name", "input"})
-_RESULT = frozenset({"type", "tool_use_id", "content"})
+def _is_plain(block: Any) -> bool:
+    """Whether a block is a text, a call or a result that breaks no rule by itself.
 
-
-def is_plain_message(message: object) -> bool:
-    """Whether the frame of a message is right; its role and blocks have rules of their own."""
-    if not isinstance(message, dict):
-        return False
-    given = cast("dict[str, Any]", message)
-    return (
-        given.keys() == MESSAGE_FIELDS
-        and isinstance(given["role"], str)
-        and isinstance(given["content"], list)
-    )
-
-
-def is_plain(block: object) -> bool:
-    """Whether a block is a text, a call or a result that breaks no rule by itself."""
-    if not isinstance(block, dict):
-        return False
-    given = cast("dict[str, Any]", block)
-    kind = given.get("type")
-    if kind == "text":
-        return _is_text(given)
-    if kind == "tool_use":
-        return given.keys() == _CALL and _is_call(given)
-    return kind == "tool_result" and given.keys() == _RESULT and _is_result(given)
-
-
-def _is_text(block: dict[str, Any]) -> bool:
-    text = block.get("text")
-    return (
-        block.keys() == _TEXT
-        and isinstance(text, str)
-        and (text.isascii() or not unsound(text))
-        and bool(text)
-        and not text.isspace()
-    )
-
-
-def _is_call(block: dict[str, Any]) -> bool:
-    id_, name, given = block["id"], block["name"], block["input"]
-    return (
-        isinstance(id_, str)
-        and isinstance(name, str)
-        and isinstance(given, dict)
-        and ID.fullmatch(id_) is not None
-        and NAME.fullmatch(name) is not None
-        and not unsound(cast("object", given), 1)
-    )
-
-
-def _is_result(block: dict[str, Any]) -> bool:
-    id_, content = block["tool_use_id"], block["content"]
-    if not isinstance(id_, str) or ID.fullmatch(id_) is None or not isinstance(content, list):
-        return False
-    return all(map(_is_plain_text, cast("list[object]", content)))
-
-
-def _is_plain_text(part: object) -> bool:
-    if not isinstance(part, dict):
-        return False
-    given = cast("dict[str, Any]", part)
-    return given.get("type") == "text" and _is_text(given)
+    That is nearly every block, and takes a fraction of the time of all its rules.
+    """
+    match block:
+        case {"type": "text", "text": str(text)}:
+            known = len(block) == 2 and text and not text.isspace()
+            return bool(known) and (text.isascii() or not unsound(text))
+        case {"type": "tool_use", "id": str(id_), "name": str(name), "input": dict()}:
+            known = len(block) == 4 and ID.fullmatch(id_) and NAME.fullmatch(name)
+            return bool(known) and not unsound(block["input"], 1)
+        case {"type": "tool_result", "tool_use_id": str(id_), "content": list()}:
+            known = len(block) == 3 and ID.fullmatch(id_)
+            parts: list[Any] = block["content"]
+            return bool(known) and all(_is_plain(part) and part["type"] == "text" for part in parts)
+        case _:
+            return False
 
 
 def thinking_for(

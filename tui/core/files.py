@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -60,28 +60,54 @@ def replace_file(path: Path, data: bytes) -> None:
     A file that exists keeps its mode; of a symlink, the target is replaced. A new file is 0600
     in a folder of 0700. Raises OSError; the old content is then unchanged.
     """
-    import tempfile  # noqa: PLC0415 - only where something is written
-
     target = Path(os.path.realpath(path))
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            with suppress(FileNotFoundError):
-                os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
-            stream.write(data)
-            stream.flush()
-            os.fsync(handle)
-        os.replace(name, target)  # noqa: PTH105 - a name, as mkstemp gave it
+        found = target.stat()
+    except FileNotFoundError:
+        found = None
+    atomic_write(target, data, like=found, mode=0o600, check=lambda: None)
+
+
+def atomic_write(
+    path: Path,
+    data: bytes,
+    *,
+    like: os.stat_result | None,
+    mode: int,
+    check: Callable[[], None],
+) -> os.stat_result:
+    """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
+
+    The mode and, if possible, the owner are those of `like`, the file that is replaced; a new file
+    gets `mode`, as far as the umask allows. `check` is called before the last step and may raise to
+    prevent it. Returns the new file's stat. Raises OSError; the temporary file never stays.
+    """
+    temporary = path.with_name(f".holdfast-{os.urandom(8).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, mode if like is None else 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if like is not None:
+                with suppress(OSError):
+                    os.fchown(fd, like.st_uid, like.st_gid)
+                os.fchmod(fd, stat.S_IMODE(like.st_mode))
+            os.fsync(fd)
+            written = os.fstat(fd)
+        check()
+        temporary.replace(path)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(name)  # noqa: PTH108 - as above
+        temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with suppress(OSError):  # not every file system can sync a folder
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return written
 
 
 @contextmanager
@@ -147,6 +173,26 @@ def private_file(path: Path) -> BinaryIO:
             os.close(folder)
     except OSError as error:
         raise _failed(path, error) from error
+
+
+@contextmanager
+def private_copy(path: Path) -> Generator[BinaryIO]:
+    """A private file that is synced when the block ends. A failure of it leaves no part of a file,
+    which would be taken for the whole. Raises OSError and StorageError."""
+    with private_file(path) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            Path(str(file.name)).unlink(missing_ok=True)
+            raise
+
+
+def free_bytes(file: int) -> int:
+    """The free bytes on the disk of an open file."""
+    disk = os.fstatvfs(file)
+    return disk.f_bavail * disk.f_frsize
 
 
 def private_dir(folder: Path, *, create: bool = True) -> int:

@@ -2,7 +2,8 @@
 
 A collection among a million new objects stops every thread for 50 ms and more, and a thread that
 imports or parses keeps the interpreter from the one that answers keys. Pauses are counted: the
-first changes the settings, the last puts back what the first found.
+first changes the settings, the last puts back what the first found. What exists when the first
+pause of all is over, start-up, is not looked at by collections any more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _SWITCH_INTERVAL_S = 0.0005
 _lock = Lock()
 _pauses = 0
 _settings_before: tuple[bool, float] = (True, 0.005)
+_started = False
 
 
 def begin() -> None:
@@ -33,15 +35,18 @@ def begin() -> None:
 
 
 def end() -> None:
-    """End a pause. With the last one, what exists by then is taken for permanent."""
-    global _pauses  # noqa: PLW0603 - as above
+    """End a pause. After the first, what exists is taken for permanent: later that would keep what
+    a session leaves behind for ever."""
+    global _pauses, _started  # noqa: PLW0603 - as above
     with _lock:
         _pauses -= 1
         if _pauses:
             return
         collecting, interval = _settings_before
         sys.setswitchinterval(interval)
-        gc.freeze()
+        if not _started:
+            _started = True
+            gc.freeze()
         if collecting:
             gc.enable()
 

@@ -32,8 +32,8 @@ def load(path: Path, name: str = "") -> Image | None:
     """
     try:
         head, state = read_small(path, limit=_HEAD, whole=False)
-        if not _starts_like_image(head):
-            return None
+        if not head.startswith(b"\xff\xd8\xff") and image_info(head) is None:
+            return None  # a JPEG's size stands further on
         if state.st_size > MAX_FILE:
             raise too_large(name or path.name, state.st_size)
         data, _ = read_small(path, limit=MAX_FILE)
@@ -46,11 +46,6 @@ def load(path: Path, name: str = "") -> Image | None:
             hint="Open it in an image program and save it again, as PNG or JPEG.",
         )
     return image
-
-
-def _starts_like_image(head: bytes) -> bool:
-    """Whether a file that begins so is an image, as far as its first bytes say."""
-    return head.startswith(b"\xff\xd8\xff") or image_info(head) is not None
 
 
 def store(folder: Path, image: Image) -> str:
@@ -119,15 +114,11 @@ def pasted_paths(text: str) -> list[tuple[str, ...]]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > PASTE_MAX_PATHS:
         return []
-    found: list[tuple[str, ...]] = []
-    for reading in _path_readings(text, lines):
-        if (
-            0 < len(reading) <= PASTE_MAX_PATHS
-            and reading not in found
-            and all(map(_is_path, reading))
-        ):
-            found.append(reading)
-    return found
+    return [
+        reading
+        for reading in dict.fromkeys(_path_readings(text, lines))
+        if 0 < len(reading) <= PASTE_MAX_PATHS and all(map(_is_path, reading))
+    ]
 
 
 def _path_readings(text: str, lines: list[str]) -> Iterator[tuple[str, ...]]:
@@ -136,7 +127,8 @@ def _path_readings(text: str, lines: list[str]) -> Iterator[tuple[str, ...]]:
     yield tuple(map(_unescaped_path, lines))
     yield tuple(path for line in lines for path in _shell_words(line))
     yield tuple(_shell_words(text))  # quotes may hold a line break
-    yield tuple(path for line in lines for path in _blank_separated(line))
+    # Paths behind one another, neither quoted nor escaped: each begins as a path does.
+    yield tuple(path for line in lines for path in re.split(r"\s+(?=/|~/|file:/)", line))
 
 
 def _unescaped_path(path: str) -> str:
@@ -152,11 +144,6 @@ def _shell_words(text: str) -> list[str]:
         return [_decoded(word) for word in shlex.split(text)]
     except ValueError:
         return []
-
-
-def _blank_separated(line: str) -> list[str]:
-    """Paths behind one another, neither quoted nor escaped: each begins as a path does."""
-    return re.split(r"\s+(?=/|~/|file:/)", line)
 
 
 def _decoded(path: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ImageError
 from tui.core.formatting import plural, size
-from tui.core.messages import Block
+from tui.core.messages import Block, blocks_of
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """The longest base64 text of one image that the API takes."""
@@ -76,16 +76,10 @@ class Image:
 
 
 def facts(image: Image) -> str:
-    """The pixels and the size: `1280×800 84 KB`."""
-    picture = image.info
-    return f"{picture.width}×{picture.height} {rounded_size(image.bytes)}"
-
-
-def rounded_size(count: int) -> str:
-    """A size without a fraction from 10 on: 84 KB, 8.4 KB."""
-    text = size(count)
-    number, _, unit = text.partition(" ")
-    return text if len(number) < 4 else f"{float(number):.0f} {unit}"
+    """The pixels and the size, without a fraction from 10 on: `1280×800 84 KB`, `8.4 KB`."""
+    count, _, unit = size(image.bytes).partition(" ")
+    rounded = count if len(count) < 4 else f"{float(count):.0f}"
+    return f"{image.info.width}×{image.info.height} {rounded} {unit}"
 
 
 def display_name(name: str) -> str:
@@ -185,11 +179,9 @@ def names_in(data: Mapping[str, Any]) -> list[str]:
 
 def images_of_record(data: Mapping[str, Any]) -> dict[str, Image]:
     """The images of a prompt's record by their words; what is damaged is left out."""
-    content: object = data.get("content")
-    blocks = cast("list[object]", content) if isinstance(content, list) else []
-    found = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    blocks = [block for block in blocks_of(data.get("content")) if block.get("type") == "image"]
     images: dict[str, Image] = {}
-    for word, block in zip(names_in(data), cast("list[Block]", found), strict=False):
+    for word, block in zip(names_in(data), blocks, strict=False):
         if image := of_block(block, word):
             images[word] = image
     return images

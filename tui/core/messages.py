@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, TypedDict, TypeGuard, cast
 
 Block: TypeAlias = dict[str, Any]
 """One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""
@@ -122,3 +122,23 @@ def blocks_of(content: object) -> list[Block]:
 def tool_calls(content: Iterable[Block]) -> list[Block]:
     """The `tool_use` blocks of an assistant message, in order."""
     return [b for b in content if b.get("type") == "tool_use"]
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """A JSON value as an object; an empty one if it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[object]:
+    """A JSON value as a list; an empty one if it is none."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def string_of(value: object) -> str:
+    """A JSON value as a string; an empty one if it is none."""
+    return value if isinstance(value, str) else ""

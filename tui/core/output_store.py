@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, cast
@@ -134,11 +135,15 @@ class OutputStore:
             if not due:
                 return 0
             lines = list(_entries(index))
-            owners = _owners(lines)
+            owners: dict[str, set[Path]] = {}
+            for line in lines:
+                if isinstance(line.get("session"), str):
+                    owners.setdefault(str(line.get("name")), set()).add(Path(line["session"]))
             alive = {path for paths in owners.values() for path in paths if path.exists()}
             for name in [n for n in due if owners.get(n, set()) & alive]:
                 del due[name]
-            for name in _named_in(_session_files(self._retention.sessions, alive), due, stop):
+            sessions = chain(alive, self._retention.sessions.glob("*.jsonl"))
+            for name in _named_in(sessions, due, stop):
                 due.pop(name, None)
             removed: list[dict[str, Any]] = []
             for name, why in due.items():
@@ -203,14 +208,6 @@ def _entries(index: int) -> Iterator[dict[str, Any]]:
                 yield cast("dict[str, Any]", entry)
 
 
-def _owners(lines: Iterable[dict[str, Any]]) -> dict[str, set[Path]]:
-    owners: dict[str, set[Path]] = {}
-    for line in lines:
-        if isinstance(line.get("session"), str):
-            owners.setdefault(str(line.get("name")), set()).add(Path(line["session"]))
-    return owners
-
-
 def _rewrite(index: int, lines: list[dict[str, Any]]) -> None:
     """Replace the lines in place: the file is held by its descriptor, not by its name."""
     old = [n for n, line in enumerate(lines) if "removed" in line][:-_REMOVED_LINES]
@@ -229,12 +226,6 @@ def _files(folder: int) -> Iterator[_File]:
                 if stat.S_ISREG(state.st_mode) and entry.name.endswith(".txt"):
                     used = min(state.st_size, state.st_blocks * 512)
                     yield _File(entry.name, used, state.st_mtime)
-
-
-def _session_files(folder: Path, outside: Iterable[Path]) -> Iterator[Path]:
-    yield from outside
-    with suppress(OSError):
-        yield from folder.glob("*.jsonl")
 
 
 def _named_in(paths: Iterable[Path], names: dict[str, str], stop: Event) -> set[str]:

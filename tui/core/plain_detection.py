@@ -3,12 +3,13 @@
 Imported before the first frame, so it imports as little as `tui.core.theme_cache`.
 """
 
-# ruff: noqa: PTH100, PTH111, PTH118, PTH123
+# ruff: noqa: PTH118, PTH123
 
 from __future__ import annotations
 
 import os
-import sys
+
+from tui.core.theme_cache import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,23 +31,10 @@ def why(argv: Sequence[str]) -> str:
     return "configured" if _configured() else ""
 
 
-def _file() -> str:
-    """The person's config.toml, as `tui.core.paths` has it."""
-    env = os.environ
-    if home := env.get("HOLDFAST_HOME"):
-        folder = os.path.join(os.path.abspath(os.path.expanduser(home)), "config")
-    elif sys.platform == "darwin":
-        folder = os.path.expanduser("~/Library/Application Support/holdfast")
-    else:
-        base = env.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
-        folder = os.path.join(base, "holdfast")
-    return os.path.join(folder, "config.toml")
-
-
 def _configured() -> bool:
     """Whether the user's file says `plain = true`. It is parsed only if it has that word."""
     try:
-        with open(_file(), "rb") as file:
+        with open(os.path.join(folder("config"), "config.toml"), "rb") as file:
             data = file.read(_READ_MAX)
     except (OSError, ValueError):
         return False

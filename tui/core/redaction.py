@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -14,7 +15,8 @@ _PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN)$")
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"sk-ant-[A-Za-z0-9_-]{16,}"
-    r"|sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"  # a name such as sk-fading-circle has no digit
+    # A name such as sk-fading-circle has no digit.
+    r"|sk-(?=[A-Za-z_-]{0,256}[0-9])[A-Za-z0-9_-]{20,}"
     r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{30,}"
     r"|github_pat_[A-Za-z0-9_]{30,}"
@@ -27,12 +29,15 @@ _SHAPES = re.compile(
     r"|hf_[A-Za-z0-9]{30,}"
     r"|pypi-AgE[A-Za-z0-9_-]{50,}"
     r"|SG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    # Behind - or _ the first part is limited: else each of many would be read to the end of them.
+    r"|eyJ(?:(?<![_-]eyJ)[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{10,1000})"
+    r"\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
     r")"
-    r"|-----BEGIN (?P<kind>[A-Z ]*PRIVATE KEY)-----"
-    r"(?:[\s\S]{0,20000}?-----END (?P=kind)-----|(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+)"
 )
 
+_PEM_MARK = re.compile(r"-----(BEGIN|END) ([A-Z ]*PRIVATE KEY)(?=-----)")
+_PEM_LINES = re.compile(r"(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+")
+_PEM_CHARS = 20_000
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
@@ -47,7 +52,40 @@ def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def mask(text: str) -> tuple[str, int]:
     """`text` with keys of known shapes masked, and how many were found."""
-    return _SHAPES.subn(MASK, text)
+    text, keys = _mask_private_keys(text)
+    text, others = _SHAPES.subn(MASK, text)
+    return text, keys + others
+
+
+def _mask_private_keys(text: str) -> tuple[str, int]:
+    """`text` with PEM keys masked: up to their end mark, without one as far as their lines go.
+
+    All marks are found first, so that no text is read again for each of them.
+    """
+    begins: list[re.Match[str]] = []
+    ends: dict[str, list[int]] = {}
+    for mark in _PEM_MARK.finditer(text):
+        if mark[1] == "BEGIN":
+            begins.append(mark)
+        else:
+            ends.setdefault(mark[2], []).append(mark.start())
+    pieces: list[str] = []
+    done = 0
+    for mark in begins:
+        if mark.start() < done:
+            continue
+        kind, body = mark[2], mark.end() + len("-----")
+        later = ends.get(kind, [])
+        nearest = bisect_left(later, body)
+        if nearest < len(later) and later[nearest] - body <= _PEM_CHARS:
+            end = later[nearest] + len(f"-----END {kind}-----")
+        elif lines := _PEM_LINES.match(text, body):
+            end = lines.end()
+        else:
+            continue
+        pieces += (text[done : mark.start()], MASK)
+        done = end
+    return "".join((*pieces, text[done:])), len(pieces) // 2
 
 
 def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:

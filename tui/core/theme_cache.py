@@ -32,16 +32,28 @@ COLOURS = (
 """The colours of a theme, by role; `tui.ui.toolkit.themes` reads them from its file."""
 
 
-def file() -> str:
-    """The path of the file: in the cache folder that `tui.core.paths` names."""
-    env = os.environ
-    if home := env.get("HOLDFAST_HOME"):
-        return os.path.join(os.path.abspath(os.path.expanduser(home)), "cache", "look")
+_FOLDERS = {
+    "cache": ("~/Library/Caches", "XDG_CACHE_HOME", "~/.cache"),
+    "config": ("~/Library/Application Support", "XDG_CONFIG_HOME", "~/.config"),
+}
+"""On a Mac, and the variable and the default elsewhere."""
+
+
+def folder(kind: str) -> str:
+    """The program's folder of a kind, a key of _FOLDERS, as `tui.core.paths` has it."""
+    if home := os.environ.get("HOLDFAST_HOME"):
+        return os.path.join(os.path.abspath(os.path.expanduser(home)), kind)
+    mac, variable, default = _FOLDERS[kind]
     if sys.platform == "darwin":
-        folder = os.path.expanduser("~/Library/Caches")
+        base = os.path.expanduser(mac)
     else:
-        folder = env.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
-    return os.path.join(folder, "holdfast", "look")
+        base = os.environ.get(variable, "").strip() or os.path.expanduser(default)
+    return os.path.join(base, "holdfast")
+
+
+def file() -> str:
+    """The path of the file."""
+    return os.path.join(folder("cache"), "look")
 
 
 def load() -> dict[str, str]:

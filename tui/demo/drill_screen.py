@@ -1,10 +1,10 @@
-"""The screen of a drill: the program's own, with a mark in the header and the faults announced."""
+"""The program's own screen for a guide, and for the drill, which announces the faults."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from textual import on
 
@@ -14,8 +14,11 @@ from tui.app.ports import SessionChoice
 from tui.app.program import CompositionRoot
 from tui.core.clock import Clock
 from tui.core.messages import text_block
-from tui.demo.drill import INTRO, Drill, with_faults
-from tui.provider.base import Provider
+from tui.demo.drill import INTRO, Drill
+from tui.demo.guide import Guide
+from tui.provider.base import Provider, Request
+from tui.provider.practice.faults import FaultyProvider
+from tui.provider.practice.script import Fault
 from tui.session.session import Session
 from tui.ui import app
 from tui.ui.app import HoldfastApp
@@ -32,28 +35,50 @@ _DELAY_S = 0.02
 """Between two pieces of an answer, so that a person sees where the fault strikes."""
 
 
-class DrillProgram(CompositionRoot):
-    """Wires a session whose model plays the faults of a drill."""
+class GuidedProgram(CompositionRoot):
+    """Wires a session in a folder of `tui.demo.guide.place`, whose model meets the faults of a
+    guide."""
+
+    def __init__(self, root: Path, guide: Guide[Any], theme: str) -> None:
+        super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
+        self._guide, self.theme = guide, theme
+        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
+
+    def _with_faults(self, model: Provider, clock: Clock) -> Provider:
+        async def strike(request: Request) -> Fault | None:
+            return self._guide.strike(request.model)
+
+        return FaultyProvider(model, strike, clock)
+
+
+class GuidedApp(HoldfastApp):
+    """The program with a mark in the header."""
+
+    CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
+
+    def __init__(self, program: GuidedProgram, *, mark: str) -> None:
+        super().__init__(
+            program.opening, theme=program.theme, clock=program.clock, first=TerminalTakeover(None)
+        )
+        self._mark = mark
+
+    def on_mount(self) -> None:
+        self.chat.header.state = replace(self.chat.header.state, mark=self._mark)
+
+
+class DrillProgram(GuidedProgram):
+    """Says what a drill is and which fault comes first."""
 
     def __init__(self, root: Path, drill: Drill, theme: str) -> None:
-        options = Options(practice=True, cwd=root / "project", theme=theme)
-        super().__init__(options, None)
+        super().__init__(root, drill, theme)
         self.drill = drill
-        self.launch = replace(
-            self.launch,
-            notices=(INTRO, drill.announcement()),
-            practice_delay_s=_DELAY_S,
-            around=self._with_faults,
-        )
+        self.launch = replace(self.launch, notices=(INTRO, drill.announcement()))
 
     def _open(self, choice: SessionChoice) -> Session:
         session = super()._open(choice)
         if choice.path is None and "overflow" in self.drill.names:
             _fill(session, self.launch.model)
         return session
-
-    def _with_faults(self, model: Provider, clock: Clock) -> Provider:
-        return with_faults(model, self.drill, clock)
 
 
 def _fill(session: Session, model: str) -> None:
@@ -65,32 +90,12 @@ def _fill(session: Session, model: str) -> None:
     session.append("title", title="drill")
 
 
-class ScratchApp(HoldfastApp):
-    """The program in a folder of `tui.demo.scratch.place`, with a mark in the header."""
-
-    CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
-
-    def __init__(self, program: CompositionRoot, *, theme: str, mark: str) -> None:
-        super().__init__(
-            program.opening, theme=theme, clock=program.clock, first=TerminalTakeover(None)
-        )
-        self._mark = mark
-
-    def on_mount(self) -> None:
-        self.chat.header.state = replace(self.chat.header.state, mark=self._mark)
-
-
-class DrillApp(ScratchApp):
+class DrillApp(GuidedApp):
     """Says which fault comes next, and puts a prompt for it into the input line."""
 
-    def __init__(self, program: DrillProgram, *, theme: str) -> None:
-        super().__init__(program, theme=theme, mark=MARK)
+    def __init__(self, program: DrillProgram) -> None:
+        super().__init__(program, mark=MARK)
         self.drill = program.drill
-
-    @classmethod
-    def at(cls, root: Path, faults: Sequence[str], *, theme: str) -> DrillApp:
-        """A drill in a folder of `tui.demo.drill.place`."""
-        return cls(DrillProgram(root, Drill(faults), theme), theme=theme)
 
     def on_mount(self) -> None:
         self._lay_ready()
@@ -102,6 +107,5 @@ class DrillApp(ScratchApp):
             self._lay_ready()
 
     def _lay_ready(self) -> None:
-        step = self.drill.step
-        if step is not None and not self.chat.prompt.text:
-            self.chat.prompt.put(step.prompt)
+        if not self.chat.prompt.text:
+            self.chat.prompt.put(self.drill.step.prompt)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import Event
-from tui.demo import scratch
+from tui.demo import guide
+from tui.demo.guide import Guide
 from tui.demo.tour_observations import BUSY, CHAT, REPAIR, Observations
 from tui.demo.tour_steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Cue, TourStep, Words
-from tui.provider.practice.script import Fault
 from tui.session.records import Record
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ TITLE: Final = "tour · "
 
 def run(options: Options) -> int:
     """Open the screen with the tour. Returns the exit code; raises UsageError."""
-    scratch.need_terminal("The tour", hint="Open a terminal, and run: holdfast tour")
+    guide.need_terminal("The tour", hint="Open a terminal, and run: holdfast tour")
     from tui.demo import tour_scene  # noqa: PLC0415 - the screen is heavy
-    from tui.demo.tour_screen import TourApp  # noqa: PLC0415
+    from tui.demo.tour_screen import TourApp, TourProgram  # noqa: PLC0415
 
-    theme = scratch.theme_of(options)
+    theme = guide.theme_of(options)
     with tour_scene.place() as root:
-        return scratch.show(TourApp.at(root, theme=theme))
+        return guide.show(TourApp(TourProgram(root, theme)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,14 @@ class PanelText:
     """No step follows."""
 
 
-class Tour:
+class Tour(Guide[TourStep]):
     """The steps, and which of them is asked for. `damaged` is the id of a session to repair."""
 
     def __init__(self, damaged: str, steps: Sequence[TourStep] = STEPS) -> None:
-        self.steps = tuple(steps)
-        self.at = 0
+        super().__init__(steps, END)
         self.seen = Observations()
         self.damaged = damaged
         self._happened = OPENING
-        self._struck = False
-
-    @property
-    def step(self) -> TourStep:
-        """The one that is asked for now; END after the last."""
-        return self.steps[self.at] if self.at < len(self.steps) else END
-
-    @property
-    def over(self) -> bool:
-        return self.at >= len(self.steps)
 
     def panel_text(self) -> PanelText:
         """What the panel says now, wherever the person is."""
@@ -107,19 +96,13 @@ class Tour:
     def restart(self) -> None:
         self._go(0, OPENING)
 
-    def strike(self, model: str) -> Fault | None:  # noqa: ARG002 - as `FaultSource` has it
-        """The fault that the next attempt meets: that of the step, once."""
-        if self.step.fault is None or self._struck:
-            return None
-        self._struck = True
-        return self.step.fault
-
     def _go(self, to: int, happened: str) -> None:
         before, self.seen = self.seen, Observations()
         self.seen.at, self.seen.narrow = before.at, before.narrow
         self.seen.records = before.records
         self.seen.been.add(before.at)
-        self.at, self._happened, self._struck = to, happened, False
+        self._happened = happened
+        self.go(to)
 
     def _cue(self) -> Cue:
         fitting = (h for h in self.step.cues if h.at == self.seen.at and h.when(self.seen))

@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.context.file_changes import changes
 from tui.session.records import Record
 
 CHAT, BUSY, OUTPUT, WHOLE = "chat", "busy", "output", "whole"
@@ -70,15 +69,6 @@ class Observations:
     def prompts(self) -> int:
         """How many prompts the session holds."""
         return sum(record.type == "user" for record in self.records)
-
-    @property
-    def has_result(self) -> bool:
-        """Whether the session holds a tool result."""
-        return any(record.type == "tool_result" for record in self.records)
-
-    @property
-    def changed_files(self) -> bool:
-        return bool(changes(self.records))
 
     @property
     def cut(self) -> dict[str, object] | None:

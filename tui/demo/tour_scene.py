@@ -13,7 +13,7 @@ from typing import Any
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.core.paths import folders
-from tui.demo import scratch
+from tui.demo import guide
 from tui.session.session import Session
 
 SETTINGS = """\
@@ -64,20 +64,13 @@ done
 """,
 }
 
-_GIT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_AUTHOR_NAME": "Keeper",
-    "GIT_AUTHOR_EMAIL": "keeper@example.org",
-    "GIT_COMMITTER_NAME": "Keeper",
-    "GIT_COMMITTER_EMAIL": "keeper@example.org",
-}
+_GIT = ("git", "-c", "user.name=Keeper", "-c", "user.email=keeper@example.org")
 _GIT_S = 10.0
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a tour, see `tui.demo.scratch.place`; `prepare` completes it."""
-    return scratch.place("tour", FILES, settings=SETTINGS)
+    """The folder of a tour, see `tui.demo.guide.place`; `prepare` completes it."""
+    return guide.place("tour", FILES, settings=SETTINGS)
 
 
 def prepare(root: Path, clock: Clock) -> str:
@@ -92,7 +85,8 @@ def prepare(root: Path, clock: Clock) -> str:
 
 def _repository(project: Path) -> None:
     """Without git it stays a plain folder: nothing in the tour needs it."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | _GIT
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    env |= dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
     steps: Sequence[Sequence[str]] = (
         ("init", "--quiet", "--template=", "--initial-branch=main"),
         ("add", "--all"),
@@ -101,7 +95,7 @@ def _repository(project: Path) -> None:
     with suppress(OSError, subprocess.SubprocessError):
         for words in steps:
             subprocess.run(
-                ("git", *words), cwd=project, env=env, check=True, capture_output=True,
+                (*_GIT, *words), cwd=project, env=env, check=True, capture_output=True,
                 timeout=_GIT_S,
             )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from textual import events as keys
@@ -13,21 +12,17 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen, SystemModalScreen
+from textual.screen import SystemModalScreen
 from textual.style import Style
 from textual.widgets import Static
 
 from tui.agent.events import Event
-from tui.app.options.arguments import Options
 from tui.app.ports import Opening
-from tui.app.program import CompositionRoot
-from tui.core.clock import Clock
+from tui.core.clock import Clock, SystemClock
 from tui.demo import tour_scene
-from tui.demo.drill import with_faults
-from tui.demo.drill_screen import ScratchApp
+from tui.demo.drill_screen import GuidedApp, GuidedProgram
 from tui.demo.tour import TITLE, PanelText, Tour
 from tui.demo.tour_observations import BUSY, CHAT, OUTPUT, WHOLE
-from tui.provider.base import Provider
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.widgets.event_log import EventLog
@@ -38,8 +33,6 @@ MARK = "TOUR"
 
 _POLL_S = 0.2
 """How often it is checked where the person is, besides the events that show it."""
-_DELAY_S = 0.02
-"""Between two pieces of an answer, so that a person sees it stream."""
 
 _WIDE, _TALL = 72, 22
 """Below so many columns fewer words are made; below so many rows only what is next is said."""
@@ -118,16 +111,12 @@ def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:
     return Content("   ").join(shown)
 
 
-class TourProgram(CompositionRoot):
-    """Wires a session whose model meets the faults of a tour."""
+class TourProgram(GuidedProgram):
+    """Prepares what the tour is played in."""
 
     def __init__(self, root: Path, theme: str) -> None:
-        super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
-        self.tour = Tour(tour_scene.prepare(root, self.clock))
-        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
-
-    def _with_faults(self, model: Provider, clock: Clock) -> Provider:
-        return with_faults(model, self.tour, clock)
+        self.tour = Tour(tour_scene.prepare(root, SystemClock()))
+        super().__init__(root, self.tour, theme)
 
 
 class ObservedEventLog(EventLog):
@@ -142,7 +131,7 @@ class ObservedEventLog(EventLog):
         self._tour.hear(event)
 
 
-class TourApp(ScratchApp):
+class TourApp(GuidedApp):
     """Follows what the person does, says what comes next, and puts a prompt into the input line."""
 
     BINDINGS = [  # noqa: RUF012 - as there
@@ -150,21 +139,16 @@ class TourApp(ScratchApp):
         Binding("f9", "tour_skip", show=False, priority=True),
     ]
 
-    def __init__(self, program: TourProgram, *, theme: str) -> None:
-        super().__init__(program, theme=theme, mark=MARK)
+    def __init__(self, program: TourProgram) -> None:
+        super().__init__(program, mark=MARK)
         self.tour = program.tour
         self._shown: PanelText | None = None
         self._laid = ""
         self._own = False
         self._again = False  # a turn ended: the prompt is laid once more if the step is not done
 
-    @classmethod
-    def at(cls, root: Path, *, theme: str) -> TourApp:
-        """A tour in a folder of `tui.demo.tour_scene.place`."""
-        return cls(TourProgram(root, theme), theme=theme)
-
     def on_mount(self) -> None:
-        self.screen_change_signal.subscribe(self, self._screen_changed)  # pyright: ignore[reportUnknownMemberType]
+        self.screen_change_signal.subscribe(self, lambda _: self.call_later(self.follow))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.set_interval(_POLL_S, self.follow)
 
     async def pass_on(self, event: keys.Key | keys.Paste) -> None:
@@ -187,6 +171,7 @@ class TourApp(ScratchApp):
         self.tour.back()
         self.follow()
 
+    @on(OutputSide.Resized)
     def follow(self) -> None:
         """Show what comes next, by where the person is now."""
         if not self.ready or self.conversation.agent is None:
@@ -224,10 +209,6 @@ class TourApp(ScratchApp):
         self._again = True
         self.follow()
 
-    @on(OutputSide.Resized)
-    def _sized(self) -> None:
-        self.follow()
-
     @on(TourPanel.Sized)
     def _panel_sized(self) -> None:
         self.chat.panes.arrange()
@@ -239,9 +220,6 @@ class TourApp(ScratchApp):
     @on(Prompt.Submitted)
     def _sent(self) -> None:
         self._own = False
-
-    def _screen_changed(self, _: Screen[object]) -> None:
-        self.call_later(self.follow)
 
     def _where(self) -> str:
         chat = self.chat

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tui.agent import events
+from tui.context.file_changes import changes
 from tui.core.formatting import size
+from tui.demo.guide import GuideStep
 from tui.demo.tour_observations import (
     APPROVAL,
     BUSY,
@@ -54,7 +56,7 @@ class Cue:
 
 
 @dataclass(frozen=True, slots=True)
-class TourStep:
+class TourStep(GuideStep):
     """One feature of the program."""
 
     name: str
@@ -65,8 +67,6 @@ class TourStep:
     done: Fact
     happened: Words
     """What is said above the next step when this one is done."""
-    fault: Fault | None = None
-    """What the first request meets."""
 
 
 OPENING: Final = "About five minutes, offline. `F9`, or `Enter` on an empty prompt, skips a step."
@@ -170,7 +170,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "context",
         "what the model sees",
         (Cue(CHAT, "First something to look at: `Enter`.", "read README.md",
-             lambda seen: not seen.has_result),
+             lambda seen: not any(one.type == "tool_result" for one in seen.records)),
          Cue(CHAT, "`F2` shows what the model sees, item by item, and what each weighs."),
          Cue(CONTEXT, "`Esc` comes back to the conversation.", "",
              lambda seen: "full" in seen.views,
@@ -207,7 +207,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
          Cue(BUSY, "Wait for the answer to end.")),
         lambda seen: seen.back and seen.has(events.TurnFinished, after=events.RetryScheduled),
         "It asked again, and the answer is whole. You typed nothing twice.",
-        Fault(status=429, retry_after=WAIT_S),
+        fault=Fault(status=429, retry_after=WAIT_S),
     ),
     TourStep(
         "stop",
@@ -229,7 +229,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "rewind",
         "back, with the files",
         (Cue(CHAT, "First a change to take back: `Enter`, then `1` allows it.",
-             'append "- a mistake" to notes.md', lambda seen: not seen.changed_files),
+             'append "- a mistake" to notes.md', lambda seen: not changes(seen.records)),
          Cue(CHAT, "`Esc` twice goes back to an earlier prompt."),
          Cue(PICK, "`↑` to a prompt with a file changed since, then `Enter`."),
          Cue(WAYS, "`f` takes the conversation and the files back.")),

@@ -160,8 +160,9 @@ def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:
 
 
 def _internal(parts: tuple[str, ...], places: Places) -> str:
-    below = parts[len(places.workspace.parts) :]
-    if parts[: len(places.workspace.parts)] != places.workspace.parts or not below:
+    root = places.root.parts
+    below = parts[len(root) :]
+    if parts[: len(root)] != root or not below:
         return ""
     known = {".git": "the repository's own files", ".holdfast": "the program's own files"}
     return known.get(below[0], "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from dataclasses import dataclass
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
+from tui.permissions.plain_command import PlainCommand
 from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
+from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.rules import Rule, escape, matching_rule, rule_allowing_command
 from tui.permissions.types import Answer, Call, Decision, Mode
+from tui.permissions.wrapper_commands import WRAPPERS
 
 log = logging.getLogger(__name__)
 
@@ -122,16 +126,30 @@ def _command(facts: CallFacts) -> _Scope:
     this = _this_call(facts.call, "exactly this command")
     verdict = facts.verdict
     assert verdict is not None
-    if verdict.risk != "standard" or facts.line is None:
+    if verdict.risk != "standard" or facts.line is None or any(p.around for p in verdict.parts):
         return this
-    prefix_of = {part.text: part.prefix for part in verdict.parts}
-    prefixes = dict.fromkeys(prefix_of.get(one.text) for one, why in facts.line if why)
+    prefixes = dict.fromkeys(prefix_of(one) for one, why in facts.line if why)
     known = [prefix for prefix in prefixes if prefix is not None]
     rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
     if not rule_allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
         return this
     shown = " and ".join(f"`{prefix}`" for prefix in known)
     return _Scope(f"commands that begin with {shown}", Grant(facts.call.tool, rules), rules)
+
+
+def prefix_of(one: PlainCommand) -> str | None:
+    """What a yes to a command may stand for (`git commit`), None if only for itself."""
+    name, *rest = one.text.split(" ")
+    program = name.rpartition("/")[2].lower()
+    if name in EXACT_ONLY | SHELLS or program in WRAPPERS or not re.fullmatch(r"[\w./+-]+", name):
+        return None
+    if INTERPRETERS.fullmatch(program):
+        module = rest[:1] == ["-m"] and re.fullmatch(r"[A-Za-z_][\w.]*", "".join(rest[1:2]))
+        return f"{name} -m {rest[1]}" if module else None
+    if name in SUBCOMMANDS:
+        word = re.fullmatch(r"[A-Za-z][\w:.-]*", "".join(rest[:1]))
+        return f"{name} {rest[0]}" if word else None
+    return name
 
 
 class RulesOnly:

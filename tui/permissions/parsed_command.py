@@ -115,7 +115,7 @@ class Invocation:
         given = [word.text for word in self.args]
         if "--" in given:
             given = given[: given.index("--")]
-        return any(_is_option(text, option) for text in given for option in options)
+        return any(is_option(text, option) for text in given for option in options)
 
 
 def invocation(simple: SimpleCommand) -> Invocation:
@@ -135,7 +135,8 @@ def invocation(simple: SimpleCommand) -> Invocation:
     return Invocation(name, args)
 
 
-def _is_option(text: str, option: str) -> bool:
+def is_option(text: str, option: str) -> bool:
+    """Whether a word is an option: see `Invocation.has`."""
     if not option.startswith("-"):
         return text == option
     if option.startswith("--"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+from tui.core.workspace import Workspace
 from tui.permissions.risk_tiers import names
 from tui.permissions.shell_words import UNKNOWN, ShellWord
 
@@ -40,19 +41,21 @@ _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*"
 class Places:
     """The folders that the commands of one line are judged by. All are real paths.
 
-    `allowed` takes a real path and says whether the file tools may reach it. `config` is the
-    program's own config folder, None if there is none. What a word names is looked up once: make a
-    new object for each line, for links may change.
+    `config` is the program's own config folder, None if there is none. What a word names is looked
+    up once: make a new object for each line, for links may change.
     """
 
-    workspace: Path
+    workspace: Workspace
     home: Path
-    allowed: Callable[[Path], bool]
     config: Path | None = None
     _resolved: dict[tuple[str, Path | None], tuple[Path, Path] | None] = field(
         default_factory=dict[tuple[str, Path | None], tuple[Path, Path] | None], repr=False
     )
     _folders: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def root(self) -> Path:
+        return self.workspace.root
 
     def path(self, text: str, cwd: Path | None) -> Path | None:
         """The absolute path that a word names, links not followed; None where it is open."""
@@ -94,7 +97,7 @@ class Places:
         path, real = resolved
         if _HARMLESS_DEVICES.fullmatch(str(path)):
             return False
-        return not self.allowed(real)
+        return not self.workspace.contains(real)
 
     def vital(self, word: ShellWord, cwd: Path | None) -> str:
         """What would be lost with everything at `word`: "" if it is only some folder.
@@ -111,11 +114,11 @@ class Places:
     @cached_property
     def _own(self) -> dict[Path, str]:
         """The person's own folders that must not be lost, the first name of each counts."""
-        git = self.workspace / ".git"
+        git = self.root / ".git"
         named = (
-            (self.workspace, "the workspace"),
+            (self.root, "the workspace"),
             (self.home, "the home folder"),
-            *((path, "a folder that holds the workspace") for path in self.workspace.parents),
+            *((path, "a folder that holds the workspace") for path in self.root.parents),
             *((path, "a folder that holds the home folder") for path in self.home.parents),
             *((path, "the workspace's .git") for path in (git, git / "objects", git / "refs")),
         )

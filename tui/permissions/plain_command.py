@@ -15,9 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from tui.core.workspace import Workspace
+from tui.permissions.parsed_command import is_option
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_environment import repository_objection
-from tui.permissions.plain_programs import PROGRAMS
+from tui.permissions.plain_programs import NEVER, PROGRAMS, SHOW_CONTENTS
 from tui.permissions.risk_tiers import names
 
 MOST_CHARS = 2000
@@ -126,7 +127,7 @@ def reasons_to_ask(
         elif not folders:
             why = "it is not known in which folder it runs"
         else:
-            why = next((w for where in folders if (w := _question(one, where, reach))), "")
+            why = next((w for where in folders if (w := _in_folder(one, where, reach))), "")
         found.append(why)
     return tuple(found)
 
@@ -142,9 +143,8 @@ def _moves(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
     target = one.words[1]
     if target.startswith("-") or ".." in target.split("/") or not target:
         return f"`cd {target}` leads where the shell decides"
-    return (
-        "" if reach.reads(real_path(folder / target)) else f"{target} is not inside the workspace"
-    )
+    inside = reach.reads(real_path(folder / target))
+    return "" if inside else f"it goes to {target}, outside the workspace"
 
 
 _WALKS = frozenset({"rg", "grep", "find", "tree", "du"})
@@ -154,39 +154,56 @@ _NO_PATTERN = frozenset({"-e", "--regexp", "--files", "--type-list"})
 _RUNS_GPG = re.compile(r"%[-+ ]?G")
 
 
-def _question(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
-    words = list(one.words)
-    if words[:2] == ["git", "--no-pager"]:
-        del words[1]
-    sizes = [n for n in (3, 2, 1) if tuple(words[:n]) in PROGRAMS]
-    if not sizes:
-        return f"`{words[0]}` is not known to only look"
-    name, arguments = tuple(words[: sizes[0]]), words[sizes[0] :]
+def _in_folder(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
+    why = objection(one.words, folder, reach)
+    if not why and one.words[0] == "git" and len(_name(one.words)) > 1:
+        return repository_objection(folder, reach.workspace, reach.reads)
+    return why
+
+
+def _seen(words: tuple[str, ...]) -> tuple[str, ...]:
+    return ("git", *words[2:]) if words[:2] == ("git", "--no-pager") else words
+
+
+def _name(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The longest name in the table that a command begins with, () if there is none."""
+    seen = _seen(words)
+    return next((seen[:n] for n in (3, 2, 1) if seen[:n] in PROGRAMS), ())
+
+
+def shows_contents(one: PlainCommand) -> bool:
+    """Whether a command of the table shows what is in files, not only which there are."""
+    seen = _seen(one.words)
+    return seen[:1] in SHOW_CONTENTS or seen[:2] in SHOW_CONTENTS
+
+
+def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
+    """Why a command of literal words may do more than read in the area; "" if it only reads."""
+    name = _name(words)
+    unknown = f"`{words[0].rpartition('/')[2].lower()}` may change something"
+    if not name:
+        return unknown
     program = PROGRAMS[name]
     if program.options == "*":
         return ""
-    unknown = f"`{one.text}` is not known to only look"
+    arguments = _seen(words)[len(name) :]
     read = _read(arguments, _options(program.options))
-    if read is None or len(read.operands) > program.most:
+    if read is None or len(read.words) > program.most:
+        return unknown
+    if any(is_option(word, never) for word in arguments for never in NEVER.get(name[0], ())):
         return unknown
     texts = 0 if read.used & _NO_PATTERN else program.texts
-    if not all(re.fullmatch(program.like, text) for text in read.operands[:texts]):
+    if not re.fullmatch(program.like, " ".join(read.operands[:texts])):
         return unknown
     paths = read.operands[texts:]
     walks = name[0] in _WALKS
     if walks and not paths:
         paths = ["."]
     may_read = reach.walks if walks else reach.reads
-    for word in (*read.values, *paths):
+    for word in (*read.values, *paths, *read.words[texts:]):
         if word not in {"-", "/dev/null"} and not may_read(real_path(folder / word)):
-            return f"{word} is not inside the workspace"
-    if len(name) > 1 and name[0] == "git":
-        return (
-            "it may run gpg"
-            if _RUNS_GPG.search(one.text)
-            else repository_objection(folder, reach.workspace, reach.reads)
-        )
-    return ""
+            return f"it reads {word}, outside the workspace"
+    return "it may run gpg" if name[0] == "git" and _RUNS_GPG.search(" ".join(words)) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +213,18 @@ class _Arguments:
     used: set[str] = field(default_factory=set[str])
     values: list[str] = field(default_factory=list[str])
     operands: list[str] = field(default_factory=list[str])
+    words: list[str] = field(default_factory=list[str])
+    """The operands, and the values that are words of their own: another version of the program
+    may take one for the other."""
+
+    def take_value(self, pending: list[str]) -> None:
+        value = pending.pop(0) if pending else ""
+        self.values.append(value)
+        self.words.append(value)
+
+    def take_operands(self, operands: Sequence[str]) -> None:
+        self.operands.extend(operands)
+        self.words.extend(operands)
 
 
 def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None:
@@ -206,14 +235,14 @@ def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None
         word = pending.pop(0)
         name, equals, value = word.partition("=")
         if word == "--":
-            read.operands.extend(pending)
+            read.take_operands(pending)
             break
         if not word.startswith("-") or word == "-":
-            read.operands.append(word)
+            read.take_operands([word])
         elif word in options:
             read.used.add(word)
             if options[word] == "=":
-                read.values.append(pending.pop(0) if pending else "")
+                read.take_value(pending)
         elif word.startswith("--") and equals and options.get(name):
             read.used.add(name)
             read.values.append(value)
@@ -222,7 +251,7 @@ def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None
             if known is None:
                 return None
             if known == "=":
-                read.values.append(pending.pop(0) if pending else "")
+                read.take_value(pending)
     return read
 
 
@@ -234,8 +263,9 @@ def _joined(word: str, options: Mapping[str, str], read: _Arguments) -> str | No
             return None
         read.used.add(option)
         if options[option] == "=":
-            read.values.extend([word[n:]] if word[n:] else [])
-            return "" if word[n:] else "="
+            value = word[n:]
+            read.values.extend([value] if value else [])
+            return None if "/" in value else "" if value else "="
     return ""
 
 

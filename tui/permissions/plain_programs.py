@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tui.permissions.risk_tiers import names
+
 
 @dataclass(frozen=True, slots=True)
 class PlainProgram:
@@ -19,7 +21,7 @@ class PlainProgram:
     texts: int = 0
     """How many of its first operands are texts."""
     like: str = r".*"
-    """The pattern that each of these texts must match."""
+    """The pattern that these texts, joined by spaces, must match."""
     most: int = 1000
     """The most operands that it may have."""
 
@@ -47,11 +49,12 @@ _GREP = (
 )
 
 _TABLE: Mapping[str, PlainProgram] = {
-    "basename": PlainProgram(texts=1000),
+    "basename": PlainProgram(),
     "cat": PlainProgram("-n -A -b -s -e -t -v -E -T --number --show-all"),
+    "cd": PlainProgram(most=1),
     "cut": PlainProgram("-d= -f= -c= -b= -s --delimiter= --fields= --characters= --complement"),
-    "date": PlainProgram("-u -R -I --utc --iso-8601[=]", texts=1, like=r"\+.*", most=1),
-    "dirname": PlainProgram(texts=1000),
+    "date": PlainProgram("-u -R -I --utc --iso-8601[=]", texts=1, like=r"(\+.*)?", most=1),
+    "dirname": PlainProgram(),
     "du": PlainProgram(
         "-s -h -a -c -k -m -b -d= --max-depth= --summarize --human-readable --total"
     ),
@@ -62,7 +65,7 @@ _TABLE: Mapping[str, PlainProgram] = {
         "-name= -iname= -path= -ipath= -type= -maxdepth= -mindepth= -size= -mtime= -mmin= -newer= "
         "-not -and -or -a -o -empty -prune -print -print0"
     ),
-    "git": PlainProgram("--version", most=0),
+    "git --version": PlainProgram(most=0),
     "git blame": PlainProgram("-w -M -e -s -l -L= --date[=]"),
     "git branch": PlainProgram(
         "-a -r -v --all --remotes --verbose --show-current --merged --no-merged --contains[=] "
@@ -123,13 +126,13 @@ _TABLE: Mapping[str, PlainProgram] = {
         texts=1,
     ),
     "sed -n": PlainProgram(texts=1, like=r"[0-9]+(,[0-9]+)?p(; ?[0-9]+(,[0-9]+)?p)*"),
-    "sleep": PlainProgram(texts=1, like=r"[0-9.]+", most=1),
+    "sleep": PlainProgram(texts=1, like=r"[0-9.]*", most=1),
     "sort": PlainProgram(
         "-n -r -u -h -V -f -b -d -g -k= -t= -s --key= --numeric-sort --reverse --unique"
     ),
     "stat": PlainProgram("-c= --format="),
     "tail": PlainProgram("-# -n= -c= -q -v --lines= --bytes="),
-    "tr": PlainProgram("-d -s -c --delete --squeeze-repeats --complement", texts=2, most=2),
+    "tr": PlainProgram("-d -s -c --delete --squeeze-repeats --complement", most=2),
     "tree": PlainProgram(
         "-a -d -f -i -h -s -D -F -C -n -L= -I= -P= --noreport --dirsfirst --prune"
     ),
@@ -143,3 +146,18 @@ _TABLE: Mapping[str, PlainProgram] = {
 PROGRAMS: Mapping[tuple[str, ...], PlainProgram] = {
     tuple(name.split()): program for name, program in _TABLE.items()
 }
+
+SHOW_CONTENTS = {
+    *((name,) for name in names("cat cut file grep head nl rg sed sort tail tr uniq wc")),
+    *(("git", name) for name in names("blame cat-file diff log shortlog show stash")),
+}
+"""Those that show what is in files, not only which there are."""
+
+NEVER: Mapping[str, tuple[str, ...]] = {
+    "find": names("-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls"),
+    "git": ("--output", "--ext-diff", "--textconv"),
+    "rg": ("-z", "--pre", "--hostname-bin", "--search-zip"),
+    "sort": ("-o", "-T", "--output", "--compress-program", "--temporary-directory"),
+    "tree": ("-o",),
+}
+"""Options that write or run something: not even the value of another option may look like one."""

@@ -3,7 +3,7 @@
 The order, first answer wins: always blocked · outside the workspace · the program's own files ·
 deny rules · plan mode · [ask rules · allow rules · what was granted in this session · accepted
 edits · auto-granted folders · reads · safe commands · ask]. Elevated turns an ask of the part in
-brackets into an allow, and nothing else. A command is safe if it is plain and `classify` says so.
+brackets into an allow, and nothing else. A command is safe if it is plain (`plain_command`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tui.core.errors import ToolError
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.path_risk import real_path
-from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
+from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
 from tui.permissions.risk import RiskVerdict, classify
 from tui.permissions.rules import (
     GUARDED,
@@ -132,28 +132,17 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
         forms = tuple(form for path in paths for form in path_forms(path, workspace, policy.home))
         guarded = next((g for path in paths if (g := _guarded(path))), "")
         return CallFacts(call, None, paths, forms or (call.subject,), guarded)
-    verdict = classify(
-        call.command,
-        workspace=workspace.root,
-        home=policy.home,
-        allowed=workspace.contains,
-        config=policy.private[0] if policy.private else None,
-        cwd=paths[0] if paths else None,
-    )
+    area, folder = ReadableArea(workspace, policy.private), paths[0] if paths else workspace.root
+    verdict = classify(call.command, area, home=policy.home, cwd=folder)
     line = None
     if (plain := parse(call.command)) is not None:
-        folder = paths[0] if paths else workspace.root
-        asked = reasons_to_ask(plain, folder, ReadableArea(workspace, policy.private))
-        line = tuple(zip(plain, asked, strict=True))
-    if verdict.risk == "safe" and (why := _not_plain(line)):
+        line = tuple(zip(plain, reasons_to_ask(plain, folder, area), strict=True))
+    why = "it is not in plain words, so only the shell knows what it does"
+    if line is not None:
+        why = next((why for _, why in line if why), "")
+    if verdict.risk == "safe" and why:
         verdict = replace(verdict, risk="standard", reason=why)
     return CallFacts(call, verdict, paths, (call.command,), line=line)
-
-
-def _not_plain(line: Line) -> str:
-    if line is None:
-        return "it is not in plain words, so only the shell knows what it does"
-    return next((why for _, why in line if why), "")
 
 
 def _refused(facts: CallFacts, policy: Policy, mode: Mode) -> Decision | None:
@@ -186,7 +175,8 @@ def _allowed(
     def allow(why: str, by: str) -> Decision:
         return Decision("allow", why, by, risk)
 
-    if any(_is_this(grant, call) for grant in grants):
+    this = call.tool, call.subject, call.paths
+    if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
         return allow("The person allowed exactly this, for this session.", "session")
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
@@ -202,7 +192,7 @@ def _allowed(
             return allow("Files of this folder may be written.", "auto_grant")
     if call.effect in {"none", "read"}:
         return allow("It only reads, inside the workspace.", "reads")
-    if verdict is not None and verdict.risk == "safe" and not _restricted(verdict, policy):
+    if risk == "safe" and not _restricted(facts.line, policy):
         return allow("It only looks.", "safe")
     return Decision("ask", reason, "default", risk)
 
@@ -227,16 +217,11 @@ def _reason(facts: CallFacts) -> str:
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."
 
 
-def _is_this(grant: Grant, call: Call) -> bool:
-    given = grant.tool, grant.subject, grant.paths
-    return grant.subject is not None and given == (call.tool, call.subject, call.paths)
-
-
-def _restricted(verdict: RiskVerdict, policy: Policy) -> bool:
+def _restricted(line: Line, policy: Policy) -> bool:
     """Where rules forbid reading, no command shows contents without a question."""
     rules = (*policy.deny, *policy.ask)
     forbids = any(rule.names(tool) for rule in rules for tool in _READERS)
-    return forbids and any(part.reads for part in verdict.parts)
+    return forbids and any(shows_contents(one) for one, _ in line or ())
 
 
 def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:

@@ -2,27 +2,28 @@
 
 safe < standard < high-risk < blocked; a line is as risky as its riskiest part. This classifies, it
 does not confine: a program may do more than its name says. What cannot be read is high-risk, what
-is not known is standard.
+is not known is standard. Only a line in plain words runs as safe, see `plain_command`.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from tui.permissions import blocklist, safelist
+from tui.permissions import blocklist
 from tui.permissions.parsed_command import Invocation, SimpleCommand, invocation
 from tui.permissions.path_risk import Places, real_path
-from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
+from tui.permissions.plain_command import ReadableArea, objection
+from tui.permissions.risk_tiers import SHELLS
 from tui.permissions.shell import read
 from tui.permissions.shell_words import ShellWord
 from tui.permissions.syntax import RESERVED, TooMuchError
 from tui.permissions.types import Risk
-from tui.permissions.wrapper_commands import WRAPPERS, InnerCommands, inner_commands
+from tui.permissions.wrapper_commands import InnerCommands, inner_commands
 
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
 
@@ -57,10 +58,6 @@ class CommandPart:
     forbid."""
     around: tuple[str, ...] = ()
     """The commands that run it (`sudo …`, `sh -c …`), outermost first."""
-    prefix: str | None = None
-    """What a yes to this command may stand for (`git commit`), None if only for itself."""
-    reads: bool = False
-    """It shows what is in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +71,19 @@ class RiskVerdict:
 
 
 def classify(
-    command: str,
-    *,
-    workspace: Path,
-    home: Path,
-    allowed: Callable[[Path], bool] | None = None,
-    config: Path | None = None,
-    cwd: Path | None = None,
+    command: str, area: ReadableArea, *, home: Path, cwd: Path | None = None
 ) -> RiskVerdict:
     """The risk of a command line run in `cwd` (the workspace if left out). Never raises.
 
-    `allowed` says of a real path whether the file tools may reach it; left out, the workspace is
-    what they reach. `config` is the program's own config folder, whose key no command may read.
+    The first of the area's private folders holds the program's key, which no command may read.
     """
     if len(command) > LONGEST:
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
-    root = real_path(workspace)
-    places = Places(
-        workspace=root,
-        home=real_path(home),
-        allowed=allowed or (lambda path: path == root or root in path.parents),
-        config=real_path(config) if config else None,
-    )
-    judge = _Judge(places, home)
+    judge = _Judge(area, home)
     if judge.names_key(command):
         return RiskVerdict("blocked", "it reaches the program's own key")
     try:
-        parts = list(judge.text(command, cwd or workspace, (), {}))
+        parts = list(judge.text(command, cwd or area.workspace.root, (), {}))
     except TooMuchError:
         parts = [CommandPart(command, "high-risk", "it holds too much to be read")]
         judge.complete = False
@@ -116,9 +99,11 @@ class _Judge:
     `complete` turns False where something could not be read.
     """
 
-    def __init__(self, places: Places, home: Path) -> None:
+    def __init__(self, area: ReadableArea, home: Path) -> None:
+        config = area.private[0] if area.private else None
         self.complete = True
-        self._places = places
+        self._area = area
+        self._places = Places(area.workspace, real_path(home), config)
         self._home = home
         self._count = 0
 
@@ -138,13 +123,7 @@ class _Judge:
         self, text: str, cwd: Path | None, around: tuple[str, ...], variables: Mapping[str, str]
     ) -> Iterator[CommandPart]:
         """The parts of a line."""
-        if len(around) > _DEEPEST:
-            self.complete = False
-            yield CommandPart(
-                text, "high-risk", "it is nested too deeply to be read", around=around
-            )
-            return
-        outputs = {"git rev-parse --show-toplevel": str(self._places.workspace)}
+        outputs = {"git rev-parse --show-toplevel": str(self._places.root)}
         script = read(text, cwd=cwd, home=self._home, variables=variables, outputs=outputs)
         for simple in script.commands:
             yield from self.simple(simple, around)
@@ -163,15 +142,15 @@ class _Judge:
     def simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
         """A simple command, then what it runs."""
         if not simple.words:
-            injects = safelist.injects(simple)
+            risk = "standard" if simple.assigned else "safe"
             reason = f"it sets {', '.join(simple.assigned)}"
-            risk: Risk = "standard" if injects else "safe"
             yield self._part(CommandPart(simple.text, risk, reason, around=around))
             return
         called = invocation(simple)
         within = inner_commands(simple, called.name)
-        own = self._own(simple, called, within)
-        yield self._part(replace(own, around=around))
+        risk, reason = self._tier(simple, called, within)
+        spellings = " ".join(word.text for word in simple.words), called.command
+        yield self._part(CommandPart(simple.text, risk, reason, spellings, around))
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
@@ -190,22 +169,10 @@ class _Judge:
             raise TooMuchError
         return part
 
-    def _own(self, simple: SimpleCommand, called: Invocation, within: InnerCommands) -> CommandPart:
-        """The command itself, without what it runs."""
-        risk, reason = self._tier(simple, called, within)
-        evaluated = " ".join(word.text for word in simple.words)
-        return CommandPart(
-            simple.text,
-            risk,
-            reason,
-            spellings=(evaluated, called.command),
-            prefix=_prefix(simple, called, within) if risk in {"safe", "standard"} else None,
-            reads=safelist.shows_contents(called),
-        )
-
     def _tier(
         self, simple: SimpleCommand, called: Invocation, within: InnerCommands
     ) -> tuple[Risk, str]:
+        """The risk of the command itself, without what it runs, and why."""
         if not simple.words[0].known:
             as_rm = Invocation("rm", called.args)
             if reason := blocklist.blocked_reason(simple, as_rm, self._places):
@@ -219,12 +186,17 @@ class _Judge:
             return "high-risk", f"it {within.unknown}"
         runs = within.commands or within.texts
         if runs and (called.name in _NEUTRAL or called.name in SHELLS):
-            if safelist.injects(simple):
-                return "standard", "it changes how programs are found or run"
-            return "safe", "it runs another command"
-        if safelist.is_read_only(simple, called, self._places):
-            return "safe", "it only looks"
-        return "standard", f"`{called.name}` may change something"
+            why = ""
+        elif simple.cwd is None or not all(word.known for word in simple.words):
+            why = f"`{called.name}` may change something"
+        else:
+            words = tuple(word.text for word in simple.words)
+            why = objection(words, simple.cwd, self._area)
+        if not why and simple.assigned:
+            why = f"it sets {', '.join(simple.assigned)}"
+        if why:
+            return "standard", why
+        return "safe", "it runs another command" if runs else "it only looks"
 
     def _unread(
         self, text: str, cwd: Path | None, around: tuple[str, ...]
@@ -248,22 +220,3 @@ class _Judge:
 def _rough(text: str, home: Path) -> ShellWord:
     text = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", lambda _: str(home), text)
     return ShellWord(text.replace("\0", "?"), glob=any(c in text for c in "*?["))
-
-
-def _prefix(simple: SimpleCommand, called: Invocation, within: InnerCommands) -> str | None:
-    """Program and subcommand, where a yes to one such command may count for the next."""
-    raw = simple.text.split(" ")
-    name = simple.words[0].text
-    runs = within.commands or within.texts or within.unknown
-    if runs or simple.assigned or raw[0] != name or name in EXACT_ONLY or name in SHELLS:
-        return None
-    if not re.fullmatch(r"[\w./+-]+", name) or called.name in WRAPPERS:
-        return None
-    second = raw[1] if len(raw) > 1 else ""
-    word = bool(re.fullmatch(r"[A-Za-z][\w:.-]*", second))
-    if INTERPRETERS.fullmatch(called.name):
-        module = re.fullmatch(r"[A-Za-z_][\w.]*", raw[2]) if len(raw) > 2 else None
-        return f"{name} -m {raw[2]}" if second == "-m" and module else None
-    if name in SUBCOMMANDS:
-        return f"{name} {second}" if word else None
-    return name

@@ -1,129 +1,15 @@
-"""The risk tiers of commands as data. A program in none of these tables is standard."""
+"""What makes a command high-risk or blocked, as data. What is in none of these tables is not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 
 def names(text: str) -> tuple[str, ...]:
     """A list of words, written as a text."""
     return tuple(text.split())
 
-
-@dataclass(frozen=True, slots=True)
-class SafeProgram:
-    """When a program is safe: it only reads, and only inside the workspace."""
-
-    never: tuple[str, ...] = ()
-    """Options with which it is not safe."""
-    paths: bool = True
-    """Its operands are paths, to be checked from operand `first` on."""
-    contents: bool = True
-    """It shows what is in files, not only which there are."""
-    first: int = 0
-    operands: int = 1000
-    """The most operands that it may have."""
-
-
-_QUIET = SafeProgram(paths=False, contents=False)
-_LISTS = SafeProgram(contents=False)
-_READS = SafeProgram()
-
-SAFE: Mapping[str, SafeProgram] = {
-    **dict.fromkeys(
-        names(
-            ": [ arch echo exit expr false getconf groups id locale logname nproc "
-            "printenv printf pwd read return seq set shift sleep test true tty "
-            "type uname unset uptime wait whatis whereis which who whoami break "
-            "continue local declare readonly typeset export let free jobs"
-        ),
-        _QUIET,
-    ),
-    **dict.fromkeys(
-        names("basename cd df dirname du ls lsof popd pushd readlink realpath stat"), _LISTS
-    ),
-    **dict.fromkeys(
-        names(
-            "cat cksum cmp column comm cut diff expand fmt fold head hexdump join "
-            "jq md5sum nl od paste rev sha1sum sha256sum sha512sum shasum strings "
-            "sum tac tail tr tsort unexpand wc zcat bzcat xzcat"
-        ),
-        _READS,
-    ),
-    **dict.fromkeys(names("grep egrep fgrep zgrep"), SafeProgram(first=1)),
-    "rg": SafeProgram(never=("--pre", "--hostname-bin", "--search-zip", "-z"), first=1),
-    "date": SafeProgram(never=("-s", "--set"), paths=False, contents=False),
-    "env": SafeProgram(paths=False, contents=False, operands=0),
-    "file": SafeProgram(never=("-C", "--compile", "-m", "--magic-file")),
-    "find": SafeProgram(
-        never=names("-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls"),
-        contents=False,
-    ),
-    "fd": SafeProgram(never=("-x", "--exec", "-X", "--exec-batch"), contents=False, first=1),
-    "hostname": SafeProgram(never=("-F", "-b"), paths=False, contents=False, operands=0),
-    "ps": SafeProgram(paths=False, contents=False),
-    "pgrep": SafeProgram(paths=False, contents=False),
-    "sort": SafeProgram(
-        never=("-o", "--output", "--compress-program", "-T", "--temporary-directory")
-    ),
-    "tree": SafeProgram(never=("-o",), contents=False),
-    "uniq": SafeProgram(operands=1),
-    "xxd": SafeProgram(never=("-r", "-revert"), operands=1),
-}
-
-SED_SAFE = re.compile(
-    r"(?:(?:\d+|\$|/[^/]*/)(?:,(?:\+?\d+|\$|/[^/]*/))?)?[pdq=]"
-    r"|s/(?:[^/\\]|\\.)*/(?:[^/\\]|\\.)*/[gpIi\d]*"
-    r"|s\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|[gpIi\d]*"
-)
-"""Scripts that neither run nor write anything."""
-
-_GIT_OUTPUT = ("--output", "--ext-diff", "--textconv")
-GIT_SAFE: Mapping[str, SafeProgram] = {
-    **dict.fromkeys(names("diff log show whatchanged"), SafeProgram(never=_GIT_OUTPUT)),
-    **dict.fromkeys(
-        names("blame cat-file shortlog"), SafeProgram(never=("--textconv", "--filters"))
-    ),
-    **dict.fromkeys(
-        names(
-            "check-ignore count-objects describe for-each-ref help ls-files "
-            "ls-tree merge-base name-rev rev-list rev-parse show-ref status var "
-            "version diff-tree"
-        ),
-        SafeProgram(contents=False, never=("--output",)),
-    ),
-    "grep": SafeProgram(never=("-O", "--open-files-in-pager", "--ext-grep"), first=1),
-    "branch": SafeProgram(
-        never=names(
-            "-d -D -m -M -c -C -f -u -t --delete --move --copy --force "
-            "--edit-description --set-upstream-to --unset-upstream --track --create-reflog"
-        ),
-        contents=False,
-        operands=0,
-    ),
-    "tag": SafeProgram(never=names("-d -a -s -f -m -F -u --delete"), contents=False, operands=0),
-    "remote": SafeProgram(contents=False, operands=0),
-}
-"""`git branch NAME` makes one, so it takes no operand; `branch --list NAME` asks."""
-
-GIT_SAFE_PAIRS = frozenset(
-    {
-        ("stash", "list"),
-        ("stash", "show"),
-        ("worktree", "list"),
-        ("config", "--get"),
-        ("config", "--get-all"),
-        ("config", "-l"),
-        ("config", "--list"),
-        ("reflog", "show"),
-        ("remote", "get-url"),
-        ("bisect", "log"),
-        ("submodule", "status"),
-        ("notes", "show"),
-    }
-)
 
 HIGH_PROGRAMS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -254,12 +140,6 @@ INTERPRETERS = re.compile(
 )
 DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "nc", "ncat"})
 
-INJECTING = re.compile(
-    r"(LD_|DYLD_|PYTHON|PERL|RUBY|NODE_|GIT_|LESS|BASH|RIPGREP_|GREP_|JQ_|MAN|JAVA_|GCONV|LUA_).*"
-    r"|PATH|ENV|PAGER|.*EDITOR|VISUAL|BROWSER|IFS|SHELL|SHELLOPTS|PROMPT_COMMAND|PS4|CDPATH|HOME"
-)
-"""Variables that can make a harmless program run another one."""
-
 SUBCOMMANDS = frozenset(
     names(
         "git npm pnpm yarn bun cargo go uv poetry pdm hatch rye pip make just "
@@ -277,7 +157,3 @@ EXACT_ONLY = frozenset(
     )
 )
 """Programs of which a yes to one command says nothing about the next."""
-
-SYSTEM_FOLDERS = frozenset(
-    {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"}
-)

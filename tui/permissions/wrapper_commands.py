@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from tui.permissions.parsed_command import SimpleCommand, known_output
+from tui.permissions.parsed_command import SimpleCommand, is_option, known_output
 from tui.permissions.risk_tiers import SHELLS, names
 from tui.permissions.shell_words import PIPE, UNKNOWN, ShellWord
 
@@ -28,6 +28,16 @@ class Wrapper:
 
 _RUN = ("run",)
 WRAPPERS: Mapping[str, Wrapper] = {
+    **dict.fromkeys(
+        names(
+            "nohup setsid command builtin coproc unbuffer unshare busybox toybox firejail torify "
+            "entr"
+        ),
+        Wrapper(),
+    ),
+    **dict.fromkeys(names("chrt taskset"), Wrapper(operands=1)),
+    **dict.fromkeys(names("strace ltrace"), Wrapper(names("-o -e -p -s -u"))),
+    **dict.fromkeys(names("poetry pipenv pdm hatch rye"), Wrapper(after=_RUN)),
     "env": Wrapper(("-u", "-C", "--unset", "--chdir"), assignments=True),
     "sudo": Wrapper(names("-u -g -h -p -C -T -r -t -D -R -U"), assignments=True),
     "doas": Wrapper(("-u", "-C")),
@@ -36,44 +46,23 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "xargs": Wrapper(
         names("-I -n -P -L -s -d -E -a --max-args --max-procs --delimiter --arg-file")
     ),
-    "nohup": Wrapper(),
-    "setsid": Wrapper(),
     "nice": Wrapper(("-n", "--adjustment")),
     "ionice": Wrapper(("-c", "-n", "--class", "--classdata")),
-    "chrt": Wrapper(operands=1),
-    "taskset": Wrapper(operands=1),
     "stdbuf": Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
     "timeout": Wrapper(("-s", "-k", "--signal", "--kill-after"), operands=1),
     "gtimeout": Wrapper(("-s", "-k"), operands=1),
     "time": Wrapper(("-f", "-o", "--format", "--output")),
     "gtime": Wrapper(("-f", "-o")),
-    "command": Wrapper(),
-    "builtin": Wrapper(),
     "exec": Wrapper(("-a",)),
-    "coproc": Wrapper(),
-    "strace": Wrapper(("-o", "-e", "-p", "-s", "-u")),
-    "ltrace": Wrapper(("-o", "-e", "-p", "-s", "-u")),
-    "unbuffer": Wrapper(),
     "caffeinate": Wrapper(("-t", "-w")),
     "chroot": Wrapper(("--userspec", "--groups"), operands=1),
-    "unshare": Wrapper(),
     "nsenter": Wrapper(("-t", "--target")),
-    "busybox": Wrapper(),
-    "toybox": Wrapper(),
-    "firejail": Wrapper(),
     "proxychains": Wrapper(("-f",)),
-    "torify": Wrapper(),
     "xvfb-run": Wrapper(("-n", "-s", "-e", "-f")),
     "flock": Wrapper(("-w", "-E", "--timeout"), operands=1),
     "parallel": Wrapper(("-j", "--jobs", "-a", "-n", "-I")),
     "watch": Wrapper(("-n", "-d", "--interval")),
-    "entr": Wrapper(),
     "uv": Wrapper(("--with", "--python", "-p", "--extra", "--group", "--directory"), after=_RUN),
-    "poetry": Wrapper(after=_RUN),
-    "pipenv": Wrapper(after=_RUN),
-    "pdm": Wrapper(after=_RUN),
-    "hatch": Wrapper(after=_RUN),
-    "rye": Wrapper(after=_RUN),
     "conda": Wrapper(("-n", "-p", "--name"), after=_RUN),
     "bundle": Wrapper(after=("exec",)),
     "npx": Wrapper(("-p", "--package")),
@@ -128,7 +117,9 @@ def inner_commands(simple: SimpleCommand, name: str) -> InnerCommands:
     if name == "find":
         return InnerCommands(commands=tuple(_find(simple)))
     if name == "fd":
-        return InnerCommands(commands=tuple(_after(simple, _FD_EXEC)))
+        starts = [n + 1 for n, word in enumerate(words) if word.text in _FD_EXEC]
+        runs = (words[start:] for start in starts if start < len(words))
+        return InnerCommands(tuple(_with(simple, (*run, ShellWord(UNKNOWN))) for run in runs))
     found = _texts(simple, name)
     if name in WRAPPERS and found == InnerCommands():
         return _wrapped(simple, name, WRAPPERS[name])
@@ -186,10 +177,12 @@ def _texts(simple: SimpleCommand, name: str) -> InnerCommands:
             if word.text == option and n + 1 < len(words):
                 rest = " ".join(w.text for w in words[n + 2 :]) if name == "env" else ""
                 return _text(f"{words[n + 1].text} {rest}".strip())
-            if word.text.startswith(option + "=" if option[:2] == "--" else option):
-                value = word.text[len(option) :].removeprefix("=")
-                if value:
-                    return _text(value)
+            if option.startswith("--"):
+                value = word.text.partition("=")[2] if is_option(word.text, option) else ""
+            else:
+                value = word.text.removeprefix(option) if word.text.startswith(option) else ""
+            if value:
+                return _text(value)
     return InnerCommands()
 
 
@@ -247,16 +240,6 @@ def _find(simple: SimpleCommand) -> list[SimpleCommand]:
     return [one for one in found if one.words]
 
 
-def _after(simple: SimpleCommand, options: set[str]) -> list[SimpleCommand]:
-    texts = [word.text for word in simple.words]
-    starts = [n + 1 for n, text in enumerate(texts) if text in options]
-    return [
-        _with(simple, (*simple.words[start:], ShellWord(UNKNOWN)))
-        for start in starts
-        if start < len(texts)
-    ]
-
-
 def _wrapped_words(simple: SimpleCommand, wrapper: Wrapper) -> tuple[ShellWord, ...]:
     words, at = simple.words, 1
     if wrapper.after:
@@ -289,4 +272,7 @@ def _wrapped(simple: SimpleCommand, name: str, wrapper: Wrapper) -> InnerCommand
         piped = known_output(simple.feeds[-1], {}) if simple.feeds else simple.stdin or UNKNOWN
         arguments = tuple(ShellWord(text) for text in piped.split()) or (ShellWord(UNKNOWN),)
         words = (*words, *arguments)
-    return InnerCommands(commands=(_with(simple, words, simple.stdin),))
+    before = simple.words[: len(simple.words) - len(words)] if wrapper.assignments else ()
+    found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in before)
+    assigned = tuple(match[1] for match in found if match)
+    return InnerCommands((replace(_with(simple, words, simple.stdin), assigned=assigned),))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from tui.app.ports import AgentPort
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
@@ -13,6 +12,7 @@ from tui.plain.event_lines import meter
 from tui.plain.speech_text import counted, sentence, shown, spoken
 
 if TYPE_CHECKING:
+    from tui.agent.agent import Agent
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
@@ -78,14 +78,10 @@ def _list(frontend: PlainFrontend, items: list[Item], start: int) -> None:
 
 def item_line(number: int, item: Item) -> str:
     """One item of the context: what it is, what it weighs, how it stands."""
-    facts = [f"{number}: {_facts(item)}"]
+    facts = [item.kind, counted(item.tokens), spoken(item.label)]
     facts += [item.state] if item.state != "full" else []
     facts += ["pinned"] if item.pinned else []
-    return ", ".join(facts)
-
-
-def _facts(item: Item) -> str:
-    return ", ".join(filter(None, (item.kind, counted(item.tokens), spoken(item.label))))
+    return f"{number}: {', '.join(filter(None, facts))}"
 
 
 def _numbered(items: list[Item], number: str) -> Item:
@@ -97,14 +93,14 @@ def _numbered(items: list[Item], number: str) -> Item:
     return items[int(number) - 1]
 
 
-def _speaking(agent: AgentPort, item: Item) -> str:
+def _speaking(agent: Agent, item: Item) -> str:
     """The id of an item's record. Raises UsageError for what every request carries."""
     if any(r.id == item.id and r.type in SPEAKING for r in agent.session.records):
         return item.id
     raise UsageError("Every request carries this: it can be neither masked nor pinned.")
 
 
-async def _changed(frontend: PlainFrontend, agent: AgentPort, item: Item, overlay: Overlay) -> None:
+async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: Overlay) -> None:
     before = agent.ledger.tokens
     for event in await agent.overlay([overlay]):
         frontend.show(event)
@@ -115,12 +111,12 @@ async def _changed(frontend: PlainFrontend, agent: AgentPort, item: Item, overla
         )
 
 
-async def _pinned(frontend: PlainFrontend, agent: AgentPort, item: Item, *, on: bool) -> None:
+async def _pinned(frontend: PlainFrontend, agent: Agent, item: Item, *, on: bool) -> None:
     for event in await agent.pin({_speaking(agent, item): on}):
         frontend.show(event)
 
 
-def _text(agent: AgentPort, item: Item) -> list[str]:
+def _text(agent: Agent, item: Item) -> list[str]:
     """The whole of an item."""
     from tui.context.overrides import content_of  # noqa: PLC0415 - on demand
     from tui.core.messages import text_of  # noqa: PLC0415

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tui.agent import events
-from tui.agent.directives import acknowledgement
 from tui.agent.event_text import moment_of
 from tui.agent.events import Event
+from tui.agent.prompts import acknowledgement
 from tui.app.error_labels import words
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
@@ -202,7 +202,8 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
     if event.summary == "denied":
         return []  # as it was answered
     how = "failed after" if event.is_error else "finished in"
-    facts = [_summary(event.summary), _images(event.images), cut(event.receipt)]
+    images = plural(len(event.images), "image") if event.images else ""
+    facts = [_summary(event.summary), images, cut(event.receipt)]
     line = ", ".join([f"{name}: {how} {seconds}", *filter(None, facts)])
     told = [line if line.endswith(".") else f"{line}."]
     if event.is_error and event.name != "shell":
@@ -216,10 +217,6 @@ def _summary(summary: str) -> str:
     if found := _CHANGED.fullmatch(summary):
         return f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
     return spoken(summary)
-
-
-def _images(images: tuple[dict[str, Any], ...]) -> str:
-    return plural(len(images), "image") if images else ""
 
 
 def _ended(outcome: str) -> list[str]:

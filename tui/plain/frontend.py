@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
@@ -13,7 +13,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption
-from tui.app.ports import AgentPort, AppServices, SessionChoice
+from tui.app.ports import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.plain import question_lines, views
@@ -23,6 +23,9 @@ from tui.plain.questions import Asker
 from tui.plain.speech_text import sentence, shown, spoken
 from tui.plain.terminal import TerminalPort
 from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 LONG_S: Final = 20.0
 """A turn that took longer rings when it ends."""
@@ -169,7 +172,7 @@ class PlainFrontend:
         if choice.path is not None:
             self.say("Opening the session.")
 
-    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
         """Say where it stands: its title, what was said last."""
         self.failed = self.interrupted = None
         session = agent.session

@@ -9,8 +9,6 @@ from typing import Any, Final
 from tui.core.formatting import plural, size
 from tui.core.text_cleaning import clean, one_line, visible
 
-CODE_FENCE: Final = "```"
-
 _SIGNS: Final = str.maketrans(
     {
         "·": ",",

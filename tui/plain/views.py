@@ -259,7 +259,8 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
             await server.restart()
             frontend.terminal.say(f"{server.name} is being started again.")
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
-            agent.switch_tool(server, tool, on=verb == "on")
+            for event in agent.switch_tool(server, tool, on=verb == "on"):
+                frontend.show(event)
             now = "offered to the model" if verb == "on" else "kept from the model"
             frontend.terminal.say(f"{tool} is {now} from the next request on.")
         case "log", []:

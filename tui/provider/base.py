@@ -31,7 +31,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from tui.core.errors import ErrorClass
 from tui.core.messages import Block, Message, Usage
@@ -61,6 +63,18 @@ class ModelInfo:
     adaptive_thinking: bool = False
 
 
+class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):
+    """Something that happened, of the type that its `tag` names in JSON."""
+
+    @property
+    def type(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object: its `type`, then its fields."""
+        return msgspec.to_builtins(self)
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
     """The request is being sent. `attempt` counts from 1."""
@@ -69,30 +83,23 @@ class AttemptStarted:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    type: ClassVar[str] = "text_delta"
+class TextDelta(WireEvent, frozen=True, tag="text_delta"):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
-    type: ClassVar[str] = "thinking_delta"
+class ThinkingDelta(WireEvent, frozen=True, tag="thinking_delta"):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInputDelta:
+class ToolInputDelta(WireEvent, frozen=True, tag="tool_input_delta"):
     """The model is writing a call: a piece of the JSON of its input, the first may be empty."""
 
-    type: ClassVar[str] = "tool_input_delta"
     id: str
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(WireEvent, frozen=True, tag="retry_scheduled"):
     """An attempt failed and the next starts in `delay_s` seconds; what it had streamed is void.
 
     `attempt` is the number of the coming retry, 1 to `max_attempts`; `status` is None without
@@ -100,7 +107,6 @@ class RetryScheduled:
     streamed (text, thinking and tool input).
     """
 
-    type: ClassVar[str] = "retry_scheduled"
     attempt: int
     max_attempts: int
     delay_s: float
@@ -111,8 +117,7 @@ class RetryScheduled:
     received: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSwitched:
+class ModelSwitched(WireEvent, frozen=True, tag="model_switched"):
     """The model `new` is asked from now on, `old` was before; what had been streamed is void.
 
     `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
@@ -120,9 +125,8 @@ class ModelSwitched:
     `error_class` is None on the way back.
     """
 
-    type: ClassVar[str] = "model_switched"
-    old: str
-    new: str
+    old: str = msgspec.field(name="from")
+    new: str = msgspec.field(name="to")
     reason: str
     back_at: str | None = None
     error_class: ErrorClass | None = None
@@ -131,15 +135,12 @@ class ModelSwitched:
     received: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Alive:
+class Alive(WireEvent, frozen=True, tag="alive"):
     """The server is there, but sent no delta (a ping, a signature); at most one a second.
 
     The seconds since the last part of any kind are the seconds since the last sign of life, give
     or take that one.
     """
-
-    type: ClassVar[str] = "alive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,9 @@ class Failover(ProviderWrapper):
         error = last = self._error_while_resting(first)
         others: list[str] = []
         for name in self._row(first):
-            fitting = await self._fitting(request, name)
+            fitting: Request | None = request
+            if name != first:
+                fitting = self._adapt(request, await self._provider.model_info(name))
             if fitting is None:
                 others.append(f"{name} (too small)")
                 continue
@@ -168,11 +170,6 @@ class Failover(ProviderWrapper):
         )
         error.park_until = rest.back_at if rest.asked else None
         return error
-
-    async def _fitting(self, request: Request, name: str) -> Request | None:
-        if name == request.model:
-            return request
-        return self._adapt(request, await self._provider.model_info(name))
 
     def _switch_to(self, name: str, last: ProviderError | None) -> ModelSwitched | None:
         """Say that another model than before is asked, if so; `last` is what failed last."""

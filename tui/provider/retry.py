@@ -47,11 +47,13 @@ class RetryControl:
 
     def retry_now(self) -> bool:
         """Send the request again at once."""
-        return self._wake()
+        if self._woken is not None:
+            self._woken.set()
+        return self._woken is not None
 
     def other_model(self) -> bool:
         """Give this model up: the error is raised with `switch`, for the failover to act on."""
-        self._switch = self._wake()
+        self._switch = self.retry_now()
         return self._switch
 
     async def wait(self, clock: Clock, seconds: float) -> bool:
@@ -83,12 +85,6 @@ class RetryControl:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
         return woken.is_set()
-
-    def _wake(self) -> bool:
-        if self._woken is None:
-            return False
-        self._woken.set()
-        return True
 
 
 class RetryProvider(ProviderWrapper):
@@ -172,7 +168,10 @@ class RetryProvider(ProviderWrapper):
         """
         if not error.retryable:
             raise error
-        if error.retry_after is not None and error.retry_after > self._patience(waited):
+        patience = self._retry.max_delay_ms / 1000
+        if self._max_wait_s is not None:
+            patience = self._max_wait_s - waited
+        if error.retry_after is not None and error.retry_after > patience:
             error.park_until = self._clock.now() + timedelta(
                 seconds=min(error.retry_after, LONGEST_PARK_S)
             )
@@ -186,12 +185,6 @@ class RetryProvider(ProviderWrapper):
         if error.retry_after is None:
             return backoff_s(self._retry, failures, self._rng)
         return error.retry_after
-
-    def _patience(self, waited: float) -> float:
-        """The longest wait that a server may ask for now, in seconds."""
-        if self._max_wait_s is None:
-            return self._retry.max_delay_ms / 1000
-        return self._max_wait_s - waited
 
 
 def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:

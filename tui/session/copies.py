@@ -21,9 +21,9 @@ from tui.core.errors import SessionError, StorageError
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
 from tui.session.lock import SessionLock
-from tui.session.reader import LoadedSession
+from tui.session.reader import LoadedSession, path_to
 from tui.session.records import Header, Record, new_session_id
-from tui.session.writer import make_private
+from tui.session.writer import make_private, sync_folder
 
 _SPEAKING = frozenset({"user", "assistant"})
 _ABOUT_ANOTHER = frozenset({"overlay", "pin"})
@@ -95,14 +95,8 @@ def up_to(loaded: LoadedSession, at: str) -> list[Record]:
     """The records from the root to a message, with the results that belong to it."""
     branch = loaded.branch
     end = next((place for place, record in enumerate(branch) if record.id == at), None)
-    if end is None and any(record.id == at for record in loaded.records):
-        by_id = {record.id: record for record in loaded.records}
-        path: list[Record] = []
-        step = by_id.get(at)
-        while step is not None:
-            path.append(step)
-            step = by_id.get(step.parent) if step.parent else None
-        return path[::-1]
+    if end is None and (path := path_to(loaded.records, at)):
+        return path
     if end is None and at.isdecimal():
         places = [place for place, record in enumerate(branch) if record.type in _SPEAKING]
         end = places[int(at) - 1] if 0 < int(at) <= len(places) else None
@@ -172,14 +166,6 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     finally:
         lock.release()
     return target
-
-
-def sync_folder(folder: Path) -> None:
-    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(named)
-    finally:
-        os.close(named)
 
 
 def from_messages(

@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
+
+from tui.core.messages import list_of, object_of, string_of
 
 TYPED_EVERY_S = 1.0
 ANSWER_EVERY_S = 5.0
@@ -65,13 +67,13 @@ class DraftReader:
     def see(self, kind: object, data: dict[str, Any]) -> None:
         """Take note of one record; `data` holds its fields."""
         if kind == "draft":
-            self._prompt = _text(data.get("prompt"))
+            self._prompt = string_of(data.get("prompt"))
             self._queue = _texts(data.get("queue"))
             self._commands = _texts(data.get("commands"))
             self._images = _names(data.get("images"))
-            self._add(_text(data.get("answer")), data.get("after"))
+            self._add(string_of(data.get("answer")), data.get("after"))
         elif kind == "user":
-            self._sent(_text(data.get("text")))
+            self._sent(string_of(data.get("text")))
         elif kind in _ANSWER_OVER:
             self._forget()
 
@@ -172,14 +174,8 @@ class DraftWriter:
 
 
 def _names(value: object) -> dict[str, str]:
-    items = cast("dict[object, object]", value).items() if isinstance(value, dict) else ()
-    return {word: name for word, name in items if isinstance(word, str) and isinstance(name, str)}
+    return {word: name for word, name in object_of(value).items() if isinstance(name, str)}
 
 
 def _texts(value: object) -> list[str]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, str)]
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return [item for item in list_of(value) if isinstance(item, str)]

@@ -6,7 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tui.core.images import names_in
@@ -50,7 +50,7 @@ def export(
     for part in _parts(loaded.branch):
         text, found = mask(part.text)
         count += found
-        parts.append(_Part(part.who, text, part.folded, part.image, part.named))
+        parts.append(replace(part, text=text))
     name, found = mask(title or loaded.header.id)
     count += found
     facts = _facts(loaded, count)

@@ -94,8 +94,7 @@ def search(
         return []
 
     def without() -> list[Hit]:
-        paths = _counted(found, tell)
-        return searching.scan(paths, words, limit=limit)
+        return list(islice(searching.scan(_counted(found, tell), words), limit))
 
     def within(index: sqlite3.Connection) -> list[Hit]:
         if not _has_words(index):

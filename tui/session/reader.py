@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError
+from tui.core.messages import string_of
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
@@ -118,15 +119,20 @@ def _assemble(
 
 def active_branch(records: Sequence[Record]) -> list[Record]:
     """The records from the root to the last leaf, in order. Parents must be sound."""
-    by_id = {record.id: record for record in records}
     parents = {record.parent for record in records}
-    leaf = next((r for r in reversed(records) if r.id not in parents), None)
-    branch: list[Record] = []
-    while leaf is not None:
-        branch.append(leaf)
-        leaf = by_id.get(leaf.parent) if leaf.parent else None
-    branch.reverse()
-    return branch
+    leaf = next((record.id for record in reversed(records) if record.id not in parents), None)
+    return path_to(records, leaf)
+
+
+def path_to(records: Iterable[Record], id_: str | None) -> list[Record]:
+    """The records from the root to the one of that id, in order; none where there is no such."""
+    by_id = {record.id: record for record in records}
+    path: list[Record] = []
+    while id_ and (record := by_id.get(id_)) is not None:
+        path.append(record)
+        id_ = record.parent
+    path.reverse()
+    return path
 
 
 def open_session(path: Path) -> FileIO:
@@ -161,19 +167,14 @@ def _header(
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     version = found.get("version")
     header = Header(
-        id=_text(found, "id") or path.stem.rsplit("-", 1)[-1],
-        created=_text(found, "created") or _text(first, "time") or made,
-        cwd=_text(found, "cwd"),
-        app=_text(found, "app"),
+        id=string_of(found.get("id")) or path.stem.rsplit("-", 1)[-1],
+        created=string_of(found.get("created")) or string_of(first.get("time")) or made,
+        cwd=string_of(found.get("cwd")),
+        app=string_of(found.get("app")),
         version=version if isinstance(version, int) else VERSION,
-        origin=_text(found, "origin") or None,
+        origin=string_of(found.get("origin")) or None,
     )
     return header, rest
-
-
-def _text(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
 
 
 def _records(
@@ -189,13 +190,12 @@ def _records(
         if not isinstance(kind, str) or not kind:
             findings.add("B56", line.where, "skipped: a record without a type")
             continue
-        named = isinstance(given, str) and given
-        id_ = given if isinstance(given, str) and given else f"line-{line.number}-{len(records)}"
+        named = string_of(given)
+        id_ = named or f"line-{line.number}-{len(records)}"
         if not named or "parent" not in value or not (parent is None or isinstance(parent, str)):
             findings.add("B53", line.where, "linked to the record before it: no id or no parent")
             parent = last
-        at = value.get("time")
-        time = at if isinstance(at, str) and at else time
+        time = string_of(value.get("time")) or time
         for name in _HEAD_FIELDS:
             value.pop(name, None)
         record = Record(kind, id_, parent, time, value)
@@ -240,62 +240,27 @@ def _linked(
 ) -> list[tuple[JsonLine, Record]]:
     """The records with valid parents: from every one, the links lead to a root without cycles.
 
-    A group of records whose top has lost its parent is linked to the record before it in the file.
+    A group of records whose top has lost its parent is linked to the record before it in the
+    file. The top of a cycle is the record that closes it.
     """
     parents = {record.id: record.parent for _, record in records}
-    rooted = _rooted(parents)
-    if len(rooted) == len(records):
-        return records
-    children: dict[str, list[str]] = {}
-    for id_, parent in parents.items():
-        if parent is not None:
-            children.setdefault(parent, []).append(id_)
+    rooted: set[str] = set()  # from here, the links lead to a root
     bridges: dict[str, str | None] = {}
     before: str | None = None
     for _, record in records:
-        if record.id not in rooted:
-            top = _top(record.id, parents)
-            bridges[top] = before
-            _mark_rooted(top, children, rooted)
+        path: dict[str, None] = {}
+        id_: str | None = record.id
+        while id_ is not None and id_ in parents and id_ not in rooted and id_ not in path:
+            path[id_] = None
+            id_ = parents[id_]
+        if id_ is not None and id_ not in rooted:
+            bridges[next(reversed(path))] = before
+        rooted.update(path)
         before = record.id
     linked: list[tuple[JsonLine, Record]] = []
-    for line, record in records:
+    for line, record in records if bridges else ():
         if record.id in bridges:
             findings.add("B53", line.where, "linked to the record before it: its own is lost")
             record = replace(record, parent=bridges[record.id])  # noqa: PLW2901 - with its new parent
         linked.append((line, record))
-    return linked
-
-
-def _rooted(parents: dict[str, str | None]) -> set[str]:
-    """The ids from which the links lead to a root: a record whose parent is null."""
-    rooted: set[str] = set()
-    checked: set[str] = set()
-    for start in parents:
-        path: list[str] = []
-        id_: str | None = start
-        while id_ is not None and id_ in parents and id_ not in checked:
-            checked.add(id_)
-            path.append(id_)
-            id_ = parents[id_]
-        if id_ is None or id_ in rooted:
-            rooted.update(path)
-    return rooted
-
-
-def _top(id_: str, parents: dict[str, str | None]) -> str:
-    """The topmost record above one that does not lead to a root; in a cycle, the last one."""
-    seen = {id_}
-    while (parent := parents[id_]) is not None and parent in parents and parent not in seen:
-        seen.add(parent)
-        id_ = parent
-    return id_
-
-
-def _mark_rooted(top: str, children: dict[str, list[str]], rooted: set[str]) -> None:
-    waiting = [top]
-    while waiting:
-        id_ = waiting.pop()
-        if id_ not in rooted:
-            rooted.add(id_)
-            waiting.extend(children.get(id_, ()))
+    return linked or records

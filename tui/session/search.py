@@ -7,7 +7,7 @@ of a word. Searched are prompts, answers, calls and titles, and the beginnings o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,30 +99,13 @@ def text_in(record: Record) -> str:
             return ""
 
 
-def scan(
-    paths: Iterable[str],
-    words: list[str],
-    *,
-    limit: int = LIMIT,
-    progress: Callable[[], None] = lambda: None,
-) -> list[Hit]:
+def scan(paths: Iterable[str], words: list[str]) -> Iterator[Hit]:
     """Search files one by one, without an index."""
-    hits: list[Hit] = []
     for path in paths:
-        hits += _in_file(path, words)
-        progress()
-        if len(hits) >= limit:
-            break
-    return hits[:limit]
-
-
-def _in_file(path: str, words: list[str]) -> list[Hit]:
-    try:
-        loaded = read(Path(path))
-    except SessionError:
-        return []
-    return [
-        Hit(loaded.header.id, path, one.record, one.line, snippet(one.text, words))
-        for one in searched_texts(loaded)
-        if matches(one.text, words)
-    ]
+        try:
+            loaded = read(Path(path))
+        except SessionError:
+            continue
+        for one in searched_texts(loaded):
+            if matches(one.text, words):
+                yield Hit(loaded.header.id, path, one.record, one.line, snippet(one.text, words))

@@ -255,11 +255,16 @@ def _sync(file: int, folder: Path | None) -> None:
     if os.fstat(file).st_nlink == 0:
         raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
     if folder is not None:
-        named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(named)
-        finally:
-            os.close(named)
+        sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(named)
+    finally:
+        os.close(named)
 
 
 def _datasync(file: int) -> None:

@@ -97,9 +97,19 @@ def _edit(
     with _locked(file):
         found = _read(file)
         old = found or b""
-        new = _changed(old, file, plan, accept)
+        before, wanted = parse(old, file), parse(old, file)
+        check(before, before, shorten(file))
+        changes = plan(before)
+        for key, value in changes.items():
+            toml_edit.put(wanted, key, value)
+        check(wanted, wanted, shorten(file))
+        if accept is not None:
+            accept(wanted)
+        new = old if wanted == before else _rewritten(old, file, changes)
         if new == old:
             return None
+        if not toml_edit.same(parse(new, file), wanted):
+            raise _by_hand(file)
         if found is not None and not file.stat().st_mode & _WRITABLE:
             raise OSError(None, "it is read-only")
         replace_file(file, new)
@@ -125,22 +135,7 @@ def _read(file: Path) -> bytes | None:
         return None
 
 
-def _changed(
-    old: bytes,
-    file: Path,
-    plan: Callable[[Table], Changes],
-    accept: Callable[[Table], object] | None,
-) -> bytes:
-    before, wanted = parse(old, file), parse(old, file)
-    check(before, before, shorten(file))
-    changes = plan(before)
-    for key, value in changes.items():
-        toml_edit.put(wanted, key, value)
-    check(wanted, wanted, shorten(file))
-    if accept is not None:
-        accept(wanted)
-    if wanted == before:
-        return old
+def _rewritten(old: bytes, file: Path, changes: Changes) -> bytes:
     text = old.decode("utf-8-sig")
     mark = _BOM if len(old) > len(text.encode()) else ""
     try:
@@ -148,10 +143,7 @@ def _changed(
             text = toml_edit.rewritten(text, key, value)
     except toml_edit.LayoutError as error:
         raise _by_hand(file) from error
-    new = (mark + text).encode()
-    if not toml_edit.same(parse(new, file), wanted):
-        raise _by_hand(file)
-    return new
+    return (mark + text).encode()
 
 
 def _by_hand(file: Path) -> ConfigError:

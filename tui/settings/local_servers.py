@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 HOST = "127.0.0.1"
@@ -73,24 +74,16 @@ async def _ask(port: int) -> bytes:
     return bytes(answer)
 
 
-class _Answer:
-    """Bytes in the role of a socket, for the standard library's HTTP parser."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def makefile(self, _mode: str) -> Any:
-        from io import BytesIO  # noqa: PLC0415
-
-        return BytesIO(self._data)
-
-
 def _parse(answer: bytes) -> tuple[int, object]:
     """Status and JSON body; (0, None) if it is not HTTP with JSON."""
-    import json  # noqa: PLC0415 - with the next one, only when servers are looked for
+    import json  # noqa: PLC0415 - as the next ones, only when servers are looked for
     from http.client import HTTPException, HTTPResponse  # noqa: PLC0415
+    from io import BytesIO  # noqa: PLC0415
 
-    response = HTTPResponse(cast("Any", _Answer(answer)))
+    def makefile(_mode: str) -> BytesIO:
+        return BytesIO(answer)
+
+    response = HTTPResponse(cast("Any", SimpleNamespace(makefile=makefile)))
     try:
         response.begin()
         return response.status, json.loads(response.read(_MAX_BYTES))

@@ -118,18 +118,13 @@ def search(rows: Sequence[Setting], words: str) -> list[Setting]:
 def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -> Iterator[Setting]:
     """A row for each key of a section, and for those of the sections in it."""
     types = get_type_hints(kind, include_extras=True)
-    for field in msgspec.structs.fields(kind):
-        key, inner = (*at, field.name), types[field.name]
+    defaults = kind()
+    for name in kind.__struct_fields__:
+        key, inner = (*at, name), types[name]
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             yield from _section_rows(loaded, inner, key)
         elif key not in {("prices",), ("mcp",)}:
-            yield _row(loaded, key, inner, _default(field))
-
-
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default is not msgspec.NODEFAULT:
-        return field.default
-    return field.default_factory() if callable(field.default_factory) else None
+            yield _row(loaded, key, inner, getattr(defaults, name))
 
 
 def _row(

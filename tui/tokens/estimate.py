@@ -15,12 +15,12 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from tui.core.errors import StorageError
 from tui.core.files import read_small, replace_file, safe_name
 from tui.core.images import base64_image_info
-from tui.core.messages import Block, Message, blocks_of
+from tui.core.messages import Block, Message, blocks_of, object_of, string_of
 
 log = logging.getLogger(__name__)
 
@@ -164,9 +164,7 @@ def _path(folder: Path, model: str) -> Path:
 
 def _image_tokens(block: Block) -> int:
     """What an image costs by the API's rule of thumb: width x height / 750, at most 1,600."""
-    source = block.get("source")
-    data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    info = base64_image_info(data) if isinstance(data, str) else None
+    info = base64_image_info(string_of(object_of(block.get("source")).get("data")))
     if info is None:
         return IMAGE_TOKENS
     return min(IMAGE_TOKENS, -(-info.width * info.height // _PIXELS_PER_TOKEN))

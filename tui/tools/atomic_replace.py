@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-import stat as stats
-from contextlib import suppress
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -14,60 +11,21 @@ from threading import Event
 from typing import Any
 
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import private_file, safe_name
+from tui.core.files import atomic_write, private_copy, safe_name
 from tui.tools.base import ToolContext
 from tui.tools.file_access import Snapshot, changed, in_thread, open_regular, os_failure
 from tui.tools.text_decoding import printable, size_text
 
 
-def atomic_write(
-    path: Path, data: bytes, shown: str, *, replaces: os.stat_result | None, stop: Event
-) -> os.stat_result:
-    """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
-
-    `replaces` is the state of the file when it was checked, None if there was none. Its mode and,
-    if possible, its owner are copied; if the file is another one by now, ToolError is raised and
-    nothing is replaced. Missing folders are made. If `stop` is set before the last step, `path`
-    is not changed. Returns the new file's stat. Raises OSError; the temporary file never stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".holdfast-{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o666 if replaces is None else 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            if replaces is not None:
-                with suppress(OSError):
-                    os.fchown(fd, replaces.st_uid, replaces.st_gid)
-                os.fchmod(fd, stats.S_IMODE(replaces.st_mode))
-            os.fsync(fd)
-            written = os.fstat(fd)
-        _check_still_wanted(path, shown, replaces, stop)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # not every file system can sync a folder
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    return written
-
-
-def _check_still_wanted(
-    path: Path, shown: str, replaces: os.stat_result | None, stop: Event
-) -> None:
+def _check_still_wanted(path: Path, shown: str, found: Snapshot | None, stop: Event) -> None:
+    """Raises ToolError if the file is another one by now, InterruptedError if `stop` is set."""
     if stop.is_set():
         raise InterruptedError("cancelled before the file was replaced")
     try:
         now = path.lstat()
     except FileNotFoundError:
         now = None
-    if (now and _stamp(now)) != (replaces and _stamp(replaces)):
+    if (now and _stamp(now)) != (found and _stamp(found.stat)):
         raise changed(shown)
 
 
@@ -94,7 +52,9 @@ def _replace(
     shown = printable(ctx.workspace.show(path))
     before, before_sha256 = _keep_before(ctx, found, shown) if found else (None, None)
     try:
-        stat = atomic_write(path, data, shown, replaces=found and found.stat, stop=stop)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check = partial(_check_still_wanted, path, shown, found, stop)
+        stat = atomic_write(path, data, like=found and found.stat, mode=0o666, check=check)
     except (OSError, ToolError) as error:
         if before is not None:
             before.unlink(missing_ok=True)
@@ -112,19 +72,13 @@ def _replace(
 def _keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:
     """Copy the old bytes into the spill store and return the copy and its SHA-256."""
     try:
-        with private_file(ctx.spill_path.with_name(f"{safe_name(ctx.call_id)}.before")) as file:
+        with private_copy(ctx.spill_path.with_name(f"{safe_name(ctx.call_id)}.before")) as file:
             kept = Path(file.name)
-            try:
-                if found.data is not None:
-                    file.write(found.data)
-                else:
-                    with open_regular(found.path, shown) as source:
-                        shutil.copyfileobj(source, file, 1 << 20)
-                file.flush()
-                os.fsync(file.fileno())
-            except BaseException:
-                kept.unlink(missing_ok=True)
-                raise
+            if found.data is not None:
+                file.write(found.data)
+            else:
+                with open_regular(found.path, shown) as source:
+                    shutil.copyfileobj(source, file, 1 << 20)
     except (StorageError, OSError) as error:
         raise ToolError(
             f"The old content of {shown} ({size_text(found.stat.st_size)}) could not be kept, "

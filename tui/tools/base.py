@@ -14,16 +14,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 import msgspec
 
 from tui.core.clock import Clock
+from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.core.workspace import Workspace
 from tui.tools.limits.receipt import Keep
-from tui.tools.output_capture import OutputLimits
 
 if TYPE_CHECKING:
     from tui.tools.file_access import FileLedger
@@ -36,10 +46,19 @@ Calls of class none and read may run at the same time; the others run alone and 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Todo:
-    text: str
-    status: Literal["pending", "in_progress", "completed"]
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of a tool's parameters."""
+
+
+# One item of the task list that the person sees. A docstring would go into the tool's schema.
+class Todo(Params, frozen=True):
+    text: Annotated[
+        str, msgspec.Meta(min_length=1, description="What is to be done, in a few words.")
+    ]
+    status: Annotated[
+        Literal["pending", "in_progress", "completed"],
+        msgspec.Meta(description="Keep one item in progress while there is work."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +67,6 @@ class CallPreview:
 
     kind: Literal["command", "diff", "text"]
     text: str
-
-
-def _nobody(_output: ToolOutput) -> None:
-    """For calls that nobody interrupts."""
-
-
-def _unnoted(_pid: int) -> None:
-    """For processes that nobody takes note of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +89,10 @@ class ToolContext:
     emit: Callable[[str], None]
     set_todos: Callable[[Sequence[Todo]], None]
     read_page_bytes: int = 51_200
-    read_page_lines: int = 2000
-    output: OutputLimits = field(default_factory=OutputLimits)
-    leave: Callable[[ToolOutput], None] = _nobody
-    started: Callable[[int], None] = _unnoted
+    guard: Guard = field(default_factory=Guard)
+    leave: Callable[[ToolOutput], None] = lambda _: None
+    started: Callable[[int], None] = lambda _: None
     environment: Mapping[str, str] | None = None
-
-
-class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of a tool's parameters."""
 
 
 P = TypeVar("P", bound=Params)

@@ -40,10 +40,10 @@ class CommandStatus(Tool[CommandStatusParams]):
             return ToolOutput.text("\n".join(map(_line, ctx.jobs.list())) or "(no jobs)")
         job = ctx.jobs.get(params.job)
         if params.action == "wait":
-            await job.wait(params.timeout, ctx.clock)
+            await job.wait(params.timeout)
         elif params.action == "stop":
-            await job.stop(ctx.clock)
-        output = await job.read(ctx.clock, spill=ctx.spill_path, limits=ctx.output)
+            await job.stop()
+        output = await job.read(spill=ctx.spill_path, limits=ctx.guard)
         text = output.text or "(no new output)\n"
         text += "" if text.endswith("\n") else "\n"
         kept = f" · {job.output_note}" if job.output_note else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 1000
@@ -14,8 +14,8 @@ CONTEXT = 3
 _SEARCHED = 3000
 """Up to this many changed lines on a side are compared with difflib, whose time is quadratic."""
 
-_Op: TypeAlias = tuple[bool, int, int, int, int]
-"""Whether the lines are the same, then old[i1:i2] and new[j1:j2]."""
+_Op: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
+"""As difflib has it: what old[i1:i2] and new[j1:j2] are to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,13 @@ def unified(old: str | None, new: str, name: str) -> UnifiedDiff:
     if old is not None and _all_crlf(old) and _all_crlf(new):
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     before, after = _lines(old or ""), _lines(new)
-    ops = _operations(before, after)
-    added = sum(j2 - j1 for same, _, _, j1, j2 in ops if not same)
-    removed = sum(i2 - i1 for same, i1, i2, _, _ in ops if not same)
+    matcher = _LineMatcher(before, after)
+    changes = [op for op in matcher.get_opcodes() if op[0] != "equal"]
+    added = sum(j2 - j1 for _, _, _, j1, j2 in changes)
+    removed = sum(i2 - i1 for _, i1, i2, _, _ in changes)
     head = [f"--- {'/dev/null' if old is None else f'a/{name}'}", f"+++ b/{name}"]
-    shown = head if added or removed else []
-    for line in _hunks(ops, before, after):
+    shown = head if changes else []
+    for line in _hunks(matcher):
         if len(shown) == MAX_LINES:
             shown.append("… the rest of the diff is not shown")
             break
@@ -64,70 +65,54 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _operations(old: Sequence[str], new: Sequence[str]) -> list[_Op]:
-    """The stretches that are the same and those that are not, in turn."""
-    shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
-    shorter -= head
-    tail = next((n for n in range(shorter) if old[-1 - n] != new[-1 - n]), shorter)
-    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    ops: list[_Op] = [(True, 0, head, 0, head)] if head else []
-    for same, i1, i2, j1, j2 in _middle(middle_old, middle_new):
-        ops.append((same, head + i1, head + i2, head + j1, head + j2))
-    if tail:
-        ops.append((True, len(old) - tail, len(old), len(new) - tail, len(new)))
-    return ops
+class _LineMatcher(SequenceMatcher[str]):
+    """Compares lines as difflib does, but only those between the first change and the last, and
+    in little time where these are many."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        super().__init__()
+        self.old = old
+        self.new = new
+
+    def get_opcodes(self) -> list[_Op]:
+        old, new = self.old, self.new
+        shorter = min(len(old), len(new))
+        head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+        shorter -= head
+        tail = next((n for n in range(shorter) if old[-1 - n] != new[-1 - n]), shorter)
+        end_old, end_new = len(old) - tail, len(new) - tail
+        ops: list[_Op] = [("equal", 0, head, 0, head)] if head else []
+        for tag, i1, i2, j1, j2 in _middle(old[head:end_old], new[head:end_new]):
+            ops.append((tag, head + i1, head + i2, head + j1, head + j2))
+        if tail:
+            ops.append(("equal", end_old, len(old), end_new, len(new)))
+        return ops
 
 
 def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[_Op]:
     if max(len(old), len(new)) <= _SEARCHED:
-        for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
-            yield tag == "equal", i1, i2, j1, j2
+        yield from SequenceMatcher(None, old, new).get_opcodes()
     elif len(old) == len(new):  # as many lines as before: compare them one by one
         start = 0
         for n in range(1, len(old) + 1):
             same = old[start] == new[start]
             if n == len(old) or (old[n] == new[n]) != same:
-                yield same, start, n, start, n
+                yield "equal" if same else "replace", start, n, start, n
                 start = n
     else:
-        yield False, 0, len(old), 0, len(new)
+        yield "replace", 0, len(old), 0, len(new)
 
 
-def _hunks(ops: Sequence[_Op], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    for hunk in _grouped(ops):
+def _hunks(matcher: _LineMatcher) -> Iterator[str]:
+    for hunk in matcher.get_grouped_opcodes(CONTEXT):
         i1, i2, j1, j2 = hunk[0][1], hunk[-1][2], hunk[0][3], hunk[-1][4]
         yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
-        for same, a1, a2, b1, b2 in hunk:
-            if same:
-                yield from _shown(" ", old[a1:a2])
+        for tag, a1, a2, b1, b2 in hunk:
+            if tag == "equal":
+                yield from _shown(" ", matcher.old[a1:a2])
             else:
-                yield from _shown("-", old[a1:a2])
-                yield from _shown("+", new[b1:b2])
-
-
-def _grouped(ops: Sequence[_Op]) -> Iterator[list[_Op]]:
-    """Changes with CONTEXT lines around them; a longer stretch of sameness parts two hunks."""
-    hunk: list[_Op] = []
-    for index, (same, i1, i2, j1, j2) in enumerate(ops):
-        if not same:
-            hunk.append((same, i1, i2, j1, j2))
-            continue
-        first, last = index == 0, index == len(ops) - 1
-        if not first and (last or i2 - i1 > 2 * CONTEXT):
-            stop = min(CONTEXT, i2 - i1)
-            hunk.append((True, i1, i1 + stop, j1, j1 + stop))
-            yield hunk
-            hunk = []
-            if last:
-                return
-        if first or i2 - i1 > 2 * CONTEXT:
-            start = max(i1, i2 - CONTEXT)
-            hunk = [(True, start, i2, j2 - (i2 - start), j2)]
-        else:
-            hunk.append((True, i1, i2, j1, j2))
-    if any(not same for same, *_ in hunk):
-        yield hunk
+                yield from _shown("-", matcher.old[a1:a2])
+                yield from _shown("+", matcher.new[b1:b2])
 
 
 def _range(start: int, stop: int) -> str:

@@ -64,13 +64,6 @@ class Snapshot:
     sha256: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    size: int
-    mtime_ns: int
-    sha256: str | None
-
-
 class FileLedger:
     """What the model last saw of each file, so that it overwrites nothing it has not seen.
 
@@ -79,11 +72,11 @@ class FileLedger:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[Path, tuple[os.stat_result, str | None]] = {}
 
     def note_seen(self, path: Path, stat: os.stat_result, digest: str | None = None) -> None:
         """Note that the model knows the file as of `stat`; `digest` is its SHA-256, if known."""
-        self._seen[path] = _Seen(stat.st_size, stat.st_mtime_ns, digest)
+        self._seen[path] = (stat, digest)
 
     def check_unchanged(self, found: Snapshot, shown: str) -> None:
         """Raises ToolError unless the model saw the file as it was found now."""
@@ -93,10 +86,12 @@ class FileLedger:
                 f"{shown} exists and has not been read in this session.",
                 hint="Read it with read_file first, so that nothing in it is lost unseen.",
             )
-        if seen.sha256 is not None and found.sha256 is not None:
-            same = seen.sha256 == found.sha256
+        then, digest = seen
+        if digest is not None and found.sha256 is not None:
+            same = digest == found.sha256
         else:
-            same = (seen.size, seen.mtime_ns) == (found.stat.st_size, found.stat.st_mtime_ns)
+            now = found.stat
+            same = (then.st_size, then.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
         if not same:
             raise changed(shown)
 

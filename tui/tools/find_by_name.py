@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -15,7 +14,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.python_search import SECONDS, SearchOrder, glob_matcher
+from tui.tools.glob_match import glob_matcher
 
 
 class FindByNameParams(Params, frozen=True, kw_only=True):
@@ -44,19 +43,8 @@ class FindByName(Tool[FindByNameParams]):
             raise ToolError(
                 f"{params.path} is a file, not a folder.", hint="Give a folder as path."
             )
-        program = await asyncio.to_thread(search.ripgrep)
-        command = (
-            [
-                str(program),
-                "--files",
-                *search.ripgrep_options(root, in_order=True),
-                *search.exclusions(),
-                "--",
-                "./",
-            ]
-            if program
-            else search.plain_command(SearchOrder(excluded=search.EXCLUDED))
-        )
+        wanted = [*search.exclusions(), "--files"]
+        command = await asyncio.to_thread(search.command, root, wanted)
         found = _Results(root, glob_matcher(params.pattern), params.max_results)
         ended = await search.run(command, root.folder, b"\0", found.take)
         notes: list[str] = []
@@ -65,11 +53,9 @@ class FindByName(Tool[FindByNameParams]):
                 f"[stopped after {len(found.lines)} results, there are more: "
                 "use a narrower pattern or path]"
             )
-        if ended.status == -signal.SIGALRM:
-            notes.append(f"[stopped after {SECONDS} s: name a smaller path]")
-        elif ended.status not in {None, 0, 1, 2}:
+        if ended.status not in {None, 0, 1, 2}:
             raise ToolError(f"The search failed: {ended.stderr or ended.status}")
-        elif ended.status == 2:
+        if ended.status == 2:
             notes.append("[some folders could not be read]")
         if not found.lines:
             where = "" if params.path == "." else f" in {params.path}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -16,10 +15,10 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext
-from tui.tools.python_search import SECONDS, SearchOrder
 
-_COLUMNS = 500
 _MAX_BYTES = 2_000_000
+_COLUMNS = 500
+"""Bytes of a line that are shown."""
 _HELD_LINES = 20_000
 """Lines that ripgrep may hold of one file in each of its threads, where they search at once."""
 
@@ -63,11 +62,7 @@ class GrepSearch(Tool[GrepSearchParams]):
                 hint="Correct the pattern or glob; to search for the text as it is, set literal.",
             )
         notes = found.notes(params)
-        if ended.status == -signal.SIGALRM:
-            notes.append(
-                f"[stopped after {SECONDS} s: simplify the pattern or name a smaller path]"
-            )
-        elif ended.status == 2:
+        if ended.status == 2:
             notes.append("[some files could not be read]")
         elif ended.status is not None and ended.status < 0:
             raise ToolError(f"The search was ended by signal {-ended.status}.")
@@ -91,16 +86,25 @@ async def _search(
     Several threads search, and what they find is put in order here. Of too much they would not
     find the first: then it is searched again in order, which ends once there is enough.
     """
-    program = await asyncio.to_thread(search.ripgrep)
-    if program is None:
-        return await _collect(search.plain_command(_order(params, root)), params, root)
-    rg = str(program)
+    wanted = _options(params, root)
     if params.max_results * (2 * params.context + 1) <= _HELD_LINES:
-        arguments = _arguments(params, root, in_order=False)
-        found, ended = await _collect([rg, *arguments], params, root)
+        command = search.command(root, wanted, most=params.max_results + 1)
+        found, ended = await _collect(command, params, root)
         if not found.more:
             return found, ended
-    return await _collect([rg, *_arguments(params, root, in_order=True)], params, root)
+    return await _collect(search.command(root, wanted), params, root)
+
+
+def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
+    options = ["--glob", params.glob] if params.glob else []
+    options += search.exclusions()
+    options += ["--no-heading", "--with-filename", "--line-number", "--crlf"]
+    options += ["--max-columns", str(_COLUMNS), "--max-columns-preview"]
+    options += ["--context", str(params.context), "--engine", "auto", "-e", params.pattern]
+    options += ["--ignore-case"] if params.case_insensitive else []
+    options += ["--fixed-strings"] if params.literal else []
+    # A file that is named is searched, whatever is in it.
+    return [*options, "--text"] if root.name is not None else options
 
 
 async def _collect(
@@ -108,39 +112,6 @@ async def _collect(
 ) -> tuple[_Matches, search.SearchEnd]:
     found = _Matches(root, params.context, params.max_results)
     return found, await search.run(command, root.folder, b"\n", found.take)
-
-
-def _arguments(params: GrepSearchParams, root: search.SearchRoot, *, in_order: bool) -> list[str]:
-    options = search.ripgrep_options(root, in_order=in_order)
-    options += ["--no-heading", "--with-filename", "--line-number"]
-    if not in_order:  # what it finds in a file is held until the file is done
-        options += ["--max-count", str(params.max_results + 1)]
-    options += ["--crlf", "--engine", "auto"]
-    options += ["--max-columns", str(_COLUMNS), "--max-columns-preview"]
-    if params.case_insensitive:
-        options.append("--ignore-case")
-    if params.literal:
-        options.append("--fixed-strings")
-    if params.context:
-        options += ["--context", str(params.context)]
-    if params.glob:
-        options += ["--glob", params.glob]
-    if root.name is not None:  # a file that is named is searched, whatever is in it
-        options.append("--text")
-    return [*options, *search.exclusions(), "-e", params.pattern, "--", f"./{root.name or ''}"]
-
-
-def _order(params: GrepSearchParams, root: search.SearchRoot) -> SearchOrder:
-    return SearchOrder(
-        excluded=search.EXCLUDED,
-        pattern=params.pattern,
-        name=root.name,
-        glob=params.glob or None,
-        literal=params.literal,
-        case_insensitive=params.case_insensitive,
-        context=params.context,
-        columns=_COLUMNS,
-    )
 
 
 def _reason(stderr: str) -> str:
@@ -191,9 +162,8 @@ class _Matches:
     def lines(self) -> Iterator[str]:
         """What was found as lines for the model, in path order."""
         last: tuple[bytes, int] | None = None
-        for path, number, mark, text in sorted(
-            self.hits, key=lambda hit: search.in_path_order(hit[0])
-        ):
+        in_order = sorted(self.hits, key=lambda hit: hit[0].split(b"/"))  # as --sort path has it
+        for path, number, mark, text in in_order:
             if self.context and last not in {None, (path, number - 1)}:
                 yield "--"
             last = (path, number)

@@ -15,22 +15,14 @@ from functools import partial
 from pathlib import Path
 
 from tui.core.clock import Clock, SystemClock
+from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import RawOutput
-from tui.tools.output_capture import SPILL_AFTER, Cleaner, OutputLimits, Overwrites, Spill
+from tui.tools.output_capture import SPILL_AFTER, Cleaner, Overwrites, Spill
 from tui.tools.process import Process, outcome
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A background command that has not ended."""
-
-    id: str
-    pid: int
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +36,24 @@ class JobOutput:
 
 
 class Job:
-    """One background command."""
+    """One background command, made when its process has been started."""
 
-    def __init__(self, job_id: str, command: str, spill: Spill, started: float) -> None:
+    def __init__(
+        self, job_id: str, command: str, process: Process, spill: Spill, clock: Clock
+    ) -> None:
         self.id = job_id
         self.command = command
+        self.pid = process.pid
         self.stopped = False
         self.seconds = 0.0
+        self._process = process
         self._spill = spill
+        self._clock = clock
+        self._started = clock.monotonic()
         self._cleaner = Cleaner()
         self._read_up_to = 0
         self._accounted = 0
-        self._started = started
-        self._process: Process | None = None
-        self._watch: asyncio.Task[None] | None = None
-
-    @property
-    def pid(self) -> int:
-        return self._started_process.pid
+        self._watch = asyncio.create_task(self._until_end())
 
     @property
     def path(self) -> Path:
@@ -70,43 +62,39 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return self._watch is not None and self._watch.done()
+        return self._watch.done()
 
     @property
     def exit_code(self) -> int | None:
         """As the shell numbers it (128 + n for signal n); None while it runs."""
-        code = self._started_process.returncode
+        code = self._process.returncode
         return None if code is None else outcome(code)[0]
 
     def state(self) -> str:
         """In words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`."""
-        code = self._started_process.returncode
+        code = self._process.returncode
         if not self.ended or code is None:
             return "running"
         return "stopped" if self.stopped else outcome(code)[1]
 
-    async def start(self, cwd: Path, clock: Clock, env: Mapping[str, str] | None) -> None:
-        self._process = await Process.start(self.command, cwd=cwd, sink=self._spill.write, env=env)
-        self._watch = asyncio.create_task(self._until_end(clock))
-
-    async def wait(self, seconds: float, clock: Clock) -> bool:
+    async def wait(self, seconds: float) -> bool:
         """Whether it has ended, waiting at most `seconds`. Cancelling leaves it running."""
-        until = clock.monotonic() + seconds
-        while not self.ended and clock.monotonic() < until:
-            await self._settled(_TICK_S)
+        until = self._clock.monotonic() + seconds
+        while not self.ended and self._clock.monotonic() < until:
+            await asyncio.wait({self._watch}, timeout=_TICK_S)
         return self.ended
 
-    async def stop(self, clock: Clock) -> None:
+    async def stop(self) -> None:
         """End its whole group; nothing happens when it has ended."""
         if not self.ended:
             self.stopped = True
-            await self._started_process.end(clock)
-            await self._settled(1.0)
+            await self._process.end(self._clock)
+            await asyncio.wait({self._watch}, timeout=1.0)
 
-    async def read(self, clock: Clock, *, spill: Path, limits: OutputLimits) -> JobOutput:
+    async def read(self, *, spill: Path, limits: Guard) -> JobOutput:
         """The output since the last read. If it is long, all of it is written to `spill`."""
         if not self.ended:
-            self.seconds = clock.monotonic() - self._started
+            self.seconds = self._clock.monotonic() - self._started
         ended, lost = self.ended, self._spill.stopped
         start, end = self._read_up_to, self._spill.written
         size = end - start if not lost else self._spill.offered - self._accounted
@@ -138,29 +126,18 @@ class Job:
 
     def kill(self) -> None:
         """At once, without grace and without waiting."""
-        if self._process is not None:
-            self._process.close()
+        self._process.close()
 
-    async def _until_end(self, clock: Clock) -> None:
-        process = self._started_process
+    async def _until_end(self) -> None:
         try:
-            await process.wait(None)
-            if not await process.drain():
-                await process.end(clock)
-                await process.drain()
+            await self._process.wait(None)
+            if not await self._process.drain():
+                await self._process.end(self._clock)
+                await self._process.drain()
         finally:
-            process.close()
+            self._process.close()
             self._spill.close()
-            self.seconds = clock.monotonic() - self._started
-
-    async def _settled(self, seconds: float) -> None:
-        if self._watch is not None:
-            await asyncio.wait({self._watch}, timeout=seconds)
-
-    @property
-    def _started_process(self) -> Process:
-        assert self._process is not None
-        return self._process
+            self.seconds = self._clock.monotonic() - self._started
 
 
 class Jobs:
@@ -176,18 +153,14 @@ class Jobs:
         *,
         cwd: Path,
         path: Path,
-        limits: OutputLimits | None = None,
+        limits: Guard | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Job:
         """Run `command` in the background, its output in a private file at `path`."""
-        spill = Spill(path, limits or OutputLimits())
-        job = Job(f"job-{len(self._jobs) + 1}", command, spill, self._clock.monotonic())
+        spill = Spill(path, limits or Guard())
+        process = await Process.start(command, cwd=cwd, sink=spill.write, env=env)
+        job = Job(f"job-{len(self._jobs) + 1}", command, process, spill, self._clock)
         self._jobs[job.id] = job
-        try:
-            await job.start(cwd, self._clock, env)
-        except BaseException:
-            del self._jobs[job.id]
-            raise
         return job
 
     def get(self, job_id: str) -> Job:
@@ -204,13 +177,10 @@ class Jobs:
         """Every job of this session, oldest first."""
         return tuple(self._jobs.values())
 
-    def running_jobs(self) -> tuple[RunningJob, ...]:
-        return tuple(RunningJob(j.id, j.pid, j.command) for j in self.list() if not j.ended)
-
     async def close(self) -> None:
         """Stop all (SIGTERM, then SIGKILL), side by side. Cancelled, it kills at once."""
         try:
-            await asyncio.gather(*(job.stop(self._clock) for job in self.list()))
+            await asyncio.gather(*(job.stop() for job in self.list()))
         finally:
             for job in self.list():
                 if not job.ended:
@@ -227,7 +197,7 @@ class _Span:
 
 
 def _read_span(
-    path: Path, start: int, end: int, *, spill: Path, limits: OutputLimits, whole: bool
+    path: Path, start: int, end: int, *, spill: Path, limits: Guard, whole: bool
 ) -> _Span:
     """The bytes of a file from `start` to `end`, in bounded memory; a long span is copied to
     `spill`."""

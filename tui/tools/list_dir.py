@@ -6,7 +6,6 @@ import heapq
 import os
 import stat as stats
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -47,46 +46,36 @@ class ListDir(Tool[ListDirParams]):
         )
 
 
-@dataclass(slots=True)
-class _Counter:
-    total: int = 0
-
-
 def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
     """How many entries there are, and the first of them, folders first, as lines."""
     shown = printable(ctx.workspace.show(path))
-    counter = _Counter()
+    count = 0
+
+    def counted(entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+        nonlocal count
+        for entry in entries:
+            if stop.is_set():
+                raise InterruptedError("cancelled")
+            count += 1
+            yield entry
+
     try:
         with os.scandir(path) as entries:
-            first = heapq.nsmallest(MAX_ENTRIES, _counted(entries, counter, stop), key=_order)
+            first = heapq.nsmallest(MAX_ENTRIES, counted(entries), key=_order)
     except FileNotFoundError as error:
         raise missing(ctx.workspace, path) from error
     except NotADirectoryError as error:
         raise ToolError(f"{shown} is not a folder.", hint="Use read_file for files.") from error
     except OSError as error:
         raise os_failure("list", shown, error) from error
-    return counter.total, [_line(entry) for entry in first]
-
-
-def _counted(
-    entries: Iterator[os.DirEntry[str]], counter: _Counter, stop: Event
-) -> Iterator[os.DirEntry[str]]:
-    for entry in entries:
-        if stop.is_set():
-            raise InterruptedError("cancelled")
-        counter.total += 1
-        yield entry
+    return count, [_line(entry) for entry in first]
 
 
 def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
-    return not _is_folder(entry), entry.name
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir(follow_symlinks=False)
+        return not entry.is_dir(follow_symlinks=False), entry.name
     except OSError:
-        return False
+        return True, entry.name
 
 
 def _line(entry: os.DirEntry[str]) -> str:

@@ -9,16 +9,15 @@ is fed in a thread.
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from tui.core.config import Guard
 from tui.core.errors import StorageError
-from tui.core.files import private_file
+from tui.core.files import free_bytes, private_file
 from tui.core.messages import RawOutput
 from tui.tools.text_decoding import size_text
 
@@ -124,16 +123,6 @@ _UNFINISHED = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
-    """How many characters of an output are held in memory while it is collected, how large its
-    file may get, and how many bytes must stay free on the disk."""
-
-    memory_chars: int = 200_000
-    spill_max_bytes: int = 4 * 1024**3
-    spill_min_free_bytes: int = 1024**3
-
-
 class Cleaner:
     """Decodes bytes, in pieces, to text without escape sequences and control characters.
 
@@ -173,7 +162,7 @@ class Spill:
     `offered` are all bytes, `written` those in the file; `stopped` says why no more are written.
     """
 
-    def __init__(self, path: Path, limits: OutputLimits) -> None:
+    def __init__(self, path: Path, limits: Guard) -> None:
         self.path = path
         self.offered = 0
         self.written = 0
@@ -192,8 +181,7 @@ class Spill:
             file = self._file or self._open()
             if self.written >= self._next_check:
                 self._next_check += _CHECK_FREE_EVERY
-                disk = os.fstatvfs(file.fileno())
-                if disk.f_bavail * disk.f_frsize < self._min_free:
+                if free_bytes(file.fileno()) < self._min_free:
                     self.stopped = "the disk is nearly full"
                     return
             file.write(data[: self._most - self.written])
@@ -224,7 +212,7 @@ class Capture:
     is the file, if there is one.
     """
 
-    def __init__(self, path: Path, limits: OutputLimits) -> None:
+    def __init__(self, path: Path, limits: Guard) -> None:
         memory_chars = limits.memory_chars
         self.bytes = 0
         self.truncated = False

@@ -8,6 +8,7 @@ text of the file.
 from __future__ import annotations
 
 import codecs
+from bisect import bisect_right
 from dataclasses import dataclass
 from threading import Event
 from typing import BinaryIO
@@ -114,13 +115,11 @@ def _cut(window: bytes, text: str, lines: int, room: int) -> tuple[str, int, boo
     if count:
         kept = encoded[: _after_newlines(encoded, count)].decode()
         return kept, _after_newlines(window, count), True
-    low, high = 1, min(len(window), room)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(_decode(window[:middle], final=False)[0].encode()) <= room:
-            low = middle
-        else:
-            high = middle - 1
+
+    def size(length: int) -> int:
+        return len(_decode(window[:length], final=False)[0].encode())
+
+    low = bisect_right(range(min(len(window), room) + 1), room, key=size) - 1
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     kept = decoder.decode(window[:low])
     return kept, low - len(decoder.getstate()[0]), False

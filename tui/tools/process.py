@@ -213,8 +213,7 @@ def born(pid: int) -> str:
     "" if it is gone, a zombie, or if this is not known. Blocks.
     """
     with suppress(OSError, ValueError, IndexError):
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *fields = stat[stat.rindex(")") + 1 :].split()
+        state, *fields = _stat_of(pid)
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return "" if state in "ZX" else f"{boot}/{fields[18]}"
     if Path("/proc/self/stat").exists():
@@ -254,31 +253,29 @@ def outcome(returncode: int) -> tuple[int, str]:
     return 128 - returncode, f"killed by {name}"
 
 
+def _stat_of(pid: int | str) -> list[str]:
+    """What /proc says of a process after its name: state, parent, group and so on."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return stat[stat.rindex(")") + 1 :].split()
+
+
 def _has_live_member(group: int) -> bool:
     """Check /proc: a container without an init may have zombies that killpg still finds."""
-    proc = Path("/proc/self/stat")
-    if not proc.exists():
+    if not Path("/proc/self/stat").exists():
         return True
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         with suppress(OSError, ValueError, IndexError):
-            stat = Path(entry.path, "stat").read_text(encoding="utf-8", errors="replace")
-            state, _parent, pgrp = stat[stat.rindex(")") + 1 :].split()[:3]
+            state, _parent, pgrp = _stat_of(entry.name)[:3]
             if int(pgrp) == group and state not in "ZX":
                 return True
     return False
 
 
 def _cannot_start(error: OSError | ValueError) -> ToolError:
-    if isinstance(error, OSError):
-        too_long = error.errno == errno.E2BIG
-        reason = error.strerror or str(error)
-    else:
-        too_long, reason = False, str(error)
-    hint = (
-        "The command line is too long: write it to a file and run that."
-        if too_long
-        else "Look at the working folder and the limits of this system."
-    )
+    reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+    hint = "Look at the working folder and the limits of this system."
+    if isinstance(error, OSError) and error.errno == errno.E2BIG:
+        hint = "The command line is too long: write it to a file and run that."
     return ToolError(f"The command could not be started: {reason}.", hint=hint)

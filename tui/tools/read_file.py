@@ -5,17 +5,17 @@ from __future__ import annotations
 import base64
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any, BinaryIO, ClassVar
+from typing import Annotated, BinaryIO, ClassVar
 
 from msgspec import Meta
 
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, text_block
+from tui.core.messages import ToolOutput
 from tui.core.output_store import why_missing
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.file_access import (
@@ -57,14 +57,6 @@ class ReadFileParams(Params, frozen=True, kw_only=True):
     ] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _FileContent:
-    content: list[Block]
-    summary: str
-    stat: os.stat_result
-    digest: str | None = None
-
-
 class ReadFile(Tool[ReadFileParams]):
     name: ClassVar[str] = "read_file"
     effect: ClassVar[Effect] = "read"
@@ -72,9 +64,11 @@ class ReadFile(Tool[ReadFileParams]):
 
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutput:
         path = await resolve(ctx.workspace, params.path)
-        found = await in_thread(partial(_read, params, ctx, path))
-        ctx.files.note_seen(path, found.stat, found.digest)
-        return ToolOutput(found.content, summary=found.summary, details=_fact(path, found))
+        output, stat, digest = await in_thread(partial(_read, params, ctx, path))
+        ctx.files.note_seen(path, stat, digest)
+        # The file and its state, so that a later change of it can be detected.
+        fact = {"path": str(path), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+        return replace(output, details={**fact, "sha256": digest})
 
     def label(self, params: ReadFileParams) -> str:
         if params.byte_offset:
@@ -82,13 +76,10 @@ class ReadFile(Tool[ReadFileParams]):
         return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
 
 
-def _fact(path: Path, found: _FileContent) -> dict[str, Any]:
-    """The file that was read and its state, so that a later change of it can be detected."""
-    size, mtime_ns = found.stat.st_size, found.stat.st_mtime_ns
-    return {"path": str(path), "size": size, "mtime_ns": mtime_ns, "sha256": found.digest}
-
-
-def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> _FileContent:
+def _read(
+    params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event
+) -> tuple[ToolOutput, os.stat_result, str | None]:
+    """What the model gets, the file's state, and its SHA-256 where it was read as a whole."""
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
         if path.parent == ctx.spill_path.parent:
@@ -100,15 +91,15 @@ def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> 
             head = file.read(HEAD_BYTES)
             kind = binary_kind(head)
             if kind is not None and (image := media_type(head)) is not None:
-                return _image(file, head, image, stat, shown)
+                return _image(file, head, image, stat, shown), stat, None
             # What a command printed was saved as text, even with NUL bytes in it.
             if kind is not None and path.parent != ctx.spill_path.parent:
                 said = (
                     f"{shown} is a binary file: {kind}, {size_text(stat.st_size)}. It is not shown."
                 )
-                return _FileContent([text_block(said)], kind, stat)
+                return ToolOutput.text(said, summary=kind), stat, None
             source, digest = _text(file, head, stat)
-            limits = PageLimits(ctx.read_page_lines, ctx.read_page_bytes, params.limit)
+            limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
             page = read_page(
                 source,
                 line=params.offset,
@@ -121,22 +112,20 @@ def _read(params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event) -> 
     lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
     more = ", more follows" if page.next_line or page.next_byte else ""
     summary = f"{lines} line{'s' * (lines != 1)}{more}"
-    return _FileContent([text_block(page.render())], summary, stat, digest)
+    return ToolOutput.text(page.render(), summary=summary), stat, digest
 
 
-def _image(
-    file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str
-) -> _FileContent:
+def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> ToolOutput:
     kind = f"{image.removeprefix('image/').upper()} image, {size_text(stat.st_size)}"
     if stat.st_size > _IMAGE_BYTES:
         said = (
             f"{shown} is a {kind}: too large to look at (at most {size_text(_IMAGE_BYTES)}). "
             "Make a smaller copy with a command and read that."
         )
-        return _FileContent([text_block(said)], kind, stat)
+        return ToolOutput.text(said, summary=kind)
     data = base64.b64encode(head + file.read(_IMAGE_BYTES)).decode("ascii")
     source = {"type": "base64", "media_type": image, "data": data}
-    return _FileContent([{"type": "image", "source": source}], kind, stat)
+    return ToolOutput([{"type": "image", "source": source}], summary=kind)
 
 
 def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, str | None]:

@@ -65,7 +65,7 @@ class RunCommand(Tool[RunCommandParams]):
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
             job = await ctx.jobs.start(
-                params.command, cwd=folder, path=path, limits=ctx.output, env=env
+                params.command, cwd=folder, path=path, limits=ctx.guard, env=env
             )
             ctx.started(job.pid)
             text = (
@@ -75,9 +75,8 @@ class RunCommand(Tool[RunCommandParams]):
             return ToolOutput(
                 [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
             )
-        capture = Capture(ctx.spill_path, ctx.output)
+        capture = Capture(ctx.spill_path, ctx.guard)
         live = _Live(ctx.emit)
-        ended = _Ended()
         started = ctx.clock.monotonic()
         process = await Process.start(
             params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data)), env=env
@@ -85,7 +84,7 @@ class RunCommand(Tool[RunCommandParams]):
         try:
             ctx.started(process.pid)
             try:
-                await _until_end(process, params.timeout, ctx, live, ended)
+                ended = await _until_end(process, params.timeout, ctx, live)
             finally:
                 process.close()
                 live.add(capture.close())
@@ -103,7 +102,7 @@ class RunCommand(Tool[RunCommandParams]):
         return folder
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Ended:
     """How a command came to its end."""
 
@@ -143,27 +142,25 @@ class _Live:
             self.emit(text)
 
 
-async def _until_end(
-    process: Process, timeout: float, ctx: ToolContext, live: _Live, ended: _Ended
-) -> None:
+async def _until_end(process: Process, timeout: float, ctx: ToolContext, live: _Live) -> _Ended:
     """Wait for the shell, then for its output; stop what runs too long or is still running."""
     deadline = ctx.clock.monotonic() + timeout
+    timed_out = left_running = False
     try:
-        while not await process.wait(_TICK_S):
+        while not timed_out and not await process.wait(_TICK_S):
             live.flush()
-            if ctx.clock.monotonic() >= deadline:
-                ended.timed_out = True
-                break
-        if not ended.timed_out:
+            timed_out = ctx.clock.monotonic() >= deadline
+        if not timed_out:
             drained = await process.drain()
-            ended.left_running = not drained or await asyncio.to_thread(process.group_alive)
-        if ended.timed_out or ended.left_running:
+            left_running = not drained or await asyncio.to_thread(process.group_alive)
+        if timed_out or left_running:
             await process.end(ctx.clock)
             await process.drain()
     except asyncio.CancelledError:
         await process.end(ctx.clock)
         await process.drain()
         raise
+    return _Ended(timed_out, left_running)
 
 
 def _result(

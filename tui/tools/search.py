@@ -1,4 +1,4 @@
-"""What grep_search and find_by_name share: ripgrep or its stand-in, run as a child process."""
+"""What grep_search and find_by_name share: ripgrep, run as a child process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pathlib import Path
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.tools import python_search
 from tui.tools.file_access import missing, not_regular, os_failure
 from tui.tools.text_decoding import printable
 
@@ -100,34 +99,29 @@ def ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def ripgrep_options(root: SearchRoot, *, in_order: bool) -> list[str]:
-    """Options for a search below `root`: no configuration file, hidden files, exclusions.
+def command(root: SearchRoot, wanted: Sequence[str], *, most: int = 0) -> list[str]:
+    """The command line of ripgrep for what is `wanted`, as options. Blocks.
 
-    `in_order`: by path, by one thread. Otherwise by several, and files come as they are done.
-    Inside a folder that is left out by default, ignore files do not count either: the folder was
-    named on purpose, and is as a rule ignored by the repository around it.
+    What is found comes by path, found by one thread. With `most` ripgrep searches by several: files
+    come as they are done, and of each at most so many matches. Inside a folder that is left out by
+    default, ignore files do not count either: the folder was named on purpose, and is as a rule
+    ignored by the repository around it. Raises ToolError where there is no ripgrep.
     """
+    program = ripgrep()
+    if program is None:
+        raise ToolError(
+            "Searching needs ripgrep, and there is no `rg`.",
+            hint="Install Holdfast again, which brings it, or install ripgrep.",
+        )
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
-    if in_order:
-        options += ["--sort", "path"]
-    if root.inside_excluded:
-        options.append("--no-ignore")
-    return options
-
-
-def in_path_order(path: bytes) -> list[bytes]:
-    """The key that sorts paths as a search in order finds them: part by part."""
-    return path.split(b"/")
+    options += ["--max-count", str(most)] if most else ["--sort", "path"]
+    options += ["--no-ignore"] if root.inside_excluded else []
+    return [str(program), *options, *wanted, "--", f"./{root.name or ''}"]
 
 
 def exclusions() -> list[str]:
     """The last options, since a later glob wins over an earlier one."""
     return [part for name in EXCLUDED for part in ("--glob", f"!{name}")]
-
-
-def plain_command(order: python_search.SearchOrder) -> list[str]:
-    """The command line of the stand-in, for machines without ripgrep."""
-    return [sys.executable, "-I", "-S", str(python_search.__file__), order.to_json()]
 
 
 def check_argument(name: str, value: str) -> None:

@@ -73,17 +73,13 @@ def decode(data: bytes, shown: str) -> DecodedText:
     if kind is not None:
         raise ToolError(f"{shown} is not a text file: {kind}.")
     bom, encoding = bom_of(data)
-    body = data[len(bom) :]
     try:
-        return DecodedText(body.decode(encoding), encoding, bom)
-    except UnicodeDecodeError:
-        pass
-    try:
-        return DecodedText(body.decode(encoding, _errors(encoding)), encoding, bom, valid=False)
+        text = data[len(bom) :].decode(encoding, _errors(encoding))
     except UnicodeDecodeError as error:
         raise ToolError(
             f"{shown} begins as {encoding}, but is not valid: {error.reason}."
         ) from error
+    return DecodedText(text, encoding, bom, valid=not re.search(r"[\ud800-\udfff]", text))
 
 
 def _errors(encoding: str) -> str:

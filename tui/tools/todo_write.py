@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -11,17 +11,9 @@ from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Todo, Tool, ToolContext
 
 
-class TodoItem(Params, frozen=True, kw_only=True):
-    text: Annotated[str, Meta(min_length=1, description="What is to be done, in a few words.")]
-    status: Annotated[
-        Literal["pending", "in_progress", "completed"],
-        Meta(description="Keep one item in progress while there is work."),
-    ]
-
-
 class TodoWriteParams(Params, frozen=True, kw_only=True):
     todos: Annotated[
-        list[TodoItem], Meta(max_length=100, description="The whole list, in order; [] clears it.")
+        list[Todo], Meta(max_length=100, description="The whole list, in order; [] clears it.")
     ]
 
 
@@ -31,7 +23,7 @@ class TodoWrite(Tool[TodoWriteParams]):
     params: ClassVar[type[Params]] = TodoWriteParams
 
     async def run(self, params: TodoWriteParams, ctx: ToolContext) -> ToolOutput:
-        ctx.set_todos([Todo(item.text, item.status) for item in params.todos])
+        ctx.set_todos(params.todos)
         if not params.todos:
             return ToolOutput.text("The list is empty now.", summary="empty")
         count = Counter(item.status for item in params.todos)

@@ -100,7 +100,7 @@ class HoldfastApp(ThemedApp):
             yield SystemCommand(f"/{command.name}", command.help, run)
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, self.resumed)  # pyright: ignore[reportUnknownMemberType]
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
             self.chat.prompt.put(typed.draft)
@@ -162,7 +162,7 @@ class HoldfastApp(ThemedApp):
     async def action_edit_prompt(self) -> None:
         """Ctrl+G: what is typed, in the person's own editor."""
         if self.ready:
-            from tui.ui.commands.programs import edit_prompt  # noqa: PLC0415 - on demand
+            from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
 
             await edit_prompt(self.frontend)
 

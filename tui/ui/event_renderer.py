@@ -7,12 +7,10 @@ from typing import Any
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.core.messages import Usage
 from tui.ui.rendering import request_status
 from tui.ui.rendering.session_items import RestoredItems
 from tui.ui.rendering.tool_calls import ToolCalls
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.widgets.context_meter import MeterState
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     Item,
@@ -39,7 +37,6 @@ class EventRenderer:
     def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
         self._chat = chat
         self.log = log or EventLog(chat.clock)
-        self.usage = Usage()
         self.last_answer = ""
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat)
@@ -68,7 +65,7 @@ class EventRenderer:
         self.log.add(event)
         match event:
             case events.SessionStarted(path=path, model=model):
-                self._header(model=model, think=False, verbose=False, elevated=False)
+                self.head(model=model, think=False, verbose=False, elevated=False)
                 chat.show_mode()
                 self._status(keeping=path is not None)
             case events.UserMessage(text, attached):
@@ -78,7 +75,7 @@ class EventRenderer:
                 if attached:
                     chat.add(attached_item(attached))
             case events.DirectivesChanged(think, verbose, elevated):
-                self._header(think=think, verbose=verbose, elevated=elevated)
+                self.head(think=think, verbose=verbose, elevated=elevated)
                 chat.show_mode()
             case events.RequestSent(model=model):
                 self._take_back()
@@ -95,11 +92,10 @@ class EventRenderer:
                 if item := self._calls.write(id_, name):
                     self._answer.pause()
                     self._answer.add(item)
-            case events.AssistantMessage(text=text, usage=usage):
+            case events.AssistantMessage(text=text):
                 self._answer.keep()
                 self._calls.written()
                 self.last_answer = text or self.last_answer
-                self.usage += usage
             case events.ToolStarted(id_, name, input_, label):
                 self._calls.begin(id_, name, input_, label)
                 chat.work(self._calls.phase)
@@ -126,7 +122,7 @@ class EventRenderer:
                 voided = self._take_back()
                 request_status.show(chat, event, voided)
                 if isinstance(event, events.ModelSwitched):
-                    self.name_model(event.new)
+                    self.head(model=event.new)
             case (
                 events.OverflowCompactionStarted()
                 | events.CompactionStarted()
@@ -140,7 +136,7 @@ class EventRenderer:
             case events.Alive():
                 chat.hear()
             case events.ContextMeasured():
-                chat.measure(meter_state(event))
+                chat.measure(event)
             case events.ContextChanged(changes):
                 for change in changes:
                     self._calls.mark(change)
@@ -170,16 +166,8 @@ class EventRenderer:
             case _:
                 pass
 
-    def retitle(self, title: str) -> None:
-        self._header(title=title)
-
-    def show_branch(self, branch: str) -> None:
-        self._header(branch=branch)
-
-    def name_model(self, model: str) -> None:
-        self._header(model=model)
-
-    def _header(self, **changes: Any) -> None:
+    def head(self, **changes: Any) -> None:
+        """Show something else in the header."""
         self._chat.header.state = replace(self._chat.header.state, **changes)
 
     def _status(self, **changes: Any) -> None:
@@ -210,11 +198,6 @@ class EventRenderer:
         self._status(turns=chat.status.state.turns + self._prompted, cost_usd=self._spent)
         self._prompted = False
         chat.idle()
-
-
-def meter_state(event: events.ContextMeasured) -> MeterState:
-    """What the meter shows of a measurement."""
-    return MeterState(**{name: getattr(event, name) for name in MeterState.__slots__})
 
 
 class StreamingAnswer:
@@ -267,5 +250,5 @@ class StreamingAnswer:
         text, items = self.text, self._items
         self._items = []
         for item in items:
-            self._chat.conversation.remove(item)
+            self._chat.conversation.take_out(item)
         return text, items

@@ -17,7 +17,7 @@ from textual.signal import Signal
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.agent.interrupted_work import InterruptedWork, Orphan
+from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     AnswerOption,
@@ -31,8 +31,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
-from tui.app.ports import AgentPort, AppServices, SessionChoice
-from tui.context.interrupted_calls import Interrupted
+from tui.app.ports import AppServices, SessionChoice
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
@@ -45,10 +44,10 @@ from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.widgets.event_log import EventLog
 
 if TYPE_CHECKING:
-    from tui.app.commands.rewind import Point
+    from tui.agent.agent import Agent
+    from tui.app.dialog_data import Point
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
-    from tui.ui.widgets.resume_card import OpenItem
 
 
 @dataclass
@@ -125,20 +124,20 @@ class ScreenFrontend:
     def refresh(self) -> None:
         agent = self.conversation.agent
         self.chat.queued.texts = self.conversation.queue.texts
-        self.renderer.retitle(agent.session.title if agent else "")
+        self.renderer.head(title=agent.session.title if agent else "")
         if agent is not None:
             self.chat.show_mode(agent.mode)
             if agent.model != self._model:
                 self._model = agent.model
-                self.renderer.name_model(agent.model)
+                self.renderer.head(model=agent.model)
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
-        from tui.ui.commands import view  # noqa: PLC0415 - on demand
+        from tui.ui.commands.views import VIEWS  # noqa: PLC0415 - on demand
 
-        return view(self, name, argument)
+        return VIEWS[name](self, argument) if name in VIEWS else None
 
     async def show_file(self, path: Path) -> None:
-        from tui.ui.commands.programs import edit_file  # noqa: PLC0415 - on demand
+        from tui.ui.commands.views import edit_file  # noqa: PLC0415 - on demand
 
         await edit_file(self, path)
 
@@ -163,7 +162,7 @@ class ScreenFrontend:
     def ended(self, result: TurnResult | None = None) -> None:
         self._in_turn = False
         self.chat.idle()
-        self.renderer.show_branch(branch_of(self.services.workspace))
+        self.renderer.head(branch=branch_of(self.services.workspace))
         self.refresh()
         if result is not None:
             self.app.post_message(TurnEnded(result.outcome, result.error))
@@ -199,7 +198,7 @@ class ScreenFrontend:
             with suppress(HoldfastError), gc_pause():
                 self.chat.fill(await asyncio.to_thread(end_of, choice.path))
 
-    async def show_session(self, agent: AgentPort, choice: SessionChoice) -> None:
+    async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
         from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws
 
         chat, records = self.chat, agent.session.records
@@ -270,11 +269,9 @@ class ScreenFrontend:
         wait, chat = self.app.push_screen_wait, self.chat
         match question:
             case ChoiceQuestion(title, text, options, details, warning):
-                from tui.ui.widgets.questions import Alternative, ChoiceDialog  # noqa: PLC0415
+                from tui.ui.widgets.questions import Choice, ChoiceDialog  # noqa: PLC0415
 
-                alternatives = tuple(
-                    Alternative(each.key, each.label, each.name) for each in options
-                )
+                alternatives = tuple(Choice(each.key, each.label, each.name) for each in options)
                 return await wait(
                     ChoiceDialog(title, text, alternatives, details=details, warning=warning)
                 )
@@ -283,7 +280,7 @@ class ScreenFrontend:
 
                 return await wait(RepairScreen(damage, copy, title=title))
             case ModelQuestion(rows):
-                from tui.ui.screens.models import ModelsScreen  # noqa: PLC0415
+                from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 
                 return await wait(ModelsScreen(rows))
             case PointQuestion(points):
@@ -316,10 +313,18 @@ class ScreenFrontend:
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """By a card above the prompt, which waits as long as nothing else is begun."""
-        from tui.ui.widgets.resume_card import ResumeCard  # noqa: PLC0415 - on demand
+        from tui.app.interruption import known  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.resume_card import OpenItem, ResumeCard  # noqa: PLC0415
 
-        calls, commands = map(_call, work.calls), map(_command, work.orphans)
-        card = ResumeCard([*calls], [*commands], partial(self._act_on_interruption, work))
+        calls = [
+            OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
+            for call in work.calls
+        ]
+        commands: list[OpenItem] = []
+        for orphan in work.orphans:
+            since = f"still running, since {orphan.started[:16].replace('T', ' ')} UTC"
+            commands.append(OpenItem(f"process {orphan.pid}", orphan.command, since, False))
+        card = ResumeCard(calls, commands, partial(self._act_on_interruption, work))
         await self.chat.query_one("#left").mount(card, before="#notice")
 
     async def _act_on_interruption(self, work: InterruptedWork, answer: str) -> None:
@@ -335,22 +340,6 @@ class ScreenFrontend:
             await self.offer_interrupted_work(rest)
             if focused:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
-
-
-def _call(call: Interrupted) -> OpenItem:
-    from tui.app.interruption import known  # noqa: PLC0415 - on demand
-    from tui.ui.widgets.resume_card import OpenItem  # noqa: PLC0415
-
-    return OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
-
-
-def _command(orphan: Orphan) -> OpenItem:
-    from tui.ui.widgets.resume_card import OpenItem  # noqa: PLC0415 - on demand
-
-    since = orphan.started[:16].replace("T", " ")
-    return OpenItem(
-        f"process {orphan.pid}", orphan.command, f"still running, since {since} UTC", False
-    )
 
 
 def _point_row(point: Point) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.test_run_command import Bench
+from tui.core.config import Guard
 from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.tokens import tokenizer
 from tui.tools.command_status import CommandStatus
@@ -21,7 +22,7 @@ COMMAND = r'for n in $(seq 0 2999); do printf "%4d of 3000\r" $n; done; printf "
 
 
 async def cut(output: ToolOutput, spill: Path, limits: GuardLimits | None = None) -> GuardedOutput:
-    within = limits or GuardLimits(default_bytes=50_000)
+    within = limits or GuardLimits(Guard(default_bytes=50_000))
     return await guard(output, tool="run_command", keep="ends", spill=spill, limits=within)
 
 
@@ -86,7 +87,7 @@ async def test_L6_the_raw_output_is_measured(tmp_path: Path) -> None:
 async def test_O6_the_remark_counts_for_the_clamp(tmp_path: Path, size: int) -> None:
     raw = RawOutput(60_000, 1, data=b"x" * 60_000, overwritten=9000)
     output = ToolOutput([text_block("x" * size)], raw=raw)
-    limits = GuardLimits(tool_bytes={"run_command": 10**6})
+    limits = GuardLimits(Guard(bytes={"run_command": 10**6}))
     guarded = await cut(output, tmp_path / "copy.txt", limits)
     text = text_of(guarded.content)
     assert byte_length(text) <= 51_200

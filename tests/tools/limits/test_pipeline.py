@@ -54,7 +54,7 @@ async def test_L4_L5_K22_thresholds_and_their_defaults() -> None:
         *[7, 20_000, 50_000, 50_000],
         *[100_000, 11, 9],
     ]
-    assert limits.preview_bytes == 13
+    assert limits.config.preview_bytes == 13
     assert limits.share_tokens == 38_400  # K22: 30 % without configuration
 
 

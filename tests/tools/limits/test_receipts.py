@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block, text_of
 from tui.tokens import tokenizer
 from tui.tools.limits.clamp import byte_length, line_count
@@ -27,10 +28,13 @@ texts = st.lists(pieces, max_size=300).map("".join)
 outputs = st.lists(st.one_of(texts.map(text_block), st.just(IMAGE)), max_size=8)
 limits = st.builds(
     GuardLimits,
-    default_bytes=st.integers(500, 6000),
-    preview_bytes=st.integers(1, 400),
-    clamp_bytes=st.integers(600, 6000),
-    clamp_lines=st.integers(12, 100),
+    config=st.builds(
+        Guard,
+        default_bytes=st.integers(500, 6000),
+        preview_bytes=st.integers(1, 400),
+        clamp_bytes=st.integers(600, 6000),
+        clamp_lines=st.integers(12, 100),
+    ),
     share_tokens=st.integers(400, 4000),
 )
 
@@ -52,8 +56,8 @@ def test_the_figures_add_up(content: list[Block], keep: Keep, within: GuardLimit
         guarded = cut(ToolOutput(content), folder, keep, within)
         shown = [str(block["text"]) for block in blocks_of(guarded.content, "text")]
         assert blocks_of(guarded.content, "image") == blocks_of(content, "image")
-        assert sum(map(byte_length, shown)) <= within.clamp_bytes
-        assert sum(map(line_count, shown)) <= within.clamp_lines
+        assert sum(map(byte_length, shown)) <= within.config.clamp_bytes
+        assert sum(map(line_count, shown)) <= within.config.clamp_lines
         assert sum(map(tokenizer.count, shown)) <= within.share_tokens
         receipt = guarded.receipt
         if receipt is None:
@@ -82,9 +86,8 @@ def test_O14_what_was_cut_is_not_cut_again(text: str, keep: Keep, within: GuardL
     with tempfile.TemporaryDirectory() as folder:
         once = cut(ToolOutput.text(text), folder, keep, within)
         wide = GuardLimits(
-            clamp_bytes=within.clamp_bytes,
-            clamp_lines=within.clamp_lines,
-            share_tokens=within.share_tokens,
+            Guard(clamp_bytes=within.config.clamp_bytes, clamp_lines=within.config.clamp_lines),
+            within.share_tokens,
         )
         again = cut(ToolOutput(once.content), folder, keep, wide)
     assert again.receipt is None
@@ -101,13 +104,13 @@ def test_L6_colours_alone_do_not_make_an_output_too_large(tmp_path: Path) -> Non
     full.write_bytes(b"\x1b[1mx\x1b[0m\n" * 4000)
     size = full.stat().st_size
     output = command_output("x\n" * 4000, full, bytes=size, lines=4000)
-    within = GuardLimits(default_bytes=size, clamp_lines=4000)
+    within = GuardLimits(Guard(default_bytes=size, clamp_lines=4000))
     guarded = cut(output, str(tmp_path), "ends", within)
     assert guarded.receipt is None
     assert guarded.content is output.content
     assert not full.exists()  # nothing was cut, nobody needs it
     full.write_bytes(b"\x1b[1mx\x1b[0m\n" * 4000)
-    guarded = cut(output, str(tmp_path), "ends", GuardLimits(default_bytes=size - 1))
+    guarded = cut(output, str(tmp_path), "ends", GuardLimits(Guard(default_bytes=size - 1)))
     assert guarded.receipt is not None
     assert guarded.receipt.path == full
     assert guarded.receipt.total.bytes == size
@@ -146,7 +149,7 @@ def test_a_copy_that_could_not_be_finished_is_removed(
     def full_disk(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fdatasync", full_disk)
+    monkeypatch.setattr("os.fsync", full_disk)
     guarded = cut(ToolOutput.text("x" * 60_000), str(tmp_path), "head", GuardLimits())
     assert "Failed to save full output: " in text_of(guarded.content)
     assert guarded.receipt is not None

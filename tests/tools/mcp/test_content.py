@@ -15,8 +15,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from tui.core.images import MEDIA_TYPES
 from tui.core.messages import Block
-from tui.tools.mcp.tool import IMAGES, tool_output
+from tui.tools.mcp.tool import tool_output
 
 DATA = "aGVsbG8="
 
@@ -26,7 +27,7 @@ def picture(mime_type: str) -> Block:
     return {"type": "image", "source": source}
 
 
-@pytest.mark.parametrize("mime_type", sorted(IMAGES))
+@pytest.mark.parametrize("mime_type", sorted(MEDIA_TYPES))
 def test_an_image_is_an_image_however_it_comes(mime_type: str) -> None:
     inside = BlobResourceContents(uri="demo://1", mime_type=mime_type, blob=DATA)
     blocks: list[ContentBlock] = [

@@ -12,7 +12,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.clock import PATIENCE_S
-from tests.support.fake_agent import MODEL, Step, World
+from tests.support.script import MODEL, Step
+from tests.support.world import World
 from tui.agent import events
 from tui.app.ports import Opening
 from tui.core.messages import Usage
@@ -63,9 +64,9 @@ async def say(pilot: Pilot[None], text: str) -> None:
     await pilot.press(*(names.get(character, character) for character in text), "enter")
 
 
-def turn(*steps: Step, text: str = "go") -> list[Step]:
+def turn(*steps: Step) -> list[Step]:
     """A script that begins as every turn does."""
-    return [events.UserMessage(text), events.RequestSent(1, 100, MODEL, 1), *steps]
+    return [events.UserMessage("go"), events.RequestSent(1, 100, MODEL, 1), *steps]
 
 
 def answer(text: str) -> list[Step]:

@@ -30,7 +30,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, say, session_open, until
 from tui.ui.app import HoldfastApp
 from tui.ui.toolkit.base_app import ThemedApp

@@ -10,7 +10,7 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import WIDE, running, until
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen

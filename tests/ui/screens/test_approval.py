@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import Ask, Step, World
+from tests.support.script import Ask, Step
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
 from tui.agent import events
 from tui.app.dialog_data import YesNoQuestion
@@ -176,7 +177,7 @@ async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any)
     async with running(world, NARROW) as (app, pilot):
         await say(pilot, "go")
         for asked in (call, long):
-            await until(pilot, lambda asked=asked: getattr(app.screen, "call", None) is asked)
+            await until(pilot, lambda asked=asked: getattr(app.screen, "call", None) == asked)
             preview = app.screen.query_one("#preview")
             assert preview.children[0].region.right <= app.screen.region.right
             assert app.screen.query_one("#refuse").region in app.screen.region

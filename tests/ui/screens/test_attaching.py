@@ -12,9 +12,10 @@ from textual import events as keys
 from textual.pilot import Pilot
 
 from tests.context.pictures import jpeg, png
-from tests.support.fake_agent import FakeSession, Hold, World, record
 from tests.support.provider import ScriptedProvider
 from tests.support.provider import say as said
+from tests.support.script import Hold
+from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.ui.screens.test_rewind import RealWorld, choose
 from tui.app import drafts
@@ -29,7 +30,6 @@ from tui.ui.screens.context import ContextScreen
 from tui.ui.widgets.conversation.items import UserItem
 
 WORD = "[image 1: shot.png 1280×800 37 B]"
-OLD = Path("/data/sessions/proj/old.jsonl")
 
 
 @pytest.fixture
@@ -292,8 +292,7 @@ async def test_an_image_is_queued_while_the_agent_works(root: Path) -> None:
         await until(pilot, lambda: app.conversation.busy)
         await paste(app, pilot, str(root / "shot.png"))
         await pilot.press("enter")
-        await until(pilot, lambda: world.agent.steered == [WORD])
-        assert list(world.agent.images[-1]) == [WORD]
+        await until(pilot, lambda: world.agent.queue == (WORD,))
         assert app.chat.queued.texts == (WORD,)
         await pilot.press("escape")
         await until(pilot, lambda: app.chat.prompt.text == WORD)
@@ -317,8 +316,8 @@ async def test_up_finds_the_image_in_the_record(root: Path) -> None:
     world, image = World(root), of_bytes(png(1280, 800), "shot.png")
     assert image
     told = record("user", 1, text=WORD, images=[WORD], content=[image.block])
-    world.old[OLD] = FakeSession(records=[told])
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(records=[told])
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         app.chat.prompt.past.add(WORD)
         await pilot.press("up")
         assert app.chat.prompt.text == WORD
@@ -341,14 +340,14 @@ async def test_the_draft_names_the_file_and_brings_the_image_back(
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await paste(app, pilot, str(root / "shot.png"))
-        await until(pilot, lambda: WORD in world.agent.session.drafted_images)
-        files = world.agent.session.drafted_images
+        await until(pilot, lambda: WORD in world.agent.watched.drafted_images)
+        files = world.agent.watched.drafted_images
         app.conversation.drafts.follow(None)  # as a crash
     (root / "shot.png").unlink()
     again = World(root)
     left = UnsentWork("and", (f"see {WORD}",), images=files)
-    again.old[OLD] = FakeSession(unsent=left)
-    async with running(again, choice=SessionChoice(OLD)) as (app, pilot):
+    again.old[old_path()] = OldSession(unsent=left)
+    async with running(again, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == f"see {WORD}\nand")
         await pilot.press("enter")
         await until(pilot, lambda: bool(again.agent.sent))
@@ -357,16 +356,16 @@ async def test_the_draft_names_the_file_and_brings_the_image_back(
 
 async def test_a_draft_whose_file_is_gone_says_so(root: Path) -> None:
     world = World(root)
-    world.old[OLD] = FakeSession(unsent=UnsentWork(WORD, images={WORD: "0" * 32 + ".png"}))
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(unsent=UnsentWork(WORD, images={WORD: "0" * 32 + ".png"}))
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == WORD)
         assert "only text" in app.chat.notice.text
 
 
 async def test_nothing_is_kept_for_a_session_in_memory(root: Path) -> None:
     world = World(root)
-    world.old[OLD] = FakeSession(path=None)
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(in_memory=True)
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await paste(app, pilot, str(root / "shot.png"))
         assert app.chat.prompt.text == WORD
         assert not (folders().data / "attached").exists()

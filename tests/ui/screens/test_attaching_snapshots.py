@@ -6,7 +6,7 @@ from textual import events as keys
 from textual.pilot import Pilot
 
 from tests.context.pictures import jpeg, png
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import answer, until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, opened
 from tui.agent import events
@@ -18,7 +18,9 @@ from tui.ui.screens.chat import ChatScreen
 def _world(stage: Stage) -> World:
     (stage.folder / "shot.png").write_bytes(png(1280, 800) + b"\0" * 84 * 1024)
     (stage.folder / "a photo.jpg").write_bytes(jpeg(4032, 3024) + b"\0" * 2_400_000)
-    return World()
+    world = World()
+    world.untitled = True
+    return world
 
 
 async def _attach(pilot: Pilot[None], stage: Stage) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from tests.support.fake_agent import FakeSession, World, record
+from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tui.agent.compaction import CompactionPreview
 from tui.app.ports import SessionChoice
@@ -16,9 +16,8 @@ from tui.context.ledger_items import Item
 from tui.core.config import Permissions
 from tui.core.paths import folders
 from tui.session.records import Record
-from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import PickScreen
-from tui.ui.screens.reports import DiffScreen
+from tui.ui.screens.reports import DiffScreen, PermissionsScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.questions import ChoiceDialog
 
@@ -33,7 +32,7 @@ def world(tmp_path: Path) -> World:
 def resumed(world: World, *records: Record) -> SessionChoice:
     """A session that holds some records."""
     path = world.workspace / "old.jsonl"
-    world.old[path] = FakeSession(path=path, records=records, title="old")
+    world.old[path] = OldSession(records=records, title="old")
     return SessionChoice(path)
 
 
@@ -79,12 +78,12 @@ async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> N
         await until(pilot, lambda: bool(items(app, NoticeItem)))
         assert "No compaction" in items(app, NoticeItem)[-1].text
         await say(pilot, "/memory")
-        assert "no MEMORY.md" in app.chat.notice.text
+        await until(pilot, lambda: "no MEMORY.md" in app.chat.notice.text)
         await say(pilot, "/memory save")
         assert "nothing new" in app.chat.notice.text
-        world.agent.memory_pending = True
+        world.agent.remember()
         await say(pilot, "/memory save")
-        await until(pilot, lambda: items(app, NoticeItem)[-1].text == "Saved to memory.")
+        await until(pilot, lambda: items(app, NoticeItem)[-1].text.startswith("1 line saved"))
         await say(pilot, "/prune")
         await until(pilot, lambda: "waiting to be pruned" in app.chat.notice.text)
 

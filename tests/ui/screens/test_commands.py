@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fake_agent import MODEL, World
+from tests.support.script import MODEL
+from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
-from tui.agent import events
 from tui.app.commands.registry import COMMANDS, ELSEWHERE, find
+from tui.context.system_prompt import Injected
 from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.items import (
@@ -35,6 +36,12 @@ def test_a_name_of_other_agents_stands_for_one_command(name: str, of: str) -> No
     assert command.name == of
 
 
+def switched(world: World) -> dict[str, bool]:
+    """The directives that were recorded last."""
+    told = [one.data for one in world.agent.session.records if one.type == "directive"]
+    return told[-1] if told else {}
+
+
 async def test_a_name_of_other_agents_does_what_it_does_here() -> None:
     world = World()
     async with running(world) as (app, pilot):
@@ -42,7 +49,7 @@ async def test_a_name_of_other_agents_does_what_it_does_here() -> None:
         await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
         assert app.chat.prompt.text == ""
         await say(pilot, "/yolo off")
-        await until(pilot, lambda: world.agent.sent == ["/elevated off"])
+        await until(pilot, lambda: switched(world).get("elevated") is False)
 
 
 async def test_a_command_of_ones_own_goes_before_a_name_of_other_agents() -> None:
@@ -63,12 +70,22 @@ async def test_what_is_no_command_is_sent(text: str) -> None:
         await until(pilot, lambda: world.agent.sent == [text])
 
 
-@pytest.mark.parametrize("text", ["/think", "/think /verbose look at it", "/elevated off"])
-async def test_directives_go_to_the_agent_as_typed(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "wanted", "sent"),
+    [
+        ("/think", {"think": True}, []),
+        ("/think /verbose look at it", {"think": True, "verbose": True}, ["look at it"]),
+        ("/elevated off", {"elevated": False}, []),
+    ],
+)
+async def test_directives_go_to_the_agent_as_typed(
+    text: str, wanted: dict[str, bool], sent: list[str]
+) -> None:
     world = World()
     async with running(world) as (_, pilot):
         await say(pilot, text)
-        await until(pilot, lambda: world.agent.sent == [text])
+        await until(pilot, lambda: wanted.items() <= switched(world).items())
+        await until(pilot, lambda: world.agent.sent == sent)
 
 
 async def test_model_switches_by_name() -> None:
@@ -127,9 +144,8 @@ async def test_help_is_made_from_the_tables() -> None:
 
 async def test_the_start_card_names_the_files_in_the_prompt() -> None:
     world = World()
-    whole = {"name": "AGENTS.md", "origin": "project", "raw": 3210, "kept": 3210}
-    cut = {"name": "MEMORY.md", "origin": "memory", "raw": 31_000, "kept": 20_000}
-    world.first = [events.ContextFiles((whole, cut))]
+    whole = Injected("project", "AGENTS.md", 3210, 3210)
+    world.injected = (whole, Injected("memory", "MEMORY.md", 31_000, 20_000))
     async with running(world) as (app, _):
         (card,) = [item for item in items(app, NoticeItem) if "In the prompt" in item.text]
         assert "MEMORY.md  31,000 → 20,000 chars, cut" in card.detail

@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
-from tests.support.fake_agent import FakeSession, World
+from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.events import ContextChanged, Event
@@ -35,7 +35,7 @@ async def inspecting(
     app, told = app_of(World()), list[Event]()
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: session_open(app))
-        screen = ContextScreen(agent, told.append)
+        screen = ContextScreen(cast("Any", agent), told.append)
         await app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen)
         yield screen, pilot, told
@@ -176,9 +176,9 @@ async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
 
 async def test_m_and_p_in_the_conversation_mark_the_tool_call() -> None:
     world = World()
-    path = Path("/data/old.jsonl")
+    path = old_path()
     records = worked().session.records
-    world.old[path] = FakeSession(path=path, records=records)
+    world.old[path] = OldSession(records=records)
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: session_open(app))

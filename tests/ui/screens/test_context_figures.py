@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import Static
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui.agent.composition import make_agent
 from tui.app import launch_config

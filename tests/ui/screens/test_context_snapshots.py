@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here
@@ -20,7 +21,7 @@ RESULT = 4
 
 
 def inspected(
-    agent: Callable[[], Inspected],
+    agent: Callable[[], Any],
     then: Callable[[ContextScreen, Pilot[None]], Awaitable[None]] | None = None,
 ) -> Callable[[Stage], Shot]:
     async def drive(pilot: Pilot[None]) -> None:

@@ -10,7 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.clock import FakeClock
-from tests.support.fake_agent import Ask, World
+from tests.support.script import Ask
+from tests.support.world import World
 from tests.ui.screens.driving import (
     answer,
     running,

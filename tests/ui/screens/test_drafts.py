@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.support.fake_agent import FakeSession, Hold, World, record
+from tests.support.script import Hold
+from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.app import drafts
 from tui.app.ports import SessionChoice
 from tui.session.drafts import UnsentWork
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
-
-OLD = Path("/data/sessions/proj/old.jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +24,7 @@ async def test_what_is_typed_is_kept() -> None:
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await pilot.press("h", "i")
-        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+        await until(pilot, lambda: world.agent.watched.drafts[-1:] == [("hi", (), "")])
 
 
 async def test_what_was_sent_is_typed_no_more() -> None:
@@ -37,7 +34,7 @@ async def test_what_was_sent_is_typed_no_more() -> None:
         await until(pilot, lambda: session_open(app))
         await say(pilot, "hi")
         await until(pilot, lambda: not app.chat.busy and bool(items(app, AssistantItem)))
-        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("", (), "")])
+        await until(pilot, lambda: world.agent.watched.drafts[-1:] == [("", (), "")])
 
 
 async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
@@ -48,7 +45,7 @@ async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
         await say(pilot, "then")
-        kept = world.agent.session.drafts
+        kept = world.agent.watched.drafts
         await until(pilot, lambda: kept[-1:] == [("", ("then",), "Half of")])
         hold.release()
         await until(pilot, lambda: not app.chat.busy)
@@ -57,8 +54,8 @@ async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
 async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
     world = World()
     left = UnsentWork("and a third", ("a second",), "It begins with")
-    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], unsent=left)
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(records=[record("user", 1, text="first")], unsent=left)
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "a second\nand a third")
         (partial,) = items(app, AssistantItem)
         assert partial.text == "It begins with"
@@ -74,7 +71,7 @@ async def test_commands_that_wait_are_kept() -> None:
         await until(pilot, lambda: bool(items(app, AssistantItem)))
         await say(pilot, "!echo one")
         await say(pilot, "!!echo two")
-        session = world.agent.session
+        session = world.agent.watched
         waiting = ("!echo one", "!!echo two")
         await until(pilot, lambda: session.drafted_commands == waiting)
         assert session.drafts[-1] == ("", (), "Half of")  # not among the prompts
@@ -85,8 +82,8 @@ async def test_commands_that_wait_are_kept() -> None:
 
 async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> None:
     world = World()
-    world.old[OLD] = FakeSession(unsent=UnsentWork(commands=("!echo one", "!echo two")))
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(unsent=UnsentWork(commands=("!echo one", "!echo two")))
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "!echo one")
         assert items(app, NoticeItem)[-1].detail == "!echo two"
         assert not items(app, ToolItem)
@@ -94,8 +91,8 @@ async def test_a_command_that_waited_is_typed_again_where_it_stands_alone() -> N
 
 async def test_a_command_that_waited_is_told_where_a_prompt_did_too() -> None:
     world = World()
-    world.old[OLD] = FakeSession(unsent=UnsentWork("a text", commands=("!echo one",)))
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(unsent=UnsentWork("a text", commands=("!echo one",)))
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == "a text")
         assert items(app, NoticeItem)[-1].detail == "!echo one"
         assert not items(app, ToolItem)
@@ -103,7 +100,7 @@ async def test_a_command_that_waited_is_told_where_a_prompt_did_too() -> None:
 
 async def test_what_the_agent_takes_of_its_queue_hides_no_command_that_waits() -> None:
     world, taken, hold = World(), Hold(), Hold()
-    world.scripts.append(turn(taken, events.QueueChanged(()), hold, *answer("done")))
+    world.scripts.extend([turn(taken), turn(hold, *answer("done"))])
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "go")
@@ -120,13 +117,13 @@ async def test_what_the_agent_takes_of_its_queue_hides_no_command_that_waits() -
 
 async def test_a_session_that_is_only_read_gets_no_drafts() -> None:
     world = World()
-    world.old[OLD] = FakeSession(records=[record("user", 1, text="first")], read_only=True)
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(records=[record("user", 1, text="first")], read_only=True)
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await pilot.press("h", "i")
         await until(pilot, lambda: app.chat.prompt.text == "hi")
         app.conversation.drafts.leave()
-        assert world.agent.session.drafts == []
+        assert world.agent.watched.drafts == []
 
 
 async def test_what_is_typed_goes_along_to_another_session() -> None:
@@ -134,17 +131,17 @@ async def test_what_is_typed_goes_along_to_another_session() -> None:
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await pilot.press("h", "i")
-        first = world.agent.session
+        first = world.agent.watched
         app.frontend.switch_session(SessionChoice())
         await until(pilot, lambda: len(world.agents) == 2 and session_open(app))
         assert first.drafts[-1] == ("", (), "")
         assert app.chat.prompt.text == "hi"
-        await until(pilot, lambda: world.agent.session.drafts[-1:] == [("hi", (), "")])
+        await until(pilot, lambda: world.agent.watched.drafts[-1:] == [("hi", (), "")])
 
 
 async def test_a_long_text_comes_back_as_one_word() -> None:
     world, long = World(), "x" * 5000
-    world.old[OLD] = FakeSession(unsent=UnsentWork(long))
-    async with running(world, choice=SessionChoice(OLD)) as (app, pilot):
+    world.old[old_path()] = OldSession(unsent=UnsentWork(long))
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.value == long)
         assert len(app.chat.prompt.text) < 60

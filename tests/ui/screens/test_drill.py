@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.clock import FakeClock
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
@@ -38,7 +38,7 @@ class FakeProgram(DrillProgram):
 @asynccontextmanager
 async def drilled(*faults: str) -> AsyncGenerator[tuple[DrillApp, Pilot[None], Path]]:
     with place() as root:
-        app = DrillApp(FakeProgram(root, Drill(faults)), theme="midnight")
+        app = DrillApp(FakeProgram(root, Drill(faults)))
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: app.ready and app.conversation.agent is not None)
             yield app, pilot, root

@@ -16,7 +16,8 @@ from textual.pilot import Pilot
 
 from tests.context.sessions import answer as answered
 from tests.context.sessions import prompt, records
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tests.ui.screens.test_interface import BOUND, SHOWN, promised
 from tui.agent import events
@@ -43,6 +44,10 @@ def reports(text: str) -> Seen:
 
 def sends(text: str) -> Seen:
     return lambda _, world: world.agent.sent[-1].startswith(text)
+
+
+def switches(name: str) -> Seen:
+    return lambda _, world: getattr(world.agent.directives, name)
 
 
 def begins_anew(app: HoldfastApp, world: World) -> bool:
@@ -81,9 +86,9 @@ COMMANDS: dict[str, Seen] = {
     "cost": reports("Usage in tokens"),
     "model other": lambda _, world: world.agent.model == "other",
     "retry": says("nothing to send again"),
-    "think": sends("/think"),
-    "verbose": sends("/verbose"),
-    "elevated": sends("/elevated"),
+    "think": switches("think"),
+    "verbose": switches("verbose"),
+    "elevated": switches("elevated"),
     "plan": lambda _, world: world.agent.mode == "plan",
     "todos": says("keeps no list"),
     "permissions": shows("PermissionsScreen"),

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Yes, make_agent
-from tests.support.fake_agent import World
 from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
+from tests.support.world import World
 from tests.ui.screens.driving import items, say, until
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import ParsedPrompt
 from tui.app.ports import Opening, SessionChoice
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
@@ -65,8 +66,8 @@ class Played:
         )
         send = agent.send
 
-        async def told(text: str, **along: Any) -> AsyncIterator[Event]:
-            async for event in send(text, **along):
+        async def told(prompt: ParsedPrompt) -> AsyncIterator[Event]:
+            async for event in send(prompt):
                 self.seen.append(event)
                 yield event
 

@@ -8,7 +8,7 @@ import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem

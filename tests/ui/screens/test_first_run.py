@@ -9,7 +9,7 @@ import pytest
 from textual import events as keys
 from textual.widgets import Input, OptionList, Static
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
 from tui.app.ports import SessionChoice

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.style import Style
 from textual.widgets import Static
 
-from tests.support.fake_agent import Hold, Step, World
+from tests.support.script import Hold, Step
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.app import manual
 from tui.ui.app import HoldfastApp

@@ -10,7 +10,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.search_bars import PromptSearch, matching

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, items, running, say, turn, until
 from tui.agent import events
 from tui.ui.widgets.conversation.items import (

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import FakeAgent, World
+from tests.support.world import WatchedAgent, World
 from tests.ui.screens.driving import app_of, items, running, say, until
 from tui.agent import events
 from tui.agent.events import Event
@@ -21,9 +21,9 @@ from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
 class Slow:
     """Makes an agent's flush last until it is cancelled."""
 
-    def __init__(self, agent: FakeAgent) -> None:
+    def __init__(self, agent: WatchedAgent) -> None:
         self.began, self.cancelled = asyncio.Event(), asyncio.Event()
-        agent.memory_pending = True
+        agent.remember()
         agent.flush_memory = self.flush  # type: ignore[method-assign]
         agent.cancel = self.cancelled.set  # type: ignore[method-assign]
 
@@ -40,10 +40,12 @@ def gone(app: HoldfastApp) -> bool:
 async def test_quitting_saves_what_is_new_and_then_leaves() -> None:
     world = World()
     async with running(world) as (app, pilot):
-        world.agent.memory_pending = True
+        world.agent.remember()
         await say(pilot, "/quit")
         await until(pilot, lambda: gone(app))
-        assert [item.text for item in items(app, NoticeItem)] == ["Saved to memory."]
+        told = [item.text for item in items(app, NoticeItem)]
+        assert told[0] == "📝 Saving context..."
+        assert told[1].startswith("1 line saved to memory")
         assert world.agent.closed
 
 
@@ -117,7 +119,7 @@ async def test_a_signal_waits_for_nothing() -> None:
         await until(
             pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
         )
-        world.agent.memory_pending = True
+        world.agent.remember()
         app._leave()  # pyright: ignore[reportPrivateUsage] - as SIGTERM does
         await until(pilot, lambda: gone(app))
         assert items(app, NoticeItem) == []

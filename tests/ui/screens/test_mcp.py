@@ -8,7 +8,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.core.config import McpServer
 from tui.core.messages import ToolOutput

@@ -8,7 +8,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import MODEL, Hold, World
+from tests.support.script import MODEL, Hold
+from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp

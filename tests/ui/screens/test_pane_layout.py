@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, running, say
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import MODEL, FakeSession, Hold, World, record
+from tests.support.script import MODEL, Hold
+from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import turn, until
 from tests.ui.screens.pictures import (
     Picture,
@@ -34,10 +35,8 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
-from tui.ui.screens.models import ModelsScreen
-from tui.ui.screens.permissions import PermissionsScreen
-from tui.ui.screens.picker import PickScreen
-from tui.ui.screens.reports import DiffScreen, DoctorScreen
+from tui.ui.screens.picker import ModelsScreen, PickScreen
+from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 
 CHECKS = [
     Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),
@@ -70,6 +69,7 @@ def happened(*keys: str) -> Callable[[Stage], Shot]:
 
     def make(stage: Stage) -> Shot:
         world = World()
+        world.untitled = True
         retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
         run = Call("t1", "run_command", "run", "pytest -q", "pytest -q", (), "command", "pytest -q")
         world.scripts.append(
@@ -151,7 +151,7 @@ def decided(*, any_: bool = True) -> Callable[[Stage], Shot]:
             ]
         world.add_row("clean up", hours=1)
         path = world.rows[0].path
-        world.old[path] = FakeSession(records=told, title="clean up")
+        world.old[path] = OldSession(records=told, title="clean up")
         drive = command("/permissions", PermissionsScreen)
         return stage.app(world, choice=SessionChoice(path)), drive
 
@@ -181,7 +181,7 @@ def changes(stage: Stage) -> Shot:
     world = World(root)
     world.add_row("write the store", hours=1)
     session = world.rows[0].path
-    world.old[session] = FakeSession(records=written(path, text), title="write the store")
+    world.old[session] = OldSession(records=written(path, text), title="write the store")
     return stage.app(world, choice=SessionChoice(session)), command("/diff", DiffScreen)
 
 

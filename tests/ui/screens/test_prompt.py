@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from textual import events as keys
 
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, session_open, turn, until
 from tui.agent import events
+from tui.core.messages import Usage
 from tui.ui.widgets.conversation.items import UserItem
 from tui.ui.widgets.prompt import Prompt
 
@@ -120,6 +122,7 @@ async def test_a_selected_tool_call_shows_its_output_again() -> None:
                 step
                 for n in ("1", "2")
                 for step in (
+                    events.AssistantMessage("", "tool_use", Usage()),
                     events.ToolStarted(n, "read_file", {"path": n}, f"{n}.py"),
                     events.ToolFinished(n, "read_file", False, 0.1, None, "", f"text of {n}"),
                 )

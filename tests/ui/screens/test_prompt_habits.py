@@ -8,9 +8,11 @@ import pytest
 from textual import events as keys
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.picker import PickScreen
 from tui.ui.widgets.conversation.items import ToolItem
 
 
@@ -194,7 +196,7 @@ async def test_two_escapes_with_typing_between_do_not_rewind() -> None:
         await pilot.press("a", "escape")
         assert "Esc again" in app.chat.notice.text
         await pilot.press("escape")
-        assert "no prompt to go back to" in app.chat.notice.text
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
 
 
 async def test_two_ctrl_c_with_typing_between_do_not_quit() -> None:
@@ -205,6 +207,7 @@ async def test_two_ctrl_c_with_typing_between_do_not_quit() -> None:
         assert "again to quit" in app.chat.notice.text
 
 
+@pytest.mark.usefixtures("painted")
 async def test_ctrl_l_draws_all_of_it_anew() -> None:
     async with running(World()) as (app, pilot):
         drawn: list[object] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import answer, turn, until
 from tests.ui.screens.pictures import (
     Picture,
@@ -58,11 +58,12 @@ def looked_back(*keys: str) -> Callable[[Stage], Shot]:
 def looked_for(word: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
+        world.untitled = True
         text = "The *test* is flaky: it opens a file and never closes it."
-        world.scripts.append(turn(*answer(text), text="fix the test"))
+        world.scripts.append(turn(*answer(text)))
 
         async def drive(pilot: Pilot[None]) -> None:
-            await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
+            await prompt("fix the test", lambda app: app.chat.status.state.turns == 1)(pilot)
             await pilot.press("ctrl+f", *word)
             await pilot.pause()
 

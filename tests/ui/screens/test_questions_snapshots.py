@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import Ask, FakeSession, World, record
-from tests.ui.screens.driving import say, turn, until
+from tests.support.script import Ask
+from tests.support.world import OldSession, World, record
+from tests.ui.screens.driving import turn, until
 from tests.ui.screens.pictures import (
     Picture,
     Pictures,
@@ -16,19 +17,19 @@ from tests.ui.screens.pictures import (
     Take,
     command,
     each_of,
-    here,
     opened,
     press,
     prompt,
 )
-from tests.ui.screens.test_recovery import refusing
+from tests.ui.screens.test_recovery import ROWS
 from tui.agent import events
 from tui.agent.compaction import CompactionPreview
 from tui.app.ports import SessionChoice
 from tui.context.ledger_items import Item
+from tui.context.repair_levels import REPAIR_LEVELS
+from tui.core.errors import ErrorClass, ProviderError
 from tui.permissions.types import Call, Decision
 from tui.session.records import Record
-from tui.ui.app import HoldfastApp
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
@@ -71,12 +72,15 @@ ERROR = (
 def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
+        world.untitled = True
         started = events.ToolStarted(call.id, call.tool, {}, call.subject)
         asked = events.PermissionAsked(call.id, call.tool, decision.reason)
-        world.scripts.append(turn(started, asked, Ask(call, decision), text="fix the flaky test"))
+        world.scripts.append(turn(started, asked, Ask(call, decision)))
 
         async def drive(pilot: Pilot[None]) -> None:
-            await prompt("fix it", lambda app: isinstance(app.screen, ApprovalModal))(pilot)
+            await prompt("fix the flaky test", lambda app: isinstance(app.screen, ApprovalModal))(
+                pilot
+            )
             world.clock.elapsed += 1  # keys that come too soon do not count
             await pilot.press(*keys)
 
@@ -96,7 +100,7 @@ def elevated(stage: Stage) -> Shot:
     world.was_elevated = True
     world.add_row("clean up", hours=1)
     path = world.rows[0].path
-    world.old[path] = FakeSession(title="clean up")
+    world.old[path] = OldSession(title="clean up")
 
     async def drive(pilot: Pilot[None]) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirmation))
@@ -148,30 +152,21 @@ def rewinding(*keys: str) -> Callable[[Stage], Shot]:
         world = World()
         world.add_row("fix the flaky test", hours=1)
         path = world.rows[0].path
-        world.old[path] = FakeSession(title="fix the flaky test", records=past())
+        world.old[path] = OldSession(title="fix the flaky test", records=past())
         drive = command("/rewind", PickScreen, *keys)
         return stage.app(world, choice=SessionChoice(path)), drive
 
     return make
 
 
-def refused(error_class: str, told: str, status: int) -> Callable[[Stage], Shot]:
+def refused(error_class: ErrorClass, told: str, status: int) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
-        world = refusing(error_class, rungs=1)
-        error = events.ErrorRaised(error_class, told, True, "The same request fails again.")
-        world.scripts.clear()
-        world.scripts.append(turn(error, events.TurnFinished("failed"), text="fix the flaky test"))
-        stood = record("error", 1, error_class=error_class, status=status, request_id="req_011CQ")
-
-        def failed(app: HoldfastApp) -> bool:
-            return isinstance(app.screen, RecoveryScreen)
-
-        async def drive(pilot: Pilot[None]) -> None:
-            await opened(pilot)
-            world.agent.session.records = (stood,)
-            await say(pilot, "fix it")
-            await until(pilot, lambda: failed(here(pilot.app)))
-
+        world = World()
+        world.models, world.tried, world.untitled = ROWS, REPAIR_LEVELS[0], True
+        hint = "The same request fails again."
+        error = ProviderError(error_class, told, hint=hint, status=status, request_id="req_011CQ")
+        world.scripts.append(turn(error))
+        drive = prompt("fix the flaky test", lambda app: isinstance(app.screen, RecoveryScreen))
         return stage.app(world), drive
 
     return make

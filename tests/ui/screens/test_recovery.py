@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import MODEL, Hold, Step, World, record
+from tests.support.script import MODEL, Hold, Step
+from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.dialog_data import KeySetup, ModelRow
+from tui.app.ports import SessionChoice
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
-from tui.ui.screens.models import ModelsScreen
+from tui.ui.screens.picker import ModelsScreen
 from tui.ui.screens.recovery import TYPING_S, RecoveryScreen
 from tui.ui.screens.welcome import WelcomeScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
@@ -32,12 +36,12 @@ ROWS = (
 
 def failed(error_class: str, *, told: str = "messages.3: tool_use without a result") -> list[Step]:
     error = events.ErrorRaised(error_class, told, True, "The same request fails again.")
-    return turn(error, events.TurnFinished("failed"), text="look at it")
+    return turn(error, events.TurnFinished("failed"))
 
 
 def waiting(event: Event = RETRY) -> World:
     world = World()
-    world.models = ROWS
+    world.models, world.fallbacks = ROWS, (OTHER,)
     world.scripts.append(turn(events.TextDelta("half an ans"), event, Hold()))
     return world
 
@@ -46,7 +50,6 @@ async def begin(app: HoldfastApp, pilot: Pilot[None]) -> None:
     """Send a prompt, and wait until something is waited for."""
     await say(pilot, "go")
     await until(pilot, lambda: app.chat.retry.display)
-    app.conversation.agent.waits = True  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
 
 
 async def to_banner(app: HoldfastApp, pilot: Pilot[None]) -> None:
@@ -186,14 +189,18 @@ def told(app: HoldfastApp) -> list[tuple[str, str]]:
     return [(item.kind, item.text) for item in items(app, NoticeItem)]
 
 
+async def compaction() -> AsyncIterator[Event]:
+    yield events.CompactionStarted("manual", 50_000, 12)
+    yield events.CompactionFinished(50_000, 8_000, 12, "what was said", "manual")
+
+
 async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
     done = "Compacted 50.0k → 8.0k tokens: a summary stands for 12 messages."
     async with running(World()) as (app, pilot):
-        show, agent = app.frontend.renderer.show, app.conversation.agent
-        assert agent is not None
+        show = app.frontend.renderer.show
         show(events.Notice("📝 Saving context..."))
         show(events.MemorySaved("/home/me/proj/.holdfast/MEMORY.md", 2))
-        app.conversation.start_side_work("compacting", agent.compact())
+        app.conversation.start_side_work("compacting", compaction())
         await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
             ("info", "2 lines saved to memory, in /home/me/proj/.holdfast/MEMORY.md."),
@@ -219,7 +226,7 @@ async def test_R11_a_compaction_that_failed_says_why(problem: str) -> None:
 async def test_the_loop_breaker_says_so_in_a_card() -> None:
     world = World()
     stopped = events.LoopStopped("run_command", {"command": "make"}, 5)
-    world.scripts.append(turn(stopped, events.TurnFinished("limit")))
+    world.scripts.append(turn(stopped))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
@@ -234,7 +241,7 @@ async def test_silence_is_counted_from_five_seconds_on_and_ends_with_a_sign_of_l
     world.scripts.append(turn(alive, events.Alive(), end, *answer("Hello.")))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
-        await until(pilot, lambda: app.chat.busy)
+        await until(pilot, lambda: bool(world.agent.scripted.requests))
 
         def line() -> str:
             app.chat._tick()  # pyright: ignore[reportPrivateUsage] - the timer's, twice a second
@@ -252,10 +259,14 @@ async def test_silence_is_counted_from_five_seconds_on_and_ends_with_a_sign_of_l
 
 async def test_R15_a_parked_session_goes_on_by_itself_when_it_is_opened() -> None:
     world = World()
-    world.first = [PARKED]
+    told = [
+        record("user", 1, content=[{"type": "text", "text": "go"}], text="go"),
+        record("parked", 2, until=PARKED.until, reason=PARKED.reason, error_class="rate_limit"),
+    ]
+    world.old[old_path()] = OldSession(records=told)
     world.scripts.append(turn(*answer("Here I am.")))
-    async with running(world) as (app, pilot):
-        await until(pilot, lambda: app.chat.status.state.turns == 1)
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
+        await until(pilot, lambda: bool(items(app, AssistantItem)))
         assert world.agent.went_on == 1
         assert world.agent.sent == []
 
@@ -275,7 +286,7 @@ async def refused(app: HoldfastApp, pilot: Pilot[None], world: World) -> Recover
 def refusing(error_class: str = "invalid_request", rungs: int = 0) -> World:
     world = World()
     world.models = ROWS
-    world.rungs = REPAIR_LEVELS[rungs:]
+    world.tried = REPAIR_LEVELS[rungs - 1] if rungs else None
     world.scripts.append(failed(error_class))
     return world
 
@@ -325,10 +336,10 @@ async def test_esc_keeps_everything_and_retry_shows_it_again() -> None:
         await until(pilot, lambda: app.screen is app.chat)
         assert world.agent.repaired == []
         assert world.agent.went_on == 0
-        world.agent.session.records = (
+        world.agent.session.records = [
             record("user", 1, text="look at it"),
             record("error", 2, error_class="invalid_request", message="no", request_id="req_9"),
-        )
+        ]
         await say(pilot, "/retry")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
         assert isinstance(app.screen, RecoveryScreen)
@@ -368,7 +379,7 @@ async def test_a_new_session_gets_the_prompt_laid_ready() -> None:
     world = refusing(rungs=4)
     async with running(world) as (app, pilot):
         await refused(app, pilot, world)
-        world.agent.session.records = (record("user", 1, text="look at it"),)
+        world.agent.session.records = [record("user", 1, text="look at it")]
         await pilot.press("1")
         await until(pilot, lambda: len(world.agents) == 2)
         await until(pilot, lambda: app.chat.prompt.text == "look at it")
@@ -421,7 +432,6 @@ async def test_retry_goes_on_after_a_failed_turn() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "look at it")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
-        world.agent.session.records = (record("user", 1, text="x"), record("error", 2))
         await say(pilot, "/retry")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
         assert world.agent.went_on == 1

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import MODEL, Hold, World
+from tests.support.script import MODEL, Hold
+from tests.support.world import World
 from tests.ui.screens.driving import WIDE, session_open, turn, until
 from tests.ui.screens.pictures import Compare, Drive, prompt
 from tests.ui.screens.test_drill import FakeProgram
 from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
-from tests.ui.screens.test_snapshots import SIZES, shoot, work
+from tests.ui.screens.test_snapshots import SIZES, shoot, untitled, work
 from tui.agent import events
 from tui.app.options.flags import FAULTS
 from tui.demo.drill import Drill, place
@@ -36,12 +37,12 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def waited(event: events.Event, *, focused: bool = False) -> tuple[World, Drive]:
-    world = World()
+    world = untitled()
     world.models = ROWS
-    world.scripts.append(turn(*work(), event, Hold(), text="fix the flaky test"))
+    world.scripts.append(turn(*work(), event, Hold()))
 
     async def drive(pilot: Pilot[None]) -> None:
-        await prompt("fix it", lambda app: app.chat.retry.display)(pilot)
+        await prompt("fix the flaky test", lambda app: app.chat.retry.display)(pilot)
         app = pilot.app
         assert isinstance(app, HoldfastApp)
         if focused:
@@ -74,11 +75,12 @@ def test_a_recovery_step(snap_compare: Compare, size: tuple[int, int]) -> None:
 
 @SIZES
 def test_another_model_goes_on(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
+    world = untitled()
     why, at = f"{MODEL}: overloaded", "2026-11-21T09:01:00.000Z"
     switched = events.ModelSwitched(MODEL, OTHER, why, at, "overloaded", 529, "req_7")
-    world.scripts.append(turn(*work(), switched, Hold(), text="fix the flaky test"))
-    drive = prompt("fix it", lambda app: app.chat.header.state.model == OTHER)
+    asked = events.RequestSent(3, 100, OTHER, 1)
+    world.scripts.append(turn(*work(), switched, asked, Hold()))
+    drive = prompt("fix the flaky test", lambda app: app.chat.header.state.model == OTHER)
     shoot(snap_compare, world, drive, size)
 
 
@@ -87,6 +89,7 @@ def test_the_countdown_in_other_colours(snap_compare: Compare) -> None:
     shoot(snap_compare, world, drive, WIDE, theme="daylight")
 
 
+@pytest.mark.usefixtures("painted")
 @SIZES
 def test_a_drill(snap_compare: Compare, size: tuple[int, int]) -> None:
     with place() as root:
@@ -94,7 +97,7 @@ def test_a_drill(snap_compare: Compare, size: tuple[int, int]) -> None:
         program.launch = replace(
             program.launch, workspace=replace(program.launch.workspace, root=Path("/tmp/drill"))
         )
-        app = DrillApp(program, theme="midnight")
+        app = DrillApp(program)
 
         async def drive(pilot: Pilot[None]) -> None:
             await until(pilot, lambda: session_open(app))

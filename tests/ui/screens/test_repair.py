@@ -9,7 +9,7 @@ import pytest
 
 from tests.context.sessions import answer, prompt, records
 from tests.context.wild import call
-from tests.support.fake_agent import FakeSession, World
+from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, until
 from tui.app.damage_report import Damage, damage_findings, findings_summary
 from tui.app.ports import SessionChoice
@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
     lines[3] = lines[3][:60] + b"\n"
     lines[6] = b"\0\0\0" + lines[6]
     path.write_bytes(b"".join(lines))
-    made.old[path] = made.session_of(0)
+    made.old[path] = OldSession()
     return made
 
 
@@ -108,7 +108,7 @@ async def test_an_interrupted_session_is_not_called_damaged(tmp_path: Path) -> N
     world.add_row("x", hours=1)
     path = world.rows[0].path
     open_call = records(prompt("go"), answer("I look.", call("t1")))
-    world.old[path] = FakeSession(path=path, records=open_call)
+    world.old[path] = OldSession(records=open_call)
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: app.conversation.agent is world.agent)
         assert asked(app) is None
@@ -120,7 +120,7 @@ async def test_what_was_told_once_is_not_asked_again(tmp_path: Path) -> None:
     path = world.rows[0].path
     finding = Finding("B52", "line 4 (byte 100)", "skipped: not valid JSON")
     told = records(prompt("go"), answer("Done."), ("repair", {"findings": [finding.to_json()]}))
-    world.old[path] = FakeSession(path=path, records=told, findings=(finding,))
+    world.old[path] = OldSession(records=told, findings=(finding,))
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: app.conversation.agent is world.agent)
         assert asked(app) is None
@@ -137,7 +137,7 @@ async def test_ten_thousand_findings_cost_what_is_in_sight(
     findings = tuple(
         Finding("B52", f"line {n} (byte {n})", "skipped: not valid JSON") for n in range(10_000)
     )
-    session = world.session_of(0)
+    session = OldSession()
     session.findings = findings
     world.old[path] = session
     made: list[int] = []

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.context.sessions import answer, prompt, records
 from tests.context.wild import call
-from tests.support.fake_agent import FakeSession, World
+from tests.support.world import OldSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Compare, press
 from tests.ui.screens.test_snapshots import SIZES, shoot
@@ -33,7 +33,7 @@ def test_what_an_earlier_run_left_open(snap_compare: Compare, size: tuple[int, i
         ("intent", {"call_id": "t1", "tool": "write_file", "effect": "write", "label": "a.py",
                     "path": "/home/me/proj/a.py", "before_sha256": None}),
     )  # fmt: skip
-    world.old[PATH] = FakeSession(path=PATH, records=told, title="write it")
+    world.old[PATH] = OldSession(records=told, title="write it")
 
     async def drive(pilot: Pilot[None]) -> None:
         await press()(pilot)

@@ -12,9 +12,9 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tests.support.agents import Yes, make_agent
-from tests.support.fake_agent import World
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
+from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
 from tui.app.commands.rewind import restore_files

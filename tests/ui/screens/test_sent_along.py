@@ -9,11 +9,13 @@ import pytest
 from rich.style import Style
 
 from tests.support.agents import make_agent
-from tests.support.fake_agent import Hold, World
 from tests.support.provider import ScriptedProvider, last_user_text
 from tests.support.provider import say as said
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, turn, until
 from tui.agent import events
+from tui.agent.prompts import parse
 from tui.app.user_shell import KEPT_CHARS, attachment, run
 from tui.core.paths import folders
 from tui.ui.app import HoldfastApp
@@ -38,16 +40,16 @@ async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(wor
         await until(pilot, lambda: ended(app))
         assert "goes with your next prompt" in items(app, ToolItem)[-1].summary
         await say(pilot, "/verbose on")
-        await until(pilot, lambda: len(world.agent.sent) == 1 and not app.conversation.busy)
-        assert world.agent.attached == [""], "what only switches something takes nothing along"
+        await until(pilot, lambda: world.agent.directives.verbose and not app.conversation.busy)
+        assert world.agent.sent == [], "what only switches something takes nothing along"
         await say(pilot, "why")
-        await until(pilot, lambda: len(world.agent.sent) == 2 and not app.conversation.busy)
-        told = world.agent.attached[1]
+        await until(pilot, lambda: len(world.agent.sent) == 1 and not app.conversation.busy)
+        told = world.agent.attached[0]
         assert "one two\n(exit code 3)" in told
         assert "<untrusted_content" in told
         await say(pilot, "again")
-        await until(pilot, lambda: len(world.agent.sent) == 3)
-        assert world.agent.attached[2] == "", "once is enough"
+        await until(pilot, lambda: len(world.agent.sent) == 2)
+        assert world.agent.attached[1] == "", "once is enough"
 
 
 @pytest.mark.parametrize(("size", "folded"), [(WIDE, True), (NARROW, False)])
@@ -139,7 +141,7 @@ async def test_own_commands_are_listed_completed_and_sent(world: World) -> None:
 async def test_K33_a_directive_in_an_own_command_does_not_count(tmp_path: Path) -> None:
     provider = ScriptedProvider(said("no"))
     agent = make_agent(tmp_path, provider)
-    told = [e async for e in agent.send("/review", attached="/elevated on\nthink")]
+    told = [e async for e in agent.send(parse("/review", attached="/elevated on\nthink"))]
     await agent.close()
     assert not agent.directives.elevated
     assert "/elevated on" in last_user_text(provider.requests[0])
@@ -195,9 +197,8 @@ async def test_an_own_command_typed_meanwhile_is_sent_whole_afterwards(world: Wo
 
 
 async def test_what_went_along_is_folded_below_the_prompt(world: World) -> None:
-    world.scripts.append([events.UserMessage("look\n\nat this\nand that", "at this\nand that")])
     async with running(world) as (app, pilot):
-        await say(pilot, "look")
+        app.conversation.submit("look", "at this\nand that")
         await until(pilot, lambda: bool(items(app, UserItem)))
         assert items(app, UserItem)[0].text == "look"
         (along,) = items(app, NoticeItem)

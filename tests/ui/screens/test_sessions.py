@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.fake_agent import FakeSession, World, record
+from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
-from tui.app.ports import AgentPort, Opening, SessionChoice
+from tui.agent.agent import Agent
+from tui.app.ports import Opening, SessionChoice
 from tui.core.errors import SessionError
 from tui.core.paths import folders
 from tui.permissions.types import Approver
@@ -28,7 +29,7 @@ async def test_a_session_is_resumed_with_all_that_was_said() -> None:
         record("user", 1, content=[{"type": "text", "text": "hello"}], text="hello"),
         record("assistant", 2, content=[{"type": "text", "text": "Hi."}]),
     ]
-    world.old[path] = FakeSession(path=path, records=old, title="the old one")
+    world.old[path] = OldSession(records=old, title="the old one")
     async with running(world) as (app, pilot):
         await pilot.press("f3")
         await until(pilot, lambda: app.screen is not app.chat)
@@ -95,7 +96,7 @@ async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Pa
     held = asyncio.Event()
     services = world.services()
 
-    async def make_agent(choice: SessionChoice, approver: Approver) -> AgentPort:
+    async def make_agent(choice: SessionChoice, approver: Approver) -> Agent:
         await held.wait()
         return await services.make_agent(choice, approver)
 

@@ -12,8 +12,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tests.support.fake_agent import World
 from tests.support.foreign import claude_code
+from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, running, until
 from tui.app.dialog_data import SessionRow
 from tui.app.ports import SessionChoice
@@ -167,7 +167,7 @@ async def test_export_says_where(world: World, key: str, suffix: str) -> None:
 async def test_the_session_that_is_open_is_not_deleted_and_is_renamed_in_place(
     world: World,
 ) -> None:
-    world.old[world.rows[0].path] = world.session_of(0)
+    world.old[world.rows[0].path] = OldSession()
     async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
         screen = await browser(app, pilot)
         await pilot.press("ctrl+d")

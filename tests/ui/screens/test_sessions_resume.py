@@ -13,7 +13,7 @@ import pytest
 
 from tests.context.sessions import Told, answer, prompt, records
 from tests.context.wild import call
-from tests.support.fake_agent import FakeSession, World
+from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.interrupted_work import interrupted_work
 from tui.app.interruption import known, summary_of
@@ -21,8 +21,8 @@ from tui.app.ports import SessionChoice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders
+from tui.session.lock import SessionLock, lock_of
 from tui.session.reader import read
-from tui.session.records import Record
 from tui.tools.process import born
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.questions import Choice, ChoiceDialog, Confirmation
@@ -32,7 +32,7 @@ from tui.ui.widgets.resume_card import ResumeCard
 def interrupted(world: World, *more: Told) -> Path:
     """A session whose last answer has two calls: one began, the other did not."""
     world.add_row("write it", hours=1)
-    path = world.rows[0].path
+    path = world.rows[-1].path
     intent = {"call_id": "t1", "tool": "write_file", "effect": "write", "label": "a.py"}
     branch = records(
         prompt("write it"),
@@ -40,7 +40,7 @@ def interrupted(world: World, *more: Told) -> Path:
         ("intent", intent | {"path": str(world.workspace / "a.py"), "before_sha256": None}),
         *more,
     )
-    world.old[path] = FakeSession(path=path, records=branch, title="write it")
+    world.old[path] = OldSession(records=branch, title="write it")
     return path
 
 
@@ -93,6 +93,7 @@ async def test_run_again_and_leave_it(world: World) -> None:
         await until(pilot, lambda: world.agent.went_on == 1)
         assert world.agent.again == ["t1", "t2"]
         assert card(app) is None
+    path = interrupted(world)
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: card(app) is not None)
         await press(app, "leave")
@@ -189,28 +190,30 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
 ) -> None:
     world.add_row("mine", hours=1)
     path = world.rows[0].path
-    world.old[path] = session = world.session_of(0)
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: app.conversation.agent is world.agent)
-        unsaved = Record("note", "z", session.records[-1].id, "", {"text": "not saved"})
-        session.records = [*session.records, unsaved]
-        session.read_only, session.lost = True, "The session was taken over by process 7."
+        lock_of(path).unlink()
+        other = SessionLock(path, clock=world.clock)
+        other.take()
+        session = world.agent.session
+        assert "taken over" in await session.recheck()
+        session.append("note", text="not saved")
         await app.run_action("recheck")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
-        assert "process 7" in app.chat.status.state.trouble
+        assert f"process {os.getpid()}" in app.chat.status.state.trouble
         assert app.chat.prompt_rule.right.plain == "read-only"
         await pilot.press("f")
-        await until(pilot, lambda: len(world.chosen) == 2)
-        made = world.chosen[-1].path
+        await until(pilot, lambda: len(world.chosen) > 1)
+        made = world.chosen[1].path
         assert made is not None
         assert read(made).branch[-1].data == {"text": "not saved"}
+        other.release()
 
 
 async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) -> None:
     world.add_row("mine", hours=1)
     path = world.rows[0].path
-    world.old[path] = session = world.session_of(0)
-    session.read_only = True
+    world.old[path] = OldSession(read_only=True)
     async with running(world, choice=SessionChoice(path, read_only=True)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt_rule.right.plain == "read-only")
         assert "/fork goes on with a copy" in str(app.chat.prompt.placeholder)
@@ -240,11 +243,11 @@ async def test_K47_a_session_that_was_elevated_asks_before_it_is_again(
     world = World()
     world.was_elevated = True
     world.add_row("clean up", hours=1)
-    world.old[world.rows[0].path] = FakeSession()
+    world.old[world.rows[0].path] = OldSession()
     async with running(world, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         assert world.agent.sent == []
         world.clock.elapsed += 1
         await pilot.press(key)
         await until(pilot, lambda: app.screen is app.chat)
-        await until(pilot, lambda: world.agent.sent == sent)
+        await until(pilot, lambda: world.agent.directives.elevated == bool(sent))

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from tests.context.sessions import answer, records
 from tests.context.sessions import prompt as asked
-from tests.support.fake_agent import FakeSession, World
+from tests.support.world import OldSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tui.app.damage_report import Damage
@@ -80,7 +80,7 @@ def damaged(stage: Stage) -> Shot:
     path = world.rows[0].path.parent.parent / "20261121T070000Z-00f3a2c1d0e9.jsonl"
     stage.monkeypatch.setenv("HOME", str(path.parent.parent.parent))
     told = records(asked("fix the flaky test"), answer("Done."))
-    world.old[path] = FakeSession(path=path, records=told, findings=FOUND, title="fix the test")
+    world.old[path] = OldSession(records=told, findings=FOUND, title="fix the test")
 
     async def drive(pilot: Pilot[None]) -> None:
         await press("down")(pilot)
@@ -105,8 +105,7 @@ def taken_over(stage: Stage) -> Shot:
 
     async def drive(pilot: Pilot[None]) -> None:
         await press()(pilot)
-        session = world.agent.session
-        session.lost, session.read_only = lost, True
+        world.agent.watched.take_over(lost)
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
 
     return stage.app(world), drive

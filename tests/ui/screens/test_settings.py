@@ -13,7 +13,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input, Static, TextArea
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, session_open, until
 from tui.core.paths import folders
 from tui.settings.layers import project_file

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import (
     Drive,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import Hold, World
+from tests.support.script import Hold
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
 from tests.ui.screens.pictures import Compare, Drive, opened, prompt
 from tui.agent import events
@@ -52,6 +53,13 @@ def work() -> list[Any]:
     ]
 
 
+def untitled() -> World:
+    """A world whose sessions take no title from their first prompt."""
+    world = World()
+    world.untitled = True
+    return world
+
+
 def shoot(
     compare: Compare, world: World, drive: Drive, size: tuple[int, int], **options: Any
 ) -> None:
@@ -66,37 +74,40 @@ def test_a_new_session(snap_compare: Compare, size: tuple[int, int]) -> None:
 
 @SIZES
 def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
+    world = untitled()
     retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
     lights = events.DirectivesChanged(think=True, verbose=True, elevated=True)
-    queue = events.QueueChanged(("also update the changelog",))
-    world.scripts.append(
-        turn(*work(), lights, queue, retry, Hold(), text="fix the flaky test in test_store.py")
-    )
-    shoot(snap_compare, world, prompt("fix it", lambda app: app.chat.retry.display), size)
+    world.scripts.append(turn(*work(), lights, retry, Hold()))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        task = "fix the flaky test in test_store.py"
+        await prompt(task, lambda app: app.chat.retry.display)(pilot)
+        await prompt("also update the changelog", lambda app: app.chat.queued.display)(pilot)
+
+    shoot(snap_compare, world, drive, size)
 
 
 @SIZES
 def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
+    world = untitled()
     text = "The file was never closed. It is now:\n\n- `Store` is used as a context manager\n"
     done = events.TurnFinished("done", Usage(1, 1), 0.42)
-    world.scripts.append(turn(*work(), *answer(text), done, text="fix the flaky test"))
-    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    world.scripts.append(turn(*work(), *answer(text), done))
+    drive = prompt("fix the flaky test", lambda app: app.chat.status.state.turns == 1)
     shoot(snap_compare, world, drive, size)
 
 
 @pytest.mark.parametrize("theme", ["daylight", "contrast"])
 def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
-    world = World()
-    world.scripts.append(turn(*work(), *answer("It is fixed."), text="fix the flaky test"))
-    drive = prompt("fix it", lambda app: app.chat.status.state.turns == 1)
+    world = untitled()
+    world.scripts.append(turn(*work(), *answer("It is fixed.")))
+    drive = prompt("fix the flaky test", lambda app: app.chat.status.state.turns == 1)
     shoot(snap_compare, world, drive, WIDE, theme=theme)
 
 
 @SIZES
 def test_a_failed_turn(snap_compare: Compare, size: tuple[int, int]) -> None:
-    world = World()
+    world = untitled()
     failed = events.ErrorRaised(
         "network", "The server cannot be reached.", True, "Check the connection and send it again."
     )
@@ -112,11 +123,11 @@ def test_an_unknown_command(snap_compare: Compare) -> None:
 
 
 def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
-    world = World()
+    world = untitled()
     world.scripts.append(turn(*work()))
 
     async def drive(pilot: Pilot[None]) -> None:
-        await prompt("fix it", lambda app: app.chat.status.state.turns == 1)(pilot)
+        await prompt("go", lambda app: app.chat.status.state.turns == 1)(pilot)
         await pilot.press("f4")
         await pilot.pause()
 
@@ -124,10 +135,10 @@ def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
 
 
 def test_a_cut_output(snap_compare: Compare) -> None:
-    world = World()
+    world = untitled()
     receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "/p/full.txt"}
     started = events.ToolStarted("c", "run_command", {"command": "make"}, "make")
     cut = events.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
     world.scripts.append(turn(started, cut, *answer("Done.")))
-    drive = prompt("build", lambda app: app.chat.status.state.turns == 1)
+    drive = prompt("go", lambda app: app.chat.status.state.turns == 1)
     shoot(snap_compare, world, drive, WIDE)

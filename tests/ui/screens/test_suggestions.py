@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual import events as keys
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, until
 from tui.app.dialog_data import ModelRow
 from tui.ui.app import HoldfastApp
@@ -93,12 +93,12 @@ async def test_an_optional_argument_is_not_chosen_by_enter_alone(world: World) -
         await pilot.press(*"/think", "space")
         await until(pilot, lambda: values(app) == ["on", "off"])
         await pilot.press("enter")
-        await until(pilot, lambda: world.agent.sent == ["/think "])
+        await until(pilot, lambda: world.agent.directives.think)
         await until(pilot, lambda: not app.conversation.busy)
         await pilot.press(*"/think", "space")
         await until(pilot, lambda: values(app) == ["on", "off"])
         await pilot.press("down", "enter")
-        await until(pilot, lambda: world.agent.sent[1:] == ["/think off"])
+        await until(pilot, lambda: not world.agent.directives.think)
 
 
 async def test_models_and_sessions_are_offered(world: World) -> None:

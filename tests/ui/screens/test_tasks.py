@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static, TextArea
 
 from tests.batch.test_git import log, make_repo
 from tests.support.clock import FakeClock, ManualClock
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, until
 from tui.app.options.arguments import Options, parse
 from tui.batch.command.plan import plan
@@ -24,7 +24,7 @@ from tui.core.clock import Clock
 from tui.ui.screens.picker import TaskPicker
 from tui.ui.screens.task_rows import RunStatus, rest_s, task_row
 from tui.ui.screens.tasks import TasksScreen
-from tui.ui.tasks.app import TasksApp
+from tui.ui.tasks.run import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
 from tui.ui.widgets.questions import Confirmation, EditText
@@ -63,13 +63,13 @@ async def working(
         try:
             yield app, pilot
         finally:
-            if app.run_on.live.runner:
-                app.run_on.live.runner.stop()
-            await until(pilot, lambda: not app.run_on.live.live)
+            if app.run_on.runner:
+                app.run_on.runner.stop()
+            await until(pilot, lambda: not app.run_on.live)
 
 
 def statuses(app: TasksApp) -> list[str]:
-    return [task.status for task in app.run_on.live.state.tasks]
+    return [task.status for task in app.run_on.state.tasks]
 
 
 def shown(app: TasksApp, selector: str) -> str:
@@ -118,12 +118,12 @@ async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
 async def test_pause_skip_and_go_on(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
         app.run_on.screen.queue.follow(1)
         await pilot.press("s")
-        await until(pilot, lambda: 1 in app.run_on.live.skipped)
+        await until(pilot, lambda: 1 in app.run_on.skipped)
         assert "2 » say two" in rows(app)[2]
         clock.advance(60)
         await until(pilot, lambda: app.run_on.screen.ended == "paused")
@@ -136,7 +136,7 @@ async def test_pause_skip_and_go_on(repo: Path) -> None:
 
 async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None:
     async with working(repo, turns("slow", delay_s=600)) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 0)
+        await until(pilot, lambda: app.run_on.running == 0)
         await pilot.press("q")
         assert app.is_running
         assert "A task is running" in app.run_on.screen.notice.text
@@ -153,7 +153,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
     broken, clock = "[[turn]]\nfaults = [{status = 400}]\n", ManualClock()
     script = broken + turns("two", delay_s=60) + turns("one again", "three")
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 1 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == 1 and 60 in clock.slept)
         assert statuses(app)[0] == "failed"
         app.run_on.screen.queue.follow(0)
         await pilot.press("r")
@@ -166,7 +166,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
 async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("new"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditText))
         area = app.screen.query_one("#text", TextArea)
@@ -187,7 +187,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
 async def test_the_session_of_a_task_is_opened(repo: Path) -> None:
     script = turns("one", "two") + turns("slow", delay_s=600)
     async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.run_on.live.running == 2 and len(items(app, UserItem)) == 1)
+        await until(pilot, lambda: app.run_on.running == 2 and len(items(app, UserItem)) == 1)
         app.run_on.screen.queue.follow(0)
         await pilot.press("enter")
         await until(pilot, lambda: len(items(app, UserItem)) == 2)  # of the whole group

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from tests.support.clock import FakeClock
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tests.ui.screens.test_first_run import keyless
 from tui.app.options.arguments import Options
@@ -24,7 +24,7 @@ from tui.demo.tour_observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, S
 from tui.demo.tour_screen import MARK, TourApp, TourPanel, TourProgram, marked
 from tui.demo.tour_steps import END, STEPS, WAIT_S
 from tui.session.reader import read
-from tui.ui.commands import programs
+from tui.ui.commands import views
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen
 from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
@@ -55,7 +55,7 @@ async def touring(
     size: tuple[int, int] = WIDE,
 ) -> AsyncGenerator[tuple[TourApp, Pilot[None], Path]]:
     with tour_scene.place() as root:
-        app = TourApp(await asyncio.to_thread(FakeProgram, root), theme="midnight")
+        app = TourApp(await asyncio.to_thread(FakeProgram, root))
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.ready and app.conversation.agent is not None)
             await until(pilot, lambda: bool(app.chat.prompt.text))
@@ -367,7 +367,7 @@ async def test_in_a_running_program_it_is_a_process_of_its_own(
         asked.append(words)
         return ""
 
-    monkeypatch.setattr(programs, "step_aside", aside)
+    monkeypatch.setattr(views, "step_aside", aside)
     async with running(World()) as (app, pilot):
         await say(pilot, "/tour")
         await until(pilot, lambda: asked == [("tour",)])

@@ -23,16 +23,17 @@ from tests.ui.screens.test_tour import (
     send_laid,
     skip_to,
 )
-from tui.demo import scratch, tour_scene
+from tui.agent.events import ContextMeasured
+from tui.demo import guide, tour_scene
 from tui.demo.tour_observations import APPROVAL
 from tui.demo.tour_screen import TourApp, TourPanel
 from tui.demo.tour_steps import END
-from tui.ui.widgets.context_meter import MeterState
 
 Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]
 FOLDER = Path("/tmp/holdfast-tour-picture")
 
-FULL = MeterState(3400, 3300, 100, 32_000, {"system": 600, "tools": 2700, "messages": 100})
+SIZES = {"system": 600, "tools": 2700, "messages": 100}
+FULL = ContextMeasured(3400, 3300, 100, 32_000, SIZES, "server")
 """What the prompts and the tools weigh is not what is looked at here."""
 
 
@@ -52,7 +53,7 @@ def fixed(**_: object) -> Generator[str]:
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "TemporaryDirectory", fixed)
+    monkeypatch.setattr(guide, "TemporaryDirectory", fixed)
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
 
@@ -60,7 +61,7 @@ def the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def shoot(looks: Looks, wanted: Sequence[Look], way: Way) -> None:
     """Open the tour and go a way in it, then compare."""
     with tour_scene.place() as root:
-        app = TourApp(FakeProgram(root), theme="midnight")
+        app = TourApp(FakeProgram(root))
 
         async def drive(pilot: Pilot[None]) -> None:
             await until(pilot, lambda: bool(app.ready and app.chat.prompt.text))

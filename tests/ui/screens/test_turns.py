@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_agent import MODEL, Burst, Hold, World
 from tests.support.idle import threads_held
+from tests.support.script import MODEL, Burst, Hold
+from tests.support.world import World
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.app.ports import Opening
@@ -35,7 +36,7 @@ async def test_a_prompt_becomes_a_conversation() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert world.agent.sent == ["hi you"]
         assert app.chat.prompt.text == ""
-        assert [item.text for item in items(app, UserItem)] == ["go"]
+        assert [item.text for item in items(app, UserItem)] == ["hi you"]
         assert [item.text for item in items(app, AssistantItem)] == ["Hello there."]
         (thinking,) = items(app, ThinkingItem)
         assert (thinking.text, thinking.streaming, thinking.folded) == ("Hm.", False, True)
@@ -49,7 +50,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_shown() -> None:
         await say(pilot, "work")
         await until(pilot, lambda: app.conversation.busy)
         await say(pilot, "and then")
-        assert world.agent.steered == ["and then"]
+        assert world.agent.queue == ("and then",)
         assert app.chat.queued.texts == ("and then",)
         assert app.chat.queued.display
         hold.release()
@@ -293,7 +294,7 @@ async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception,
         assert app.chat.prompt.text == "go"
         assert not app.chat.busy
         await pilot.press("enter")
-        await until(pilot, lambda: world.agent.sent == ["go", "go"])
+        await until(pilot, lambda: world.agent.sent == ["go"])
 
 
 async def test_figures_of_the_turn_reach_the_status_line() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tui.core.errors import CredentialsError

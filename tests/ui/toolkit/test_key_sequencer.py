@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, Static, TextArea
 
-from tests.support.fake_agent import World
+from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.toolkit.key_sequencer import KeySequencer

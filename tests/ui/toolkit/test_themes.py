@@ -209,7 +209,7 @@ def test_an_unknown_theme_names_the_known_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_look_makes_the_same_theme_again(name: str, tmp_path: Path) -> None:
-    theme = themes.load(name, tmp_path).theme
-    kept = themes.remembered_colours(theme)
+    loaded = themes.load(name, tmp_path)
+    kept = themes.cached_colours(loaded)
     assert kept.keys() == {"theme", "dark", *theme_cache.COLOURS}
-    assert themes.remembered(kept) == theme
+    assert themes.remembered(kept) == loaded.theme

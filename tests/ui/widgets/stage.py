@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.ui.toolkit import themes
-from tui.ui.widgets.conversation import ConversationView
+from tui.ui.widgets.conversation.view import ConversationView
 
 
 class Stage(App[None]):
@@ -34,9 +34,6 @@ class Stage(App[None]):
         self.widget.focus()
 
     def on_conversation_view_item_selected(self, message: ConversationView.ItemSelected) -> None:
-        self.heard.append(message)
-
-    def on_conversation_view_behind(self, message: ConversationView.Behind) -> None:
         self.heard.append(message)
 
     def rows(self) -> list[str]:

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.agent.events import ContextMeasured
-from tui.ui.event_renderer import meter_state
-from tui.ui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
+from tui.ui.widgets.context_meter import bar, meter_line, meter_lines
 
 PARTS = {"system": 4000, "tools": 6000, "memory": 900, "messages": 39_200, "results": 32_000}
-FULL = MeterState(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.012, 9, 482_000)
+FULL = ContextMeasured(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.012, 9, 482_000)
 
 
-def rows(state: MeterState, width: int) -> list[str]:
+def rows(state: ContextMeasured, width: int) -> list[str]:
     return [line.rstrip() for line in meter_lines(state, width).plain.split("\n")]
 
 
@@ -41,7 +40,7 @@ def test_figures_are_dropped_from_the_least_telling_on() -> None:
 
 
 def test_what_was_taken_away_since_is_told() -> None:
-    taken = MeterState(61_400, 81_400, -20_000, 200_000, PARTS)
+    taken = ContextMeasured(61_400, 81_400, -20_000, 200_000, PARTS)
     assert rows(taken, 60)[3] == "measured 81.4k − since 20.0k"
 
 
@@ -49,19 +48,19 @@ def test_what_was_taken_away_since_is_told() -> None:
     ("turns", "said"), [(None, ""), (0, ""), (1, "80 % in ~1 turn"), (1200, "80 % in ~1,200 turns")]
 )
 def test_the_forecast_is_said_while_it_is_known(turns: int | None, said: str) -> None:
-    state = MeterState(2000, 2000, 0, 200_000, PARTS, "server", forecast=turns)
+    state = ContextMeasured(2000, 2000, 0, 200_000, PARTS, "server", forecast=turns)
     assert rows(state, 60)[0].endswith(said or "1 %")
     assert "turn" in rows(state, 60)[0] or not said
 
 
 def test_the_mark_stands_where_the_configuration_says() -> None:
-    half = MeterState(0, 0, 0, 200_000, {}, threshold=0.5)
+    half = ContextMeasured(0, 0, 0, 200_000, {}, threshold=0.5)
     assert bar(half, 40).plain.index("│") == 20
 
 
 @given(
     st.builds(
-        MeterState,
+        ContextMeasured,
         st.integers(0, 10**7),
         st.integers(0, 10**7),
         st.integers(-(10**6), 10**6),
@@ -76,13 +75,8 @@ def test_the_mark_stands_where_the_configuration_says() -> None:
     ),
     st.integers(8, 160),
 )
-def test_it_fits_whatever_it_has_to_say(state: MeterState, width: int) -> None:
+def test_it_fits_whatever_it_has_to_say(state: ContextMeasured, width: int) -> None:
     assert meter_line(state, width).cell_length <= width
     lines = meter_lines(state, width).split("\n", allow_blank=True)
     assert len(lines) in {2, 4}
     assert not state.window or all(line.cell_length <= width for line in lines)
-
-
-def test_the_event_has_all_that_the_meter_shows() -> None:
-    event = ContextMeasured(5, 3, 2, 10, {"system": 5}, "server", 1, 0.5, 4, 7, 0.6)
-    assert meter_state(event) == MeterState(5, 3, 2, 10, {"system": 5}, "server", 1, 0.5, 4, 7, 0.6)

@@ -8,15 +8,15 @@ from textual.pilot import Pilot
 from textual.selection import Selection
 
 from tests.ui.widgets.stage import Stage
-from tui.ui.widgets.conversation import (
+from tui.ui.widgets.conversation.items import (
     AssistantItem,
-    ConversationView,
     Item,
     NoticeItem,
     ThinkingItem,
     ToolItem,
     UserItem,
 )
+from tui.ui.widgets.conversation.view import ConversationView
 
 SIZE = (60, 12)
 
@@ -32,11 +32,6 @@ class Talk(Stage):
     def on_mount(self) -> None:
         super().on_mount()
         self.talk.extend(self.items)
-
-    def behind(self) -> list[int]:
-        return [
-            message.count for message in self.heard if isinstance(message, ConversationView.Behind)
-        ]
 
     def chosen(self) -> list[Item]:
         return [m.item for m in self.heard if isinstance(m, ConversationView.ItemSelected)]
@@ -67,8 +62,6 @@ async def test_it_follows_the_end_and_says_what_is_new_when_it_does_not() -> Non
         assert app.rows()[-1].endswith(" ↓ 2 new")
         await pilot.press("end")
         assert app.rows()[-1] == " ● two"
-        await pilot.pause()
-        assert app.behind() == [2, 0]
 
 
 async def test_the_scroll_bar_stands_where_the_view_does_from_its_first_moment() -> None:
@@ -209,7 +202,7 @@ async def test_void_text_goes_with_its_stream() -> None:
         item = AssistantItem()
         app.talk.append(item)
         app.talk.stream(item, "void")
-        app.talk.remove(item)
+        app.talk.take_out(item)
         app.talk.append(NoticeItem("again"))
         await pilot.pause()
         assert [row for row in app.rows() if row] == [" ● message 0", " ● message 1", " · again"]

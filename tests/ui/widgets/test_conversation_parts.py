@@ -36,8 +36,9 @@ def test_heights_are_sums(values: list[int], data: st.DataObject) -> None:
             heights.delete(index)
             del values[index]
         else:
-            values.append(data.draw(st.integers(0, 9)))
-            heights.append(values[-1])
+            more = data.draw(st.lists(st.integers(0, 9), max_size=5))
+            values += more
+            heights.extend(more)
         assert heights.total == sum(values)
         assert [heights.offset(i) for i in range(len(values))] == [
             sum(values[:i]) for i in range(len(values))

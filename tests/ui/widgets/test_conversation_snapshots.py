@@ -8,15 +8,15 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.widgets.stage import Stage
-from tui.ui.widgets.conversation import (
+from tui.ui.widgets.conversation.items import (
     AssistantItem,
-    ConversationView,
     Item,
     NoticeItem,
     ThinkingItem,
     ToolItem,
     UserItem,
 )
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.output_view import OutputView
 
 SnapCompare = Callable[..., bool]

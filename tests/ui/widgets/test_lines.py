@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tui.agent.events import ContextMeasured
 from tui.app.dialog_data import SessionRow
 from tui.core import formatting
 from tui.ui.screens.session_rows import heading, matching, row_parts
 from tui.ui.widgets.bars import HeaderState, KeyHint, StatusState, header_line, status_line
-from tui.ui.widgets.context_meter import MeterState, bar, meter_line, meter_lines
+from tui.ui.widgets.context_meter import bar, meter_line, meter_lines
 from tui.ui.widgets.notices import todo_lines
 
 WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=40)
@@ -98,39 +99,39 @@ def test_hints_give_way_from_the_end() -> None:
     st.integers(1, 120),
 )
 def test_the_bar_is_as_wide_as_asked(count: int, parts: dict[str, int], width: int) -> None:
-    assert bar(MeterState(count, 0, count, 200_000, parts), width).cell_length == width
+    assert bar(ContextMeasured(count, 0, count, 200_000, parts), width).cell_length == width
 
 
 def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
-    state = MeterState(100_000, 0, 0, 200_000, {"system": 50_000, "results": 50_000})
+    state = ContextMeasured(100_000, 0, 0, 200_000, {"system": 50_000, "results": 50_000})
     assert bar(state, 40).plain == "▓" * 10 + "▒" * 10 + "░" * 12 + "│" + "░" * 7
 
 
 def test_the_meter_tells_measured_from_estimated() -> None:
-    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
+    state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
     text = meter_lines(state, 48).plain
     assert "82.1k / 200k  41 %" in text
     assert "measured 81.4k + since 700" in text
     assert "assumed" not in text
-    assumed = MeterState(10, 0, 10, 200_000, {"messages": 10}, "assumed")
+    assumed = ContextMeasured(10, 0, 10, 200_000, {"messages": 10}, "assumed")
     assert "window assumed" in meter_lines(assumed, 48).plain
     assert "no answer yet" in meter_lines(assumed, 48).plain
 
 
 def test_an_empty_meter_says_so() -> None:
-    assert "Nothing measured yet" in meter_lines(MeterState(), 40).plain
-    assert "nothing measured yet" in meter_line(MeterState(), 40).plain
+    assert "Nothing measured yet" in meter_lines(None, 40).plain
+    assert "nothing measured yet" in meter_line(None, 40).plain
 
 
 def test_the_meter_in_one_line() -> None:
-    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100})
+    state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100})
     assert meter_line(state, 78).plain.startswith("context 82.1k / 200k  41 %  ███")
     assert meter_line(state, 12).cell_length <= 12
     assert meter_line(state, 78).cell_length == 78
 
 
 def test_the_meters_one_row_forecasts_where_there_is_room() -> None:
-    state = MeterState(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
+    state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
     assert meter_line(state, 78).plain.endswith("  80 % in ~9 turns")
     assert "turns" not in meter_line(state, 58).plain
     assert meter_line(state, 58).cell_length == 58

@@ -55,7 +55,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
     )
     wanted = await conversation.frontend.choose(question)
     if wanted == "compact" and conversation.agent is agent:
-        conversation.compact(planned.focus)
+        conversation.start_side_work("compacting", agent.compact(planned.focus))
 
 
 def preview_lines(planned: CompactionPreview) -> list[str]:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.core.workspace import PRIVATE_DIR
+from tui.settings.user_commands import UserCommands
+
+if TYPE_CHECKING:
+    from tui.app.ports import AppServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +183,15 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
     meant = f"Did you mean /{near[0]}? " if near else ""
     return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."
+
+
+def user_commands(services: AppServices) -> UserCommands:
+    """The commands that the person wrote; those of a folder only where it is trusted."""
+    mine = services.folders.config / "commands"
+    brought = services.workspace / PRIVATE_DIR / "commands"
+
+    def folders() -> tuple[Path, ...]:
+        return (mine, brought) if services.trusted() else (mine,)
+
+    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
+    return UserCommands(folders, taken)

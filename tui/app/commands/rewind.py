@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PointQuestion
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Point, PointQuestion
+from tui.app.models import use_model
 from tui.app.open_session import switch_session
-from tui.app.ports import AgentPort, SessionChoice
+from tui.app.ports import SessionChoice
 from tui.context.file_changes import FileChange, RestoredFile, changes, restore
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
@@ -24,19 +24,11 @@ from tui.core.workspace import PRIVATE_DIR
 from tui.session.records import Record
 
 if TYPE_CHECKING:
+    from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
 
 _RESTORED = frozenset({"restored", "deleted", "unchanged"})
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A prompt that can be returned to, and what was changed in files since."""
-
-    record: Record
-    text: str
-    changed: tuple[FileChange, ...]
 
 
 async def rewind(conversation: Conversation, number: str) -> None:
@@ -83,9 +75,7 @@ def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
     )
 
 
-async def _back_to(
-    conversation: Conversation, agent: AgentPort, point: Point, *, files: bool
-) -> None:
+async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, files: bool) -> None:
     """Go on from before a prompt, which is laid ready to be sent again."""
     services, frontend = conversation.services, conversation.frontend
     try:
@@ -104,7 +94,7 @@ async def _back_to(
         return
     conversation.agent.mode = mode
     if conversation.agent.model != model:
-        await conversation.use_model(model)
+        await use_model(conversation, model)
     frontend.refresh()
     frontend.say("Back before that prompt; what came since stays in the session's file.", "success")
     if done:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.app.commands.registry import COMMANDS, ELSEWHERE, SlashCommand, find, split, unknown
+from tui.app.commands.registry import ELSEWHERE, SlashCommand, find, split, unknown
 from tui.core.errors import HoldfastError
-from tui.core.workspace import PRIVATE_DIR
-from tui.settings.user_commands import UserCommands
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
-    from tui.app.ports import AppServices
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -62,15 +58,3 @@ async def _user_command(
     what, hint = unknown(name, tuple(found))
     conversation.frontend.say(what, "warning", hint=hint)
     return "refused"
-
-
-def user_commands(services: AppServices) -> UserCommands:
-    """The commands that the person wrote; those of a folder only where it is trusted."""
-    mine = services.folders.config / "commands"
-    brought = services.workspace / PRIVATE_DIR / "commands"
-
-    def folders() -> tuple[Path, ...]:
-        return (mine, brought) if services.trusted() else (mine,)
-
-    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return UserCommands(folders, taken)

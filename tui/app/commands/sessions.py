@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Final
 from tui.app import error_options
 from tui.app.damage_report import damage_findings
 from tui.app.open_session import ask_damaged, forked, switch_session
-from tui.app.ports import AgentPort, SessionChoice
+from tui.app.ports import SessionChoice
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 
 if TYPE_CHECKING:
+    from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
-    from tui.app.ports import SessionPort
     from tui.app.session_repository import Format
+    from tui.session.session import Session
 
 _FORMATS: Final[dict[str, Format]] = {"md": "md", "html": "html", "jsonl": "jsonl"}
 
@@ -106,7 +107,7 @@ async def init(conversation: Conversation, _: str) -> None:
     conversation.submit(_INIT)
 
 
-def _begun(conversation: Conversation, what: str) -> AgentPort | None:
+def _begun(conversation: Conversation, what: str) -> Agent | None:
     """The agent whose session holds something; else it is said that there is nothing yet."""
     agent = conversation.agent
     if agent is None or not agent.session.records:
@@ -115,7 +116,7 @@ def _begun(conversation: Conversation, what: str) -> AgentPort | None:
     return agent
 
 
-def _write(session: SessionPort, root: Path, wanted: Format) -> tuple[Path, int]:
+def _write(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
     """Write a session as a document into a folder. Returns the file, and how many secrets were
     removed. Blocks."""
     from tui.app.session_repository import place_for  # noqa: PLC0415 - on demand, as those below

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tui.app.ports import AgentPort
 from tui.context.file_changes import FileChange, texts
 from tui.core.formatting import money, tokens
 from tui.tools.diff import unified
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""
@@ -16,7 +19,7 @@ CHARS_MAX = 2_000_000
 UNPRICED = "A model without a configured price answered, so the cost is not known."
 
 
-def usage_rows(agent: AgentPort) -> list[tuple[str, list[str]]]:
+def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
     """What /usage shows: a name, then the last prompt's figure and the session's."""
     found = agent.spending()
     both = (found.prompt, found.session)

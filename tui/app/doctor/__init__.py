@@ -20,7 +20,7 @@ from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import folders
 
-__all__ = ["Check", "Subject", "examine", "report", "run", "subject", "summary"]
+__all__ = ["Check", "Subject", "examine", "report", "run", "summary"]
 
 _MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 _NAME = 15
@@ -42,18 +42,14 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
 
 def run(options: Options) -> int:
     """Print what was found. Returns 1 where a check fails; raises UsageError for a wrong -C."""
-    checks = examine(subject(options))
+    workspace = launch_config.workspace_of(options)
+    checks = examine(Subject.of(workspace, folders(), os.environ))
     if options.json:
         text = json.dumps({"checks": [check.to_json() for check in checks]}, indent=2)
     else:
         text = report(checks)
     sys.stdout.write(text + "\n")
     return 1 if any(check.status == "fail" for check in checks) else 0
-
-
-def subject(options: Options) -> Subject:
-    """What is to be looked at. Blocks briefly; raises UsageError."""
-    return Subject.of(launch_config.workspace_of(options), folders(), os.environ)
 
 
 def examine(what: Subject) -> list[Check]:

@@ -145,7 +145,7 @@ def programs(_: Subject) -> Iterator[Check]:
     if rg:
         yield Check("ripgrep", "ok", str(rg))
     else:
-        yield Check("ripgrep", "warn", "not found: searching is slower", "Install ripgrep.")
+        yield Check("ripgrep", "warn", "not found: nothing can be searched", "Install ripgrep.")
     if git := shutil.which("git"):
         yield Check("git", "ok", git)
     else:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from tui.app.doctor import reach
 from tui.app.doctor.check import Check, Subject
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
@@ -15,6 +18,7 @@ from tui.core.paths import shorten
 from tui.settings import credentials, layers
 from tui.settings.credentials import server_of
 
+_TIMEOUT_S = 3.0
 _OTHER_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
 _PLACES = {"environment": "ANTHROPIC_API_KEY", "keyring": "the keyring"}
 _NO_KEY = "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one; --practice needs none."
@@ -72,7 +76,7 @@ def server(what: Subject) -> Iterator[Check]:
         yield Check("server", "ok", "not asked: there is no key")
         return
     started = time.monotonic()
-    status, why = reach.models(name, token)
+    status, why = _ask_for_models(name, token)
     took = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
     if status is None:
         fix = "Check the connection, HTTPS_PROXY and base_url."
@@ -88,6 +92,41 @@ def server(what: Subject) -> Iterator[Check]:
     else:
         said = "the key is accepted" if token and status == 200 else f"with {status}"
         yield Check("server", "ok", f"{took}, {said}")
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _ask_for_models(server: str, key: str | None) -> tuple[int | None, str]:
+    """The HTTP status of GET /v1/models, or None and why there was no answer. Blocks.
+
+    That is the smallest request there is: no content is sent. The key goes to this server alone,
+    so no redirect is followed.
+    """
+    headers = {"accept": "application/json", "anthropic-version": "2026-10-21"}
+    if key:
+        headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
+    try:
+        request = Request(f"{server}/v1/models?limit=1", headers=headers)  # noqa: S310 - http(s) only
+        with build_opener(_Stay).open(request, timeout=_TIMEOUT_S) as answer:
+            return int(answer.status), ""
+    except HTTPError as error:
+        with error:
+            return error.code, ""
+    except URLError as error:
+        return None, _why(error.reason)
+    except (OSError, HTTPException, ValueError) as error:
+        return None, _why(error)
+
+
+def _why(reason: object) -> str:
+    if isinstance(reason, TimeoutError):
+        return "no answer in time"
+    if isinstance(reason, OSError):
+        return reason.strerror or str(reason)
+    return str(reason) or type(reason).__name__
 
 
 def mcp(what: Subject) -> Iterator[Check]:

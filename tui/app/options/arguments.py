@@ -110,6 +110,9 @@ def parse(argv: Sequence[str]) -> Options:
     if extra:
         raise _unexpected(extra[0], command, name)
     given = {field: value for field, value in vars(parsed).items() if value is not None}
+    for flag in command.flags:
+        if flag.repeat and flag.field in given:
+            given[flag.field] = tuple(given[flag.field])
     if command is MAIN:
         given = {"headless": "text" in given, **_prompt(given)}
     if "practice_script" in given:

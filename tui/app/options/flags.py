@@ -26,19 +26,24 @@ FORMATS = ("text", "json", "stream-json")
 class Flag:
     """An option. `value` is how help names its value, "" for a switch.
 
-    `field` is the attribute of `Options`. `optional`: the value may be left out; `repeat`: the
-    flag may stand more than once and its values add up.
+    `dest` is the attribute of `Options`, where the long name does not say it. `optional`: the value
+    may be left out; `repeat`: the flag may stand more than once and its values add up.
     """
 
     names: tuple[str, ...]
-    field: str
     help: str
     value: str = ""
     kind: Kind = "text"
     choices: tuple[str, ...] = ()
     optional: bool = False
     repeat: bool = False
+    dest: str = ""
     group: str = "Options"
+
+    @property
+    def field(self) -> str:
+        """The attribute of `Options`."""
+        return self.dest or self.names[-1].removeprefix("--").replace("-", "_")
 
     @property
     def takes_value(self) -> bool:
@@ -72,147 +77,125 @@ class Command:
         return tuple(word for word in (self.word, self.second) if word)
 
 
-_SESSION, _MODEL, _FILES = "Session", "Model", "Folder, files and tools"
-_HEADLESS, _SCREEN, _LIMITS = "Headless, and limits", "Screen", "Limits"
+_FILES = "Folder, files and tools"
 
-_CWD = Flag(("-C", "--cwd"), "cwd", "work in DIR", "DIR", "folder", group=_FILES)
-_JSON = Flag(("--json",), "json", "print JSON")
-_MODEL_FLAGS = (
-    Flag(("-m", "--model"), "model", "the model to ask", "NAME", "name", group=_MODEL),
-    Flag(
-        ("--fallback-model",),
-        "fallback_models",
-        "the model to go on with when the first is not available (repeat for a chain)",
-        "NAME",
-        "name",
-        repeat=True,
-        group=_MODEL,
-    ),
-    Flag(
-        ("--practice",), "practice", "the offline practice model: no key, no network", group=_MODEL
-    ),
-    Flag(
-        ("--practice-script",),
-        "practice_script",
-        "the practice model replays FILE (TOML)",
-        "FILE",
-        "file",
-        group=_MODEL,
-    ),
-)
-_THEME = Flag(("--theme",), "theme", "the colours, for this run", "NAME", "name", group=_SCREEN)
-_YOLO = Flag(
-    ("-y", "--yolo"),
-    "yolo",
-    "start elevated: nothing is asked; what is always blocked stays blocked",
-    group=_FILES,
-)
-_TRUST = Flag(
-    ("--trust",), "trust", "trust this folder's .holdfast/ files for this run", group=_FILES
-)
 
+def _group(title: str, *flags: Flag) -> tuple[Flag, ...]:
+    """Flags under a title of their own in the help."""
+    return tuple(replace(flag, group=title) for flag in flags)
+
+
+_CWD = Flag(("-C", "--cwd"), "work in DIR", "DIR", "folder")
+_JSON = Flag(("--json",), "print JSON")
+_DRY_RUN = Flag(("--dry-run",), "show what would be done, do nothing")
+_THEME = Flag(("--theme",), "the colours, for this run", "NAME", "name", group="Screen")
+_FALLBACK = Flag(
+    ("--fallback-model",),
+    "the model to go on with when the first is not available (repeat for a chain)",
+    "NAME",
+    "name",
+    repeat=True,
+    dest="fallback_models",
+)
+_TRUST = Flag(("--trust",), "trust this folder's .holdfast/ files for this run")
+_ALLOW = "run without asking what matches RULE: tool or tool(glob) (may repeat)"
+_DENY = "refuse what matches RULE; goes before every --allow (may repeat)"
 _RULES = (
+    Flag(("--allow",), _ALLOW, "RULE", "name", repeat=True),
+    Flag(("--deny",), _DENY, "RULE", "name", repeat=True),
     Flag(
-        ("--allow",),
-        "allow",
-        "run without asking what matches RULE: tool or tool(glob) (may repeat)",
-        "RULE",
-        "name",
-        repeat=True,
-        group=_FILES,
-    ),
-    Flag(
-        ("--deny",),
-        "deny",
-        "refuse what matches RULE; goes before every --allow (may repeat)",
-        "RULE",
-        "name",
-        repeat=True,
-        group=_FILES,
+        ("-y", "--yolo"), "start elevated: nothing is asked; what is always blocked stays blocked"
     ),
 )
+
+
+def _models(fallback: Flag) -> tuple[Flag, ...]:
+    return _group(
+        "Model",
+        Flag(("-m", "--model"), "the model to ask", "NAME", "name"),
+        fallback,
+        Flag(("--practice",), "the offline practice model: no key, no network"),
+        Flag(("--practice-script",), "the practice model replays FILE (TOML)", "FILE", "file"),
+    )
+
 
 MAIN = Command(
     (),
     "A full-screen terminal agent. PROMPT is sent first.",
     (
-        Flag(
-            ("-c", "--continue"),
-            "newest",
-            "go on with the newest session of this folder",
-            group=_SESSION,
+        *_group(
+            "Session",
+            Flag(
+                ("-c", "--continue"), "go on with the newest session of this folder", dest="newest"
+            ),
+            Flag(
+                ("-r", "--resume"),
+                "go on with a session; without a value, choose one",
+                "ID|FILE",
+                "session",
+                optional=True,
+            ),
+            Flag(("--no-session",), "keep nothing on disk"),
         ),
-        Flag(
-            ("-r", "--resume"),
-            "resume",
-            "go on with a session; without a value, choose one",
-            "ID|FILE",
-            "session",
-            optional=True,
-            group=_SESSION,
+        *_models(_FALLBACK),
+        *_group(
+            _FILES,
+            _CWD,
+            Flag(
+                ("--add-dir",),
+                "let the file tools use DIR too (may repeat)",
+                "DIR",
+                "folder",
+                repeat=True,
+                dest="add_dirs",
+            ),
+            _TRUST,
+            *_RULES,
         ),
-        Flag(("--no-session",), "no_session", "keep nothing on disk", group=_SESSION),
-        *_MODEL_FLAGS,
-        _CWD,
-        Flag(
-            ("--add-dir",),
-            "add_dirs",
-            "let the file tools use DIR too (may repeat)",
-            "DIR",
-            "folder",
-            repeat=True,
-            group=_FILES,
+        *_group(
+            "Headless, and limits",
+            Flag(
+                ("-p", "--print"),
+                "no screen: one prompt, the answer on stdout; TEXT and/or stdin",
+                "TEXT",
+                optional=True,
+                dest="text",
+            ),
+            Flag(
+                ("--output-format",),
+                "what -p prints: the answer, one JSON object, or one event a line",
+                choices=FORMATS,
+            ),
+            Flag(("--max-turns",), "stop after N requests", "N", "count"),
+            Flag(("--max-tokens",), "stop after N tokens", "N", "count"),
+            Flag(
+                ("--max-cost",),
+                "stop at this cost; needs [prices] in the configuration",
+                "USD",
+                "money",
+            ),
+            Flag(
+                ("--max-wait",),
+                "the longest wait for a server's limits; 0 waits for none",
+                "SECONDS",
+                "seconds",
+            ),
         ),
-        _TRUST,
-        *_RULES,
-        _YOLO,
-        Flag(
-            ("-p", "--print"),
-            "text",
-            "no screen: one prompt, the answer on stdout; TEXT and/or stdin",
-            "TEXT",
-            optional=True,
-            group=_HEADLESS,
+        *_group(
+            "Screen",
+            Flag(("--verbose",), "start with the debug view"),
+            Flag(
+                ("--plain",),
+                "lines of text in the place of the screen: for screen readers and simple terminals",
+            ),
+            _THEME,
         ),
-        Flag(
-            ("--output-format",),
-            "output_format",
-            "what -p prints: the answer, one JSON object, or one event a line",
-            choices=FORMATS,
-            group=_HEADLESS,
-        ),
-        Flag(("--max-turns",), "max_turns", "stop after N requests", "N", "count", group=_HEADLESS),
-        Flag(("--max-tokens",), "max_tokens", "stop after N tokens", "N", "count", group=_HEADLESS),
-        Flag(
-            ("--max-cost",),
-            "max_cost",
-            "stop at this cost; needs [prices] in the configuration",
-            "USD",
-            "money",
-            group=_HEADLESS,
-        ),
-        Flag(
-            ("--max-wait",),
-            "max_wait",
-            "the longest wait for a server's limits; 0 waits for none",
-            "SECONDS",
-            "seconds",
-            group=_HEADLESS,
-        ),
-        Flag(("--verbose",), "verbose", "start with the debug view", group=_SCREEN),
-        Flag(
-            ("--plain",),
-            "plain",
-            "lines of text in the place of the screen: for screen readers and simple terminals",
-            group=_SCREEN,
-        ),
-        _THEME,
     ),
     Positional("PROMPT", "prompt", "what to do; quote it", required=False),
 )
 
 _ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
-_OUT = Flag(("--out",), "out", "write to PATH", "PATH", "file")
+_OUT = Flag(("--out",), "write to PATH", "PATH", "file")
 
 
 def _sessions(
@@ -222,7 +205,7 @@ def _sessions(
     *flags: Flag,
     second: Positional | None = None,
 ) -> Command:
-    return Command(("sessions", name), text, (*flags, _CWD, _JSON), word, second)
+    return Command(("sessions", name), text, (*flags, *_group(_FILES, _CWD), _JSON), word, second)
 
 
 COMMANDS = (
@@ -230,50 +213,32 @@ COMMANDS = (
         ("run",),
         "work through a task file, one task after the other",
         (
-            *_MODEL_FLAGS[:1],
-            replace(_MODEL_FLAGS[1], help="the model to swap with after a rate limit or timeout"),
-            *_MODEL_FLAGS[2:],
-            Flag(("--dir", *_CWD.names), "cwd", _CWD.help, "DIR", "folder", group=_FILES),
-            _TRUST,
-            *_RULES,
-            _YOLO,
-            Flag(
-                ("--max-cost",),
-                "max_cost",
-                "end the run at this cost; needs [prices] in the configuration",
-                "USD",
-                "money",
-                group=_LIMITS,
+            *_models(
+                replace(_FALLBACK, help="the model to swap with after a rate limit or timeout")
             ),
-            Flag(
-                ("--max-failures",),
-                "max_failures",
-                "end the run after N failed tasks in a row",
-                "N",
-                "count",
-                group=_LIMITS,
+            *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
+            *_group(
+                "Limits",
+                Flag(
+                    ("--max-cost",),
+                    "end the run at this cost; needs [prices] in the configuration",
+                    "USD",
+                    "money",
+                ),
+                Flag(
+                    ("--max-failures",), "end the run after N failed tasks in a row", "N", "count"
+                ),
+                Flag(
+                    ("--max-time",), "begin nothing after this time: 90s, 45m, 8h", "TIME", "span"
+                ),
             ),
-            Flag(
-                ("--max-time",),
-                "max_time",
-                "begin nothing after this time: 90s, 45m, 8h",
-                "TIME",
-                "span",
-                group=_LIMITS,
-            ),
-            Flag(("--dry-run",), "dry_run", "show what would be done, do nothing"),
-            Flag(("--status",), "status", "show how far the tasks are"),
-            Flag(("--reset",), "reset", "forget state and logs, do nothing else"),
-            Flag(("--retry-failed",), "retry_failed", "run the failed tasks again"),
-            Flag(("--headless",), "headless", "no screen: plain lines on stdout"),
-            Flag(
-                ("--summary",),
-                "summary",
-                "write the summary, as Markdown, to FILE too",
-                "FILE",
-                "file",
-            ),
-            Flag(("--json",), "json", "no screen: one event a line; of --status, an object"),
+            _DRY_RUN,
+            Flag(("--status",), "show how far the tasks are"),
+            Flag(("--reset",), "forget state and logs, do nothing else"),
+            Flag(("--retry-failed",), "run the failed tasks again"),
+            Flag(("--headless",), "no screen: plain lines on stdout"),
+            Flag(("--summary",), "write the summary, as Markdown, to FILE too", "FILE", "file"),
+            Flag(("--json",), "no screen: one event a line; of --status, an object"),
         ),
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
@@ -281,7 +246,7 @@ COMMANDS = (
         "list",
         "the sessions of this folder",
         None,
-        Flag(("--all",), "all", "those of all folders"),
+        Flag(("--all",), "those of all folders"),
     ),
     _sessions(
         "search", "find text in all sessions", Positional("TEXT", "target", "what to look for")
@@ -293,7 +258,7 @@ COMMANDS = (
         "repair",
         "write a repaired copy; the original is never changed",
         _ID,
-        Flag(("--dry-run",), "dry_run", "show what would be done, do nothing"),
+        _DRY_RUN,
         _OUT,
     ),
     _sessions(
@@ -305,16 +270,14 @@ COMMANDS = (
         "export",
         "write a session as a document",
         _ID,
-        Flag(
-            ("--format",), "format", "the document's format (md)", choices=("md", "html", "jsonl")
-        ),
+        Flag(("--format",), "the document's format (md)", choices=("md", "html", "jsonl")),
         _OUT,
     ),
     _sessions(
         "fork",
         "copy a session, whole or up to a message",
         _ID,
-        Flag(("--at",), "at", "copy up to this message", "MESSAGE", "name"),
+        Flag(("--at",), "copy up to this message", "MESSAGE", "name"),
     ),
     _sessions(
         "rename",
@@ -325,7 +288,7 @@ COMMANDS = (
     Command(
         ("doctor",),
         "check the installation, the configuration, the key and the sessions",
-        (_CWD, _JSON),
+        (*_group(_FILES, _CWD), _JSON),
     ),
     Command(
         ("tour",),
@@ -343,7 +306,7 @@ COMMANDS = (
     Command(
         ("help",),
         "read the manual, or one topic",
-        (Flag(("--list",), "list_topics", "list the topics"),),
+        (Flag(("--list",), "list the topics", dest="list_topics"),),
         Positional(
             "TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False
         ),

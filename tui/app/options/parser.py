@@ -72,25 +72,13 @@ def _settings(flag: Flag) -> dict[str, Any]:
     valued = {**common, "metavar": flag.value, "type": _CONVERT[flag.kind]}
     if flag.optional:
         return {**valued, "type": str, "nargs": "?", "const": ""}
-    return {**valued, "action": _Add} if flag.repeat else valued
-
-
-class _Add(argparse.Action):
-    """Collects the values of a flag that may repeat in a tuple."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002 - as above
-    ) -> None:
-        setattr(namespace, self.dest, (*getattr(namespace, self.dest, ()), values))
+    return {**valued, "action": "append"} if flag.repeat else valued
 
 
 def _epilog(command: Command) -> str:
     if command is MAIN:
-        rows = [(name, GROUPS.get(name) or _help_of(name)) for name in first_words()]
+        helps = GROUPS | {" ".join(command.words): command.help for command in COMMANDS}
+        rows = [(name, helps[name]) for name in first_words()]
         return _rows("Commands", rows) + _EXAMPLES
     rows = [(c.words[1], c.help) for c in COMMANDS if c.words[:1] == command.words and c.words[1:]]
     return _rows("Actions", rows) if rows else ""
@@ -115,10 +103,6 @@ Examples:
 
 Exit codes: 0 done, 1 failed or a limit reached, 2 usage or configuration, 3 no usable key,
 4 the session cannot be opened, 130 interrupted."""
-
-
-def _help_of(name: str) -> str:
-    return next(command.help for command in COMMANDS if command.words == (name,))
 
 
 def _escaped(text: str) -> str:

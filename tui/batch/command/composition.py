@@ -16,13 +16,16 @@ from tui.batch.events import BatchEvent
 from tui.batch.run_config import RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
-from tui.core.config import Price
 from tui.core.errors import HoldfastError
-from tui.core.messages import text_block, text_of
+from tui.core.messages import Message, text_block, text_of
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.session.session import Session
+
+ANSWER_TOKENS = 1024
+PATIENCE_S = 180.0
+_SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
 
 
 class RunComposition:
@@ -93,17 +96,28 @@ class RunComposition:
         return agent
 
     async def _ask(self, question: str) -> TaskAttempt:
+        """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S
+        too."""
         launch = self._plan.launch
         model = launch.model if launch.practice else launch.config.small_model
-        return await ask(self._provider, model, question, launch.config.prices.get(model))
+        messages: list[Message] = [{"role": "user", "content": [text_block(question)]}]
+        request = Request(model, [text_block(_SYSTEM)], messages, [], ANSWER_TOKENS)
+        try:
+            async with (
+                asyncio.timeout(PATIENCE_S),
+                aclosing(self._provider.stream(request)) as parts,
+            ):
+                async for part in parts:
+                    if isinstance(part, Completed):
+                        usd = cost(part.usage, launch.config.prices.get(model))
+                        answer = text_of(part.content)
+                        return TaskAttempt("done", answer=answer, usage=part.usage, cost_usd=usd)
+        except TimeoutError:
+            raise HoldfastError(f"{model} gave no answer in {PATIENCE_S:.0f} s.") from None
+        raise HoldfastError(f"{model} gave no whole answer.")
 
     def _model_info(self, name: str) -> ModelInfo:
         return replace(known_model(self._plan.launch, name), id=name)
-
-
-ANSWER_TOKENS = 1024
-PATIENCE_S = 180.0
-_SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
 
 
 class SharedProvider(ProviderWrapper):
@@ -115,27 +129,3 @@ class SharedProvider(ProviderWrapper):
 
     async def aclose(self) -> None:
         """The next session goes on with it."""
-
-
-async def ask(provider: Provider, model: str, question: str, price: Price | None) -> TaskAttempt:
-    """One question without tools, and its answer. Raises HoldfastError, after PATIENCE_S too."""
-    request = Request(
-        model=model,
-        system=[text_block(_SYSTEM)],
-        messages=[{"role": "user", "content": [text_block(question)]}],
-        tools=[],
-        max_tokens=ANSWER_TOKENS,
-    )
-    try:
-        async with asyncio.timeout(PATIENCE_S), aclosing(provider.stream(request)) as parts:
-            async for part in parts:
-                if isinstance(part, Completed):
-                    return TaskAttempt(
-                        "done",
-                        answer=text_of(part.content),
-                        usage=part.usage,
-                        cost_usd=cost(part.usage, price),
-                    )
-    except TimeoutError:
-        raise HoldfastError(f"{model} gave no answer in {PATIENCE_S:.0f} s.") from None
-    raise HoldfastError(f"{model} gave no whole answer.")

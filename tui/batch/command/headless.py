@@ -13,7 +13,7 @@ from tui.app.options.arguments import Options
 from tui.batch.command.composition import RunComposition
 from tui.batch.command.output import EXIT_FAILED, exit_code, print_notice, width, write_summary
 from tui.batch.command.plan import RunPlan
-from tui.batch.events import BatchEvent, RunFinished, RunStarted, to_json
+from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.report import RunSummary, lines_of
 from tui.batch.runner import Runner
 from tui.core.clock import SystemClock
@@ -65,7 +65,7 @@ class _Printer:
             case _:
                 pass
         if self._json:
-            self.line(json.dumps(to_json(event), ensure_ascii=True, separators=(",", ":")))
+            self.line(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
         else:
             for text in lines_of(event, total=self._total):
                 self.line(text)

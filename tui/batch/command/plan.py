@@ -15,13 +15,13 @@ from tui.agent.composition import Launch
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
 from tui.batch.git import GitIsolation
-from tui.batch.isolation import Isolation, NoIsolation
+from tui.batch.isolation import Isolation
 from tui.batch.jj import JjIsolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
 from tui.batch.taskfile import TaskFile
 from tui.context.project_files import BOOT_FILES
-from tui.core.errors import CredentialsError, UsageError
+from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import shorten
 
@@ -124,7 +124,7 @@ def plan(options: Options) -> RunPlan:
     if stops.cost_usd is not None:
         _check_prices(launch, models)
     if not options.dry_run:
-        launch = _with_key(launch)
+        launch = launching.with_key(launch)
     # A server's long limits are waited for, unless another model can be asked meanwhile.
     patience = FALLBACK_AFTER_S if models.fallback else None
     return RunPlan(
@@ -145,16 +145,6 @@ def real_task_file(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _with_key(launch: Launch) -> Launch:
-    key = launching.find_key(launch)
-    if launching.needs_key(launch, key):
-        raise CredentialsError(
-            "There is no API key.",
-            hint="Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice.",
-        )
-    return launch.with_key(key)
-
-
 def _check_prices(launch: Launch, models: ModelPair) -> None:
     for name in filter(None, (models.first, models.fallback)):
         if name not in launch.config.prices:
@@ -167,5 +157,5 @@ def _check_prices(launch: Launch, models: ModelPair) -> None:
 def find_isolation(target: Path, task_file: Path) -> Isolation:
     """The isolation of the tasks run in `target`. Blocks."""
     return (
-        JjIsolation.find(target, task_file) or GitIsolation.find(target, task_file) or NoIsolation()
+        JjIsolation.find(target, task_file) or GitIsolation.find(target, task_file) or Isolation()
     )

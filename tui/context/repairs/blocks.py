@@ -17,16 +17,18 @@ from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, Re
 from tui.context.rules.blocks import (
     FIELDS,
     IN_RESULTS,
-    SERVER_ID,
     SERVER_RESULTS,
     THINKING,
+    are_objects,
     extra_fields,
+    has_thoughts,
     is_blank,
+    is_filled,
     is_mark,
-    is_object,
+    is_server_id,
 )
 from tui.context.rules.json_safety import unsound
-from tui.core.messages import Block, text_block
+from tui.core.messages import Block, is_object, list_of, text_block
 
 NO_OUTPUT = "(no output)"
 
@@ -117,29 +119,10 @@ def _text(block: Block, note: Note) -> Block | None:
         note(code, "an empty text left out")
         return None
     cited = block.get("citations")
-    if cited is not None and not (
-        isinstance(cited, list) and all(map(is_object, cast("list[object]", cited)))
-    ):
+    if cited is not None and not are_objects(cited):
         note("B27", "malformed citations left out")
         return without(block, "citations")
     return block
-
-
-def _thinking(block: Block, note: Note) -> Block | None:
-    if not isinstance(block.get("thinking"), str):
-        note("B18", "thinking without text left out")
-        return None
-    if not isinstance(block.get("signature"), str) or not block["signature"]:
-        note("B17", "unsigned thinking left out")
-        return None
-    return block
-
-
-def _redacted(block: Block, note: Note) -> Block | None:
-    if isinstance(block.get("data"), str) and block["data"]:
-        return block
-    note("B17", "thinking without data left out")
-    return None
 
 
 def _tool_use(block: Block, note: Note) -> Block | None:
@@ -206,16 +189,13 @@ def _result_content(content: object, note: Note) -> str | list[Any]:
     if content is None:
         note("B27", f"missing output shown as {NO_OUTPUT}")
         return NO_OUTPUT
+    items = list_of(content)
     if not isinstance(content, list):
         note("B27", "the output made a list of blocks")
-        items: list[object] = [content if is_object(content) else json.dumps(content, default=str)]
-    else:
-        items = cast("list[object]", content)
+        items = [content if is_object(content) else json.dumps(content, default=str)]
     cleaned = [_inner(item, note) for item in items]
-    if isinstance(content, list) and all(
-        new is old and new is not None for new, old in zip(cleaned, items, strict=True)
-    ):
-        return cast("list[Any]", content)
+    if all(new is old and new is not None for new, old in zip(cleaned, items, strict=True)):
+        return items
     return [item for item in cleaned if item is not None] or NO_OUTPUT
 
 
@@ -231,32 +211,37 @@ def _error_result(block: Block, note: Note) -> Block:
     if not content:
         note("B29", f"an empty error shown as {NO_OUTPUT}")
         return block | {"content": NO_OUTPUT}
-    if isinstance(content, list):
-        items = cast("list[Block]", content)
-        if any(item.get("type") != "text" for item in items):
-            note("B29", "what is not text left out of an error")
-            texts = [
-                i if i.get("type") == "text" else media.removed(i, "in an error") for i in items
-            ]
-            return block | {"content": texts}
-    return block
+    items = [] if isinstance(content, str) else cast("list[Block]", content)
+    if all(item.get("type") == "text" for item in items):
+        return block
+    note("B29", "what is not text left out of an error")
+    texts = [i if i.get("type") == "text" else media.removed(i, "in an error") for i in items]
+    return block | {"content": texts}
 
 
 def _server_use(block: Block, note: Note) -> Block | None:
-    name, id_ = block.get("name"), block.get("id")
-    if not isinstance(name, str) or not isinstance(id_, str) or not SERVER_ID.fullmatch(id_):
+    if not isinstance(block.get("name"), str) or not is_server_id(block.get("id")):
         note("B25", "left out: a malformed call of a server tool")
         return None
     return _tool_use(block, note)
 
 
-def _server_result(block: Block, note: Note) -> Block | None:
-    id_ = block.get("tool_use_id")
-    sound = isinstance(id_, str) and SERVER_ID.fullmatch(id_)
-    if sound and isinstance(block.get("content"), list | dict):
+def _dropped_unless(*needs: tuple[Callable[[Block], bool], str, str]) -> _Cleaner:
+    """Leaves a block out that lacks something: what it needs, the code, what is said then."""
+
+    def cleaner(block: Block, note: Note) -> Block | None:
+        for valid, code, action in needs:
+            if not valid(block):
+                note(code, action)
+                return None
         return block
-    note("B25", "left out: a malformed result of a server tool")
-    return None
+
+    return cleaner
+
+
+def _is_server_result(block: Block) -> bool:
+    sound = isinstance(block.get("content"), list | dict)
+    return sound and is_server_id(block.get("tool_use_id"))
 
 
 _CLEANERS: Mapping[str, _Cleaner] = {
@@ -264,10 +249,20 @@ _CLEANERS: Mapping[str, _Cleaner] = {
     "image": media.image,
     "document": media.document,
     "search_result": media.search_result,
-    "container_upload": media.upload,
+    "container_upload": _dropped_unless(
+        (lambda block: is_filled(block.get("file_id")), "B27", "left out: an upload without a file")
+    ),
     "tool_use": _tool_use,
     "tool_result": _tool_result,
-    "thinking": _thinking,
-    "redacted_thinking": _redacted,
+    "thinking": _dropped_unless(
+        (has_thoughts, "B18", "thinking without text left out"),
+        (lambda block: is_filled(block.get("signature")), "B17", "unsigned thinking left out"),
+    ),
+    "redacted_thinking": _dropped_unless(
+        (lambda block: is_filled(block.get("data")), "B17", "thinking without data left out")
+    ),
     "server_tool_use": _server_use,
-} | dict.fromkeys(SERVER_RESULTS, _server_result)
+} | dict.fromkeys(
+    SERVER_RESULTS,
+    _dropped_unless((_is_server_result, "B25", "left out: a malformed result of a server tool")),
+)

@@ -1,6 +1,6 @@
 """Repairs of images, documents and the like, each by itself and all of a request together.
 
-`image`, `document`, `search_result` and `upload` are cleaners, see `repairs.blocks`.
+`image`, `document` and `search_result` are cleaners, see `repairs.blocks`.
 """
 
 from __future__ import annotations
@@ -65,13 +65,6 @@ def search_result(block: Block, note: Note) -> Block | None:
     return text_block(text) if text.strip() else None
 
 
-def upload(block: Block, note: Note) -> Block | None:
-    if isinstance(block.get("file_id"), str) and block["file_id"]:
-        return block
-    note("B27", "left out: an upload without a file")
-    return None
-
-
 def thin_media(drafts: Iterable[MessageDraft], report: Report) -> None:
     """Replace by text, the oldest first, what is more than a request may hold."""
     drafts = list(drafts)
@@ -122,7 +115,8 @@ def _each(drafts: list[MessageDraft], change: Callable[[str, Block], Block]) -> 
             block = change(where, given)
             content: Any = block.get("content")
             if block.get("type") == "tool_result" and isinstance(content, list):
-                inner = [change(where, part) for part in cast("list[Block]", content)]
-                block = block | {"content": inner}
+                block = block | {
+                    "content": [change(where, part) for part in blocks_of(block["content"])]
+                }
             items.append(DraftBlock(where, block))
         draft.items = items

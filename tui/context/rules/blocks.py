@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 from tui.context.rules import Violation
 from tui.context.rules.json_safety import unsound
 from tui.context.rules.media import image_violations
-from tui.core.messages import Block
+from tui.core.messages import Block, is_object, list_of
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
@@ -81,10 +81,6 @@ def extra_fields(value: Mapping[str, Any], allowed: AbstractSet[str]) -> list[st
     return sorted((name for name in value if name not in allowed), key=str)
 
 
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
 def is_text(block: object) -> TypeGuard[dict[str, Any]]:
     """Whether this is a text block with words in it."""
     return is_object(block) and block.get("type") == "text" and not is_blank(block.get("text"))
@@ -117,24 +113,53 @@ def _text(block: Block, where: str) -> Iterator[Violation]:
         words = "text content blocks must contain non-whitespace text"
         yield Violation("B11", where, f"messages: {words}")
     cited = block.get("citations")
-    if cited is not None and not _are_objects(cited):
+    if cited is not None and not are_objects(cited):
         yield Violation("B27", where, f"{where}.text.citations: Input should be a valid list")
 
 
-def _are_objects(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(item, dict) for item in cast("list[object]", value)
-    )
+def are_objects(value: object) -> bool:
+    """Whether this is a list of objects, as citations are."""
+    return isinstance(value, list) and all(map(is_object, cast("list[object]", value)))
 
 
-def _id(field: str) -> _Rule:
+def _field(name: str, valid: Callable[[object], bool], code: str, words: str) -> _Rule:
+    """The rule that a field of a block is valid."""
+
     def rule(block: Block, where: str) -> Iterator[Violation]:
-        value = block.get(field)
-        if not isinstance(value, str) or not ID.fullmatch(value):
-            words = "String should match pattern '^[a-zA-Z0-9_-]+$'"
-            yield Violation("B08", where, f"{where}.{block['type']}.{field}: {words}")
+        if not valid(block.get(name)):
+            yield Violation(code, where, f"{where}.{block['type']}.{name}: {words}")
 
     return rule
+
+
+def _whole(code: str, path: str, words: str, valid: Callable[[Block], bool]) -> _Rule:
+    """The rule that a block has all that it needs."""
+
+    def rule(block: Block, where: str) -> Iterator[Violation]:
+        if not valid(block):
+            yield Violation(code, where, f"{where}.{path}: {words}")
+
+    return rule
+
+
+def is_filled(value: object) -> bool:
+    """Whether this is a string with anything in it."""
+    return isinstance(value, str) and bool(value)
+
+
+def is_id(value: object) -> bool:
+    """Whether this may stand as the id of a call."""
+    return isinstance(value, str) and ID.fullmatch(value) is not None
+
+
+def has_thoughts(block: Block) -> bool:
+    """Whether a thinking block has its text, which may be empty."""
+    return isinstance(block.get("thinking"), str)
+
+
+def is_server_id(value: object) -> bool:
+    """Whether this may stand as the id of a server tool's call."""
+    return isinstance(value, str) and SERVER_ID.fullmatch(value) is not None
 
 
 def _name(block: Block, where: str) -> Iterator[Violation]:
@@ -150,12 +175,6 @@ def _name(block: Block, where: str) -> Iterator[Violation]:
     yield Violation("B09", where, f"{where}.{block['type']}.name: {words}")
 
 
-def _input(block: Block, where: str) -> Iterator[Violation]:
-    if not isinstance(block.get("input"), dict):
-        words = "Input should be a valid dictionary"
-        yield Violation("B07", where, f"{where}.{block['type']}.input: {words}")
-
-
 def _result_content(block: Block, where: str) -> Iterator[Violation]:
     content = block.get("content")
     if "content" in block and not isinstance(content, str | list):
@@ -165,7 +184,7 @@ def _result_content(block: Block, where: str) -> Iterator[Violation]:
         words = "text content blocks must contain non-whitespace text"
         yield Violation("B11", where, f"messages: {words}")
     if isinstance(content, list):
-        for index, item in enumerate(cast("list[object]", content)):
+        for index, item in enumerate(list_of(block["content"])):
             yield from _inner(item, f"{where}.tool_result.content.{index}")
 
 
@@ -190,24 +209,9 @@ def _error_content(block: Block, where: str) -> Iterator[Violation]:
     if not content:
         words = "content cannot be empty if `is_error` is true"
         yield Violation("B29", where, f"{where}.tool_result: {words}")
-    elif isinstance(content, list):
-        items = cast("list[object]", content)
-        if any(is_object(item) and item.get("type") != "text" for item in items):
-            words = "all content must be type `text` if `is_error` is true"
-            yield Violation("B29", where, f"{where}.tool_result: {words}")
-
-
-def _thinking(block: Block, where: str) -> Iterator[Violation]:
-    if not isinstance(block.get("thinking"), str):
-        text = f"{where}.thinking: each thinking block must contain thinking"
-        yield Violation("B18", where, text)
-    if not isinstance(block.get("signature"), str) or not block["signature"]:
-        yield Violation("B17", where, f"{where}.thinking.signature: Field required")
-
-
-def _redacted(block: Block, where: str) -> Iterator[Violation]:
-    if not isinstance(block.get("data"), str) or not block["data"]:
-        yield Violation("B17", where, f"{where}.redacted_thinking.data: Field required")
+    elif any(is_object(item) and item.get("type") != "text" for item in list_of(content)):
+        words = "all content must be type `text` if `is_error` is true"
+        yield Violation("B29", where, f"{where}.tool_result: {words}")
 
 
 _SOURCES: Mapping[str, tuple[str, ...]] = {
@@ -218,11 +222,6 @@ _SOURCES: Mapping[str, tuple[str, ...]] = {
     "content": ("content",),
 }
 _DOCUMENT_TYPES = {"base64": "application/pdf", "text": "text/plain"}
-
-
-def _document(block: Block, where: str) -> Iterator[Violation]:
-    if not is_document(block):
-        yield Violation("B32", where, f"{where}.document.source: Could not process document")
 
 
 def is_document(block: Block) -> bool:
@@ -243,15 +242,9 @@ def is_document(block: Block) -> bool:
     )
 
 
-def _search_result(block: Block, where: str) -> Iterator[Violation]:
-    if not is_search_result(block):
-        yield Violation("B27", where, f"{where}.search_result: Field required")
-
-
 def is_search_result(block: Block) -> bool:
     """Whether a search result has a source, a title and texts."""
-    content = block.get("content")
-    texts = cast("list[object]", content) if isinstance(content, list) else []
+    texts = list_of(block.get("content"))
     return (
         isinstance(block.get("source"), str)
         and isinstance(block.get("title"), str)
@@ -260,36 +253,32 @@ def is_search_result(block: Block) -> bool:
     )
 
 
-def _upload(block: Block, where: str) -> Iterator[Violation]:
-    if not isinstance(block.get("file_id"), str) or not block["file_id"]:
-        yield Violation("B27", where, f"{where}.container_upload.file_id: Field required")
-
-
-def _server_id(field: str) -> _Rule:
-    def rule(block: Block, where: str) -> Iterator[Violation]:
-        value = block.get(field)
-        if not isinstance(value, str) or not SERVER_ID.fullmatch(value):
-            words = "String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
-            yield Violation("B25", where, f"{where}.{block['type']}.{field}: {words}")
-
-    return rule
-
-
-def _server_content(block: Block, where: str) -> Iterator[Violation]:
-    if not isinstance(block.get("content"), list | dict):
-        yield Violation("B25", where, f"{where}.{block['type']}.content: Field required")
-
-
-_SERVER_RESULT: tuple[_Rule, ...] = (_server_id("tool_use_id"), _server_content)
+_CALL_ID = "String should match pattern '^[a-zA-Z0-9_-]+$'"
+_SERVER_CALL_ID = "String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
+_REQUIRED = "Field required"
+_INPUT = _field("input", is_object, "B07", "Input should be a valid dictionary")
 _RULES: Mapping[str, tuple[_Rule, ...]] = {
     "text": (_text,),
     "image": (image_violations,),
-    "document": (_document,),
-    "search_result": (_search_result,),
-    "container_upload": (_upload,),
-    "tool_use": (_id("id"), _name, _input),
-    "tool_result": (_id("tool_use_id"), _result_content, _error_content),
-    "thinking": (_thinking,),
-    "redacted_thinking": (_redacted,),
-    "server_tool_use": (_server_id("id"), _name, _input),
-} | dict.fromkeys(SERVER_RESULTS, _SERVER_RESULT)
+    "document": (_whole("B32", "document.source", "Could not process document", is_document),),
+    "search_result": (_whole("B27", "search_result", _REQUIRED, is_search_result),),
+    "container_upload": (_field("file_id", is_filled, "B27", _REQUIRED),),
+    "tool_use": (_field("id", is_id, "B08", _CALL_ID), _name, _INPUT),
+    "tool_result": (
+        _field("tool_use_id", is_id, "B08", _CALL_ID),
+        _result_content,
+        _error_content,
+    ),
+    "thinking": (
+        _whole("B18", "thinking", "each thinking block must contain thinking", has_thoughts),
+        _field("signature", is_filled, "B17", _REQUIRED),
+    ),
+    "redacted_thinking": (_field("data", is_filled, "B17", _REQUIRED),),
+    "server_tool_use": (_field("id", is_server_id, "B25", _SERVER_CALL_ID), _name, _INPUT),
+} | dict.fromkeys(
+    SERVER_RESULTS,
+    (
+        _field("tool_use_id", is_server_id, "B25", _SERVER_CALL_ID),
+        _field("content", lambda value: isinstance(value, list | dict), "B25", _REQUIRED),
+    ),
+)

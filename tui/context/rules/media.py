@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tui.context.rules import Violation
 from tui.core.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, ImageInfo, base64_image_info
-from tui.core.messages import Block
+from tui.core.messages import Block, is_object, list_of, object_of
 
 MANY_IMAGES = 20
 MANY_PIXELS = 2000
@@ -23,8 +23,7 @@ SOURCE_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def image_violations(block: Block, where: str) -> Iterator[Violation]:
     """What is wrong with one image by itself."""
-    given: object = block.get("source")
-    source = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    source = object_of(block.get("source"))
     kind = source.get("type")
     fields = SOURCE_FIELDS.get(kind) if isinstance(kind, str) else None
     if not fields or not all(isinstance(source.get(f), str) and source[f] for f in fields):
@@ -56,22 +55,18 @@ def crowd_violations(found: Sequence[tuple[str, Block]]) -> Iterator[Violation]:
 def media_in(content: Iterable[object], where: str) -> Iterator[tuple[str, Block]]:
     """The images and documents of one message's content, those in tool results included."""
     for index, item in enumerate(content):
-        if not isinstance(item, dict):
-            continue
-        block = cast("Block", item)
-        kind = block.get("type")
-        if kind in ("image", "document"):
+        block = object_of(item)
+        if block.get("type") in ("image", "document"):
             yield f"{where}.content.{index}", block
-        elif kind == "tool_result" and isinstance(block.get("content"), list):
-            for inner, part in enumerate(cast("list[object]", block["content"])):
-                if isinstance(part, dict) and part.get("type") in ("image", "document"):  # pyright: ignore[reportUnknownMemberType]
+        elif block.get("type") == "tool_result":
+            for inner, part in enumerate(list_of(block.get("content"))):
+                if is_object(part) and part.get("type") in ("image", "document"):
                     yield f"{where}.content.{index}.tool_result.content.{inner}", part
 
 
 def image_info_of(block: Block) -> ImageInfo | None:
     """What the bytes of a base64 image say; None where they cannot be read or are elsewhere."""
-    source: Any = block.get("source")
-    data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
+    data = object_of(block.get("source")).get("data")
     return base64_image_info(data) if isinstance(data, str) else None
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
 from tui.context.rules import Violation
-from tui.context.rules.blocks import block_violations, extra_fields, is_object
+from tui.context.rules.blocks import block_violations, extra_fields
 from tui.context.rules.json_safety import unsound
+from tui.core.messages import is_object, list_of, object_of
 
 MAX_MARKS = 4
 MAX_MESSAGES = 100_000
@@ -59,8 +60,8 @@ def marks_in(blocks: Iterable[object]) -> int:
         if not is_object(block):
             continue
         count += block.get("cache_control") is not None
-        if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
-            count += marks_in(cast("list[object]", block["content"]))
+        if block.get("type") == "tool_result":
+            count += marks_in(list_of(block.get("content")))
     return count
 
 
@@ -68,16 +69,12 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _items(value: Any) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
 def _system(system: object) -> Iterator[Violation]:
     if isinstance(system, str):
         if unsound(system):
             yield Violation("B38", "system", "system: The request body is not valid JSON")
         return
-    blocks = _items(system)
+    blocks = list_of(system)
     if blocks is not system:
         yield Violation("B27", "system", "system: Input should be a valid list")
     for index, block in enumerate(blocks):
@@ -89,7 +86,7 @@ def _system(system: object) -> Iterator[Violation]:
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[Violation]:
-    tools = _items(body.get("tools"))
+    tools = list_of(body.get("tools"))
     if "tools" in body and tools is not body["tools"]:
         yield Violation("B27", "tools", "tools: Input should be a valid list")
     names: set[str] = set()
@@ -106,7 +103,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Violation]:
     choice = body.get("tool_choice")
     if choice is None:
         return
-    kind = choice.get("type") if is_object(choice) else None
+    kind = object_of(choice).get("type")
     if kind not in ("auto", "any", "tool", "none"):
         text = "tool_choice: Input tag does not match any of the expected tags"
         yield Violation("B27", "tool_choice", text)
@@ -141,15 +138,14 @@ def _tool(tool: dict[str, Any], where: str) -> Iterator[Violation]:
 
 
 def _thinking(body: Mapping[str, Any]) -> Iterator[Violation]:
-    config = body.get("output_config")
-    effort = config.get("effort") if is_object(config) else None
+    effort = object_of(body.get("output_config")).get("effort")
     if effort is not None and effort not in _EFFORTS:
         text = f"output_config.effort: Input should be one of {', '.join(_EFFORTS)}"
         yield Violation("request", "output_config", text)
     thinking = body.get("thinking")
     if thinking is None:
         return
-    kind = thinking.get("type") if is_object(thinking) else None
+    kind = object_of(thinking).get("type")
     if kind not in ("enabled", "disabled", "adaptive", "between_tools"):
         text = "thinking: Input tag does not match any of the expected tags"
         yield Violation("B27", "thinking", text)
@@ -165,11 +161,11 @@ def _thinking(body: Mapping[str, Any]) -> Iterator[Violation]:
 
 def _marks(body: Mapping[str, Any]) -> Iterator[Violation]:
     """At most four cache marks in system, tools and messages together."""
-    count = marks_in(_items(body.get("system"))) + marks_in(_items(body.get("tools")))
+    count = marks_in(list_of(body.get("system"))) + marks_in(list_of(body.get("tools")))
     count += body.get("cache_control") is not None
     inside = 0
-    for message in _items(body.get("messages")):
-        inside += marks_in(_items(message.get("content"))) if is_object(message) else 0
+    for message in list_of(body.get("messages")):
+        inside += marks_in(list_of(object_of(message).get("content")))
     if inside <= MAX_MARKS < count + inside:
         words = f"A maximum of {MAX_MARKS} blocks with cache_control may be provided."
         yield Violation("B26", "cache_control", f"{words} Found {count + inside}.")

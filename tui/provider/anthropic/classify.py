@@ -68,37 +68,8 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
             f"The certificate of {at.url} could not be verified.",
             hint="If a proxy looks into TLS, set SSL_CERT_FILE to its certificate.",
         )
-    if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
-        return _lost(chain, at)
-    return broken("the server sent something that is not an event of the Messages API")
-
-
-def is_json(value: object) -> bool:
-    """Whether a value can be written as JSON. Costs as much as writing it."""
-    try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def not_json() -> ProviderError:
-    """A request that cannot be written as JSON."""
-    return ProviderError(
-        "invalid_request",
-        "The request cannot be written as JSON.",
-        hint="Repair the session with /repair.",
-    )
-
-
-def broken(why: str) -> ProviderError:
-    """A stream that did not reach its end."""
-    return ProviderError(
-        "stream_broken", f"The answer broke off: {why}.", hint=STREAM_HINT, retryable=True
-    )
-
-
-def _lost(chain: list[BaseException], at: RequestAttempt) -> ProviderError:
+    if not isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
+        return broken("the server sent something that is not an event of the Messages API")
     if at.began:
         return broken("the connection was lost")
     return ProviderError(
@@ -109,6 +80,26 @@ def _lost(chain: list[BaseException], at: RequestAttempt) -> ProviderError:
     )
 
 
+def not_json(value: object) -> ProviderError | None:
+    """The error of a request that cannot be written as JSON. Costs as much as writing it."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        return ProviderError(
+            "invalid_request",
+            "The request cannot be written as JSON.",
+            hint="Repair the session with /repair.",
+        )
+    return None
+
+
+def broken(why: str) -> ProviderError:
+    """A stream that did not reach its end."""
+    return ProviderError(
+        "stream_broken", f"The answer broke off: {why}.", hint=STREAM_HINT, retryable=True
+    )
+
+
 def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: RequestAttempt
 ) -> ProviderError:
@@ -116,11 +107,9 @@ def from_answer(
     kind, code, text = error_bodies.read(body)
     page = error_bodies.page_title(body, headers)
     rule = next((r for r in RULES if _fits(r, status, kind, code, text)), RULES[-1])
-    retryable = status in RETRYABLE_STATUS or 520 <= status <= 524
+    again = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
-        retryable = kind in _RETRYABLE_EVENTS
-    if rule.final or headers.get("x-should-retry") == "false":
-        retryable = False
+        again = kind in _RETRYABLE_EVENTS
     message, hint = _phrase(rule, status, text, at)
     if page is not None:
         message, hint = _of_page(status, page, rule, at)
@@ -134,7 +123,7 @@ def from_answer(
         status=status,
         request_id=headers.get("request-id") or error_bodies.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
-        retryable=retryable,
+        retryable=again and not rule.final and headers.get("x-should-retry") != "false",
         overflow=error_bodies.overflow_sizes(body, text)
         if rule.error_class == "context_overflow"
         else None,
@@ -201,13 +190,11 @@ def _fits(rule: ErrorRule, status: int, kind: str, code: str, text: str) -> bool
 
 def _phrase(rule: ErrorRule, status: int, text: str, at: RequestAttempt) -> tuple[str, str]:
     places = {"url": at.url, "model": at.model}
-    headline = rule.headline.format(**places)
     number = f" ({status})" if status != HTTPStatus.OK else ""
     text = error_bodies.shortened(text, _LONGEST_MESSAGE)
-    message = f"{headline}{number}: {text}" if text else f"{headline}{number}"
-    return message if message.endswith((".", "!", "?", "…")) else message + ".", rule.hint.format(
-        **places
-    )
+    message = f"{rule.headline.format(**places)}{number}{': ' if text else ''}{text}"
+    end = "" if message.endswith((".", "!", "?", "…")) else "."
+    return message + end, rule.hint.format(**places)
 
 
 def _of_page(status: int, page: str, rule: ErrorRule, at: RequestAttempt) -> tuple[str, str]:

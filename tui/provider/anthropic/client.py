@@ -21,7 +21,6 @@ from tui.provider.anthropic.classify import (
     broken,
     classify,
     from_answer,
-    is_json,
     not_json,
     not_the_api,
 )
@@ -229,9 +228,9 @@ class AnthropicProvider:
         except _failures() as error:
             raise (self._silent(silence) if silence.expired else classify(error, at)) from error
         except (TypeError, ValueError) as error:
-            if sent is None or is_json(sent):
+            if sent is None or (unwritable := not_json(sent)) is None:
                 raise
-            raise not_json() from error
+            raise unwritable from error
 
     def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
         try:
@@ -257,12 +256,8 @@ class AnthropicProvider:
         except HoldfastError:
             return None
         except (*_failures(), ValueError, TypeError) as error:  # names that the SDK refuses
-            _log.info(
-                "no limits of %s from %s: %s",
-                model,
-                client_factory.shown(self.url),
-                type(error).__name__,
-            )
+            place, why = client_factory.shown(self.url), type(error).__name__
+            _log.info("no limits of %s from %s: %s", model, place, why)
             return None
         return convert.model_info(model, found)
 

@@ -49,7 +49,12 @@ def check_url(url: str) -> None:
     except ValueError:  # a port that is no number, brackets that do not close
         usable = False
     if not usable:
-        raise _not_an_address(url)
+        raise ProviderError(
+            "invalid_request",
+            f"{shown(url)} is not the address of a server.",
+            hint="base_url (or ANTHROPIC_BASE_URL) looks like https://host or "
+            "http://127.0.0.1:8080.",
+        )
 
 
 def shown(url: str) -> str:
@@ -57,14 +62,6 @@ def shown(url: str) -> str:
     scheme, slashes, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return scheme + slashes + host.rpartition("@")[2] + slash + path
-
-
-def _not_an_address(url: str) -> ProviderError:
-    return ProviderError(
-        "invalid_request",
-        f"{shown(url)} is not the address of a server.",
-        hint="base_url (or ANTHROPIC_BASE_URL) looks like https://host or http://127.0.0.1:8080.",
-    )
 
 
 def usable_key(api_key: str | None, url: str) -> str:

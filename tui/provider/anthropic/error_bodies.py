@@ -89,14 +89,10 @@ def _first(values: list[object]) -> object:
 
 
 _N = r"(\d[\d,]{0,15})"
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
+_MAXIMUM = rf"maximum context length is {_N} tokens.{{1,60}}?"
 
 _PATTERNS: Final = tuple(
-    (_pattern(text), fields)
+    (re.compile(text, re.IGNORECASE), fields)
     for text, fields in (
         # Anthropic: input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000
         (rf"{_N} \+ {_N} > {_N}", ("input_tokens", "max_tokens", "limit")),
@@ -106,16 +102,13 @@ _PATTERNS: Final = tuple(
         # requested about 140120 tokens (130120 of text input, 10000 in the output).
         (
             (
-                rf"maximum context length is {_N} tokens.{{1,60}}? requested.{{1,60}}?"
-                rf"\({_N} (?:of text input|in the messages), {_N} in the (?:output|completion)\)"
+                rf"{_MAXIMUM} requested.{{1,60}}?\({_N} (?:of text input|in the messages), "
+                rf"{_N} in the (?:output|completion)\)"
             ),
             ("limit", "input_tokens", "max_tokens"),
         ),
         (
-            (
-                rf"maximum context length is {_N} tokens.{{1,60}}? (?:resulted in|requested)"
-                rf"(?: about)? {_N} tokens"
-            ),
+            rf"{_MAXIMUM} (?:resulted in|requested)(?: about)? {_N} tokens",
             ("limit", "input_tokens"),
         ),
         # xAI: This model's maximum prompt length is 131072 but the request contains 537812 tokens.
@@ -155,11 +148,8 @@ def overflow_sizes(body: object, text: str) -> Overflow | None:
 
 def _of_llama(body: object) -> Overflow | None:
     """llama.cpp names them apart: {"error": {…, "n_prompt_tokens": 9000, "n_ctx": 4096}}."""
-    inner = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
-    if not isinstance(inner, dict):
-        return None
-    source = cast("dict[str, object]", inner)
-    tokens, limit = source.get("n_prompt_tokens"), source.get("n_ctx")
+    inner = _get(body, "error")
+    tokens, limit = _get(inner, "n_prompt_tokens"), _get(inner, "n_ctx")
     if isinstance(tokens, int) and isinstance(limit, int):
         return Overflow(input_tokens=tokens, limit=limit)
     return None

@@ -6,11 +6,13 @@ table, so that everything above meets the same errors; only the texts say that i
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from tui.core.clock import Clock
 from tui.core.errors import ProviderError
@@ -117,7 +119,8 @@ async def inject(
                 if isinstance(part, AttemptStarted):
                     await clock.sleep(fault.slow_s)
             return
-        passed = _broken_call(parts) if fault.bad_json else _until(parts, _chars(fault))
+        chars = fault.cut_after or fault.eof_after or fault.after
+        passed = _broken_call(parts) if fault.bad_json else _until(parts, chars)
         async with aclosing(passed):
             async for part in passed:
                 yield part
@@ -128,10 +131,6 @@ async def inject(
     raise await _error(fault, request, window, clock)
 
 
-def _chars(fault: Fault) -> int:
-    return fault.cut_after or fault.eof_after or fault.after
-
-
 async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerator[StreamPart]:
     """The parts up to so many characters; never the Completed."""
     async for part in parts:
@@ -139,16 +138,12 @@ async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerato
             case Completed():
                 return
             case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(text=text):
-                yield _shortened(part, chars)
+                yield structs.replace(part, text=text[:chars])
                 chars -= len(text)
             case _:
                 yield part
         if chars <= 0:
             return
-
-
-def _shortened(part: TextDelta | ThinkingDelta | ToolInputDelta, chars: int) -> StreamPart:
-    return replace(part, text=part.text[:chars])
 
 
 async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[StreamPart]:
@@ -166,16 +161,12 @@ async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[Stre
                 if held:
                     whole = "".join(delta.text for delta in held)
                     broken = whole[: len(whole) * 2 // 3] or "{"
-                    yield replace(held[0], text=broken)
-                    yield _with_raw_input(part, broken)
+                    yield structs.replace(held[0], text=broken)
+                    last = {**part.content[-1], "input": {"raw_input": broken}}
+                    yield dataclasses.replace(part, content=[*part.content[:-1], last])
                 return
             case _:
                 yield part
-
-
-def _with_raw_input(answer: Completed, raw: str) -> Completed:
-    last = answer.content[-1]
-    return replace(answer, content=[*answer.content[:-1], {**last, "input": {"raw_input": raw}}])
 
 
 async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:

@@ -8,8 +8,8 @@
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files. The records are those of the active branch; their
 ids are the same on every reading, and the header's `origin` names the agent and its session as
-`claude_code:ID`. Each format has a module: `matches` recognises its records, `convert` makes
-records of ours from them.
+`claude_code:ID`. Each format has a module: `matches` recognises its records, `convert` adds
+them to a conversion.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _START = re.compile(
     r'\{\s*"(?:type|id|parent|time|parentUuid|parentId|uuid|sessionId|isSidechain|timestamp'
     r'|message|messageId|userType|cwd)"\s*:'
 )
-_MATCHES: Mapping[Format, Callable[[JsonObject], bool]] = {
-    "codex": codex.matches,
-    "claude_code": claude_code.matches,
-    "pi": pi.matches,
+_FORMATS: Mapping[
+    Format,
+    tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]],
+] = {
+    "codex": (codex.matches, codex.convert),
+    "claude_code": (claude_code.matches, claude_code.convert),
+    "pi": (pi.matches, pi.convert),
 }
-_CONVERT: Mapping[Format, Callable[[Iterable[ParsedLine], Findings], Conversion]] = {
-    "codex": codex.convert,
-    "claude_code": claude_code.convert,
-    "pi": pi.convert,
-}
+"""How records of a format are recognised, and how they become records of ours."""
+
 _ANY = RecordShape(_START, lambda value: _format_of(value) is not None)
 _LINE = re.compile(r"line (\d+)")
 _WITNESSES = 5
@@ -145,7 +145,7 @@ def find(
 
 
 def _format_of(value: JsonObject) -> Format | None:
-    return next((name for name, matches in _MATCHES.items() if matches(value)), None)
+    return next((name for name, (matches, _) in _FORMATS.items() if matches(value)), None)
 
 
 def _recognised(lines: Iterable[JsonLine]) -> Literal["ours", "claude_code", "pi", "codex"] | None:
@@ -165,7 +165,10 @@ _ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or _format_of(va
 def _converted(
     path: Path, format_: Format, lines: Iterator[JsonLine], changed: float, findings: Findings
 ) -> LoadedSession:
-    telling = _CONVERT[format_](parse(lines, findings, _ANY), findings)
+    telling = Conversion(format_, findings)
+    _, convert = _FORMATS[format_]
+    convert(parse(lines, findings, _ANY), telling)
+    telling.finish()
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     header = telling.header(path.stem, made)
     findings.items.sort(key=_line_of)

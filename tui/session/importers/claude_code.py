@@ -17,19 +17,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui.core.messages import Block, Usage, text_of
+from tui.core.messages import Block, Usage, object_of, text_of
 from tui.session.importers.conversion import (
     Conversion,
     Node,
     ParsedLine,
     active_branch,
     content_blocks,
-    object_or_empty,
     string,
 )
 from tui.session.jsonl import Findings, JsonObject
-
-PROGRAM = "claude_code"
 
 _MARKS = frozenset({"parentUuid", "sessionId", "isSidechain", "leafUuid", "isSnapshotUpdate"})
 _BY_PROGRAM = re.compile(
@@ -50,13 +47,12 @@ def matches(value: JsonObject) -> bool:
     return kind in SPOKEN and "uuid" in value and "message" in value
 
 
-def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
-    """The records of the active branch."""
-    telling = Conversion(PROGRAM, findings)
+def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
+    """Add the records of the active branch."""
     summaries: list[str] = []
     entries = entries_of(places, telling, summaries)
     groups, nodes = grouped(entries)
-    branch = active_branch(nodes, findings)
+    branch = active_branch(nodes, telling.findings)
     on_branch = set(branch)
     for key, group in groups.items():
         if key not in on_branch:
@@ -66,8 +62,6 @@ def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
         earlier |= _convert_group(groups[key], telling, earlier=earlier)
     if summaries:
         telling.title = summaries[-1]
-    telling.finish()
-    return telling
 
 
 def _convert_group(entries: Sequence[_Entry], telling: Conversion, *, earlier: bool) -> bool:
@@ -87,7 +81,7 @@ def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
     """One answer, put together from its pieces in the order of the file."""
     kept: list[_Entry] = []
     for piece in pieces:
-        model = object_or_empty(piece.value.get("message")).get("model")
+        model = object_of(piece.value.get("message")).get("model")
         if piece.value.get("isApiErrorMessage") or model == "<synthetic>":
             telling.findings.add("B57", piece.where, "left out: an error text stored as an answer")
             words = text_of(piece.blocks or ())
@@ -97,9 +91,9 @@ def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
     blocks = _put_together(kept, telling.findings)
     if not blocks:
         return False
-    first, last = kept[0], object_or_empty(kept[-1].value.get("message"))
+    first, last = kept[0], object_of(kept[-1].value.get("message"))
     usage = Usage.from_json(last.get("usage")).to_json()
-    reasons = [object_or_empty(piece.value.get("message")).get("stop_reason") for piece in kept]
+    reasons = [object_of(piece.value.get("message")).get("stop_reason") for piece in kept]
     telling.answer(
         first.key,
         _time(first),
@@ -153,7 +147,7 @@ def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
 def _convert_system(entry: _Entry, telling: Conversion) -> None:
     words = entry.value.get("content")
     if entry.value.get("subtype") == "compact_boundary":
-        telling.tokens_before = object_or_empty(entry.value.get("compactMetadata")).get("preTokens")
+        telling.tokens_before = object_of(entry.value.get("compactMetadata")).get("preTokens")
     if entry.value.get("subtype") == "local_command" and isinstance(words, str):
         telling.add("note", entry.key, _time(entry), text=words)
 
@@ -239,7 +233,7 @@ def _blocks(value: JsonObject, where: str, findings: Findings) -> list[Block] | 
     if not isinstance(value.get("message"), dict):
         findings.add("B56", where, "skipped: the message is not an object")
         return None
-    blocks = content_blocks(object_or_empty(value["message"]).get("content"), where, findings)
+    blocks = content_blocks(object_of(value["message"]).get("content"), where, findings)
     if blocks is None:
         findings.add("B56", where, "skipped: a message without content")
     return blocks
@@ -251,7 +245,7 @@ def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[No
     for entry in entries:
         entry.group = entry.key
         if entry.value.get("type") == "assistant":
-            id_ = object_or_empty(entry.value.get("message")).get("id")
+            id_ = object_of(entry.value.get("message")).get("id")
             entry.group = f"message {id_}" if isinstance(id_, str) and id_ else entry.group
             for block in entry.blocks or ():
                 if block.get("type") == "tool_use":

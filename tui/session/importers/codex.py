@@ -13,18 +13,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, cast
 
-from tui.core.messages import Block, text_block, text_of
+from tui.core.messages import Block, object_of, text_block, text_of
 from tui.session.importers.conversion import (
     Conversion,
     ParsedLine,
     content_blocks,
     image,
-    object_or_empty,
     string,
 )
 from tui.session.jsonl import Findings, JsonObject
-
-PROGRAM = "codex"
 
 _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
 _DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
@@ -41,12 +38,11 @@ def matches(value: JsonObject) -> bool:
     )
 
 
-def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
-    """The records, in the order of the file: there are no branches."""
-    telling = Conversion(PROGRAM, findings)
-    answer = _Answer(telling)
+def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
+    """Add the records, in the order of the file: there are no branches."""
+    findings, answer = telling.findings, _Answer(telling)
     for line, value in places:
-        kind, payload = value.get("type"), object_or_empty(value.get("payload"))
+        kind, payload = value.get("type"), object_of(value.get("payload"))
         if not isinstance(kind, str):
             findings.add("B56", line.where, "skipped: a record without a type")
             continue
@@ -71,8 +67,6 @@ def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
             case _:
                 pass  # events for the other agent's screen: the items have the same content
     answer.close()
-    telling.finish()
-    return telling
 
 
 class _Answer:

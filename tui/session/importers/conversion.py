@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
 from tui.core.clock import timestamp
-from tui.core.messages import Block, text_block, text_of
+from tui.core.messages import Block, string_of, text_block, text_of
 from tui.session.jsonl import Findings, JsonLine, JsonObject
 from tui.session.records import Header, Record
 
@@ -105,7 +105,7 @@ class Conversion:
         self, key: str, time: object, call_id: object, content: object, *, is_error: bool = False
     ) -> None:
         """The result of a call."""
-        id_ = call_id if isinstance(call_id, str) else ""
+        id_ = string_of(call_id)
         self.add(
             "tool_result",
             key,
@@ -156,13 +156,7 @@ def moment(value: object) -> datetime | None:
 
 def string(value: Mapping[str, Any], name: str) -> str:
     """A field's text; "" where it has none."""
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def object_or_empty(value: object) -> JsonObject:
-    """A JSON object, or an empty one."""
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
+    return string_of(value.get(name))
 
 
 def content_blocks(content: object, where: str, findings: Findings) -> list[Block] | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from tui.core.messages import Block, text_block, text_of
+from tui.core.messages import Block, object_of, text_block, text_of
 from tui.session.importers.conversion import (
     Conversion,
     Node,
@@ -20,12 +20,9 @@ from tui.session.importers.conversion import (
     content_blocks,
     image,
     is_anthropic,
-    object_or_empty,
     string,
 )
-from tui.session.jsonl import Findings, JsonObject
-
-PROGRAM = "pi"
+from tui.session.jsonl import JsonObject
 
 _CALLS = frozenset({"toolCall", "toolUse", "functionCall", "tool_use"})
 _KINDS = frozenset(
@@ -68,12 +65,11 @@ def matches(value: JsonObject) -> bool:
     return kind in _KINDS and "timestamp" in value and "sessionId" not in value
 
 
-def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
-    """The records of the active branch."""
-    telling = Conversion(PROGRAM, findings)
+def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
+    """Add the records of the active branch."""
     entries = _entries(places, telling)
     nodes = [_node(entry, before) for before, entry in zip([None, *entries], entries, strict=False)]
-    branch = active_branch(nodes, findings)
+    branch = active_branch(nodes, telling.findings)
     by_key = {entry.key: entry for entry in entries}
     telling.left_out = sum(entry.value.get("type") == "message" for entry in entries)
     ours: dict[str | int, str] = {}  # the ids of our records, by id and by line in the original
@@ -84,8 +80,6 @@ def convert(places: Iterable[ParsedLine], findings: Findings) -> Conversion:
         _convert_entry(entry, telling, ours)
         if len(telling.records) > before:
             ours[entry.key] = ours[entry.number] = telling.records[before].id
-    telling.finish()
-    return telling
 
 
 def _entries(places: Iterable[ParsedLine], telling: Conversion) -> list[_Entry]:
@@ -206,7 +200,7 @@ def _convert_answer(
         if not given:
             entry.say(telling, "B55", "an empty answer left out")
         return
-    usage = object_or_empty(message.get("usage"))
+    usage = object_of(message.get("usage"))
     counts = {ours: usage.get(theirs) for ours, theirs in _USAGE.items()}
     telling.answer(
         entry.key,

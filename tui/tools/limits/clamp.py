@@ -34,12 +34,6 @@ class Room:
     def holds(self, text: str) -> bool:
         return byte_length(text) <= self.bytes and line_count(text) <= self.lines
 
-    def less(self, *, bytes: int, lines: int) -> Room:  # noqa: A002 - the field's name
-        return Room(self.bytes - bytes, self.lines - lines)
-
-    def less_text(self, text: str) -> Room:
-        return self.less(bytes=byte_length(text), lines=line_count(text))
-
 
 def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str]:
     """The text blocks of one result within `room`, which they share in order.
@@ -55,15 +49,15 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
     kept: list[str] = []
     for index, text in enumerate(texts):
         later = len(texts) - index - 1
-        reserved = room.less(
-            bytes=len(SUFFIX) + later * len(PLACEHOLDER), lines=_SUFFIX_LINES + later
+        reserved = Room(
+            room.bytes - len(SUFFIX) - later * len(PLACEHOLDER), room.lines - _SUFFIX_LINES - later
         )
         if reserved.bytes < 0 or reserved.lines < 1:  # an empty prefix is a line too
             kept.append(f"[tool output truncated: {later + 1} more blocks]")
             return kept
         if later and reserved.holds(text):
             kept.append(text)
-            room = room.less_text(text)
+            room = Room(room.bytes - byte_length(text), room.lines - line_count(text))
             continue
         cut = head_bytes(head_lines(text, reserved.lines), reserved.bytes)
         return [*kept, cut + SUFFIX, *[PLACEHOLDER] * later]

@@ -24,7 +24,7 @@ from tui.tools.limits.clamp import (
 )
 from tui.tools.limits.receipt import Keep, Receipt, Size, Stage
 from tui.tools.limits.share import share, threshold
-from tui.tools.limits.spill import DiskLimits, FullCopy, joined
+from tui.tools.limits.spill import FullCopy, joined
 
 TOOL_BYTES: Mapping[str, int] = {
     "grep_search": 20_000,
@@ -38,38 +38,25 @@ TOOL_BYTES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """The limits in force for one result."""
+    """The limits in force for one result: those of the configuration, and its share of a window."""
 
-    default_bytes: int = 50_000
-    tool_bytes: Mapping[str, int] = field(default_factory=lambda: TOOL_BYTES)
-    preview_bytes: int = 2048
-    clamp_bytes: int = 51_200
-    clamp_lines: int = 2000
+    config: Guard = field(default_factory=Guard)
     share_tokens: int = 38_400
-    memory_chars: int = 200_000
-    disk: DiskLimits = field(default_factory=DiskLimits)
 
     @classmethod
     def of(cls, config: Guard, *, window: int) -> GuardLimits:
         """Limits from the configuration and the active model's window, in tokens."""
-        return cls(
-            default_bytes=config.default_bytes,
-            tool_bytes={**TOOL_BYTES, **config.bytes},
-            preview_bytes=config.preview_bytes,
-            clamp_bytes=config.clamp_bytes,
-            clamp_lines=config.clamp_lines,
-            share_tokens=threshold(window, config.token_share),
-            memory_chars=config.memory_chars,
-            disk=DiskLimits(config.spill_max_bytes, config.spill_min_free_bytes),
-        )
+        return cls(config, threshold(window, config.token_share))
 
     def bytes_of(self, tool: str) -> int:
-        return self.tool_bytes.get(tool, self.default_bytes)
+        """How many bytes a tool may return before its output is spilled."""
+        default = TOOL_BYTES.get(tool, self.config.default_bytes)
+        return self.config.bytes.get(tool, default)
 
     @property
     def page_bytes(self) -> int:
         """The largest page of read_file that no stage cuts: a token has at least one byte."""
-        return min(self.clamp_bytes, self.share_tokens, self.bytes_of("read_file"))
+        return min(self.config.clamp_bytes, self.share_tokens, self.bytes_of("read_file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +78,17 @@ async def guard(
     """
     texts = _texts(output)
     size = sum(map(byte_length, texts))
-    small = size <= min(limits.bytes_of(tool), limits.clamp_bytes, limits.share_tokens, CAP_CHARS)
+    most = limits.bytes_of(tool)
+    small = size <= min(most, limits.config.clamp_bytes, limits.share_tokens, CAP_CHARS)
     if (
         output.full is None
-        and _whole(output, limits.bytes_of(tool))
+        and _whole(output, most)
         and small
-        and sum(map(line_count, texts)) <= limits.clamp_lines
+        and sum(map(line_count, texts)) <= limits.config.clamp_lines
     ):
         return GuardedOutput(output.content, None)
-    cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits)
-    return await asyncio.to_thread(cut, spill_over=limits.bytes_of(tool))
+    cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits, spill_over=most)
+    return await asyncio.to_thread(cut)
 
 
 async def interrupted_receipt(
@@ -154,7 +142,7 @@ def _cut(
                 raw.bytes,
                 texts[0],
                 texts[-1],
-                preview_bytes=limits.preview_bytes,
+                preview_bytes=limits.config.preview_bytes,
                 exit_code=code if isinstance(code, int) else None,
                 ends=keep == "ends",
             )
@@ -163,7 +151,8 @@ def _cut(
         copy = copy or _write(output, texts, spill, limits)
         *before, last = texts
         shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
-    clamped = cap_chars(clamp(shown, Room(limits.clamp_bytes, limits.clamp_lines), keep))
+    room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
+    clamped = cap_chars(clamp(shown, room, keep))
     if clamped is not shown:
         stages.append("clamp")
     shared = share(clamped, limits.share_tokens, keep)
@@ -220,7 +209,8 @@ def _receipt(
 def _write(output: ToolOutput, texts: Sequence[str], spill: Path, limits: GuardLimits) -> FullCopy:
     """Write the full copy: the raw bytes if they are in memory, else the text."""
     data = output.raw.data if output.raw else None
-    return spilling.write_copy(encode(joined(texts)) if data is None else data, spill, limits.disk)
+    data = encode(joined(texts)) if data is None else data
+    return spilling.write_copy(data, spill, limits.config)
 
 
 def _copy_of(output: ToolOutput, texts: Sequence[str]) -> FullCopy | None:

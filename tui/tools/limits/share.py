@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 
 from tui.tokens import tokenizer
 from tui.tools.limits.clamp import PLACEHOLDER, byte_length
@@ -35,95 +36,73 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
     if sum(map(byte_length, texts)) <= limit:
         return texts
     try:
-        return _by_tokens(texts, limit, keep)
+        remark = (
+            "{total} tokens exceeds limit of {limit}. Showing first {room} tokens. "
+            "Use pagination or filters to get specific data."
+        )
+        return _within(texts, limit, keep, _Tokens(), remark)
     except tokenizer.TokenizerError as error:
         log.warning("a result is cut by characters: %s", error)
     try:
-        return _by_characters(texts, limit * 4, keep)
+        return _within(texts, limit * 4, keep, _Characters(), "~{total} chars exceeds limit.")
     except Exception as error:  # the result must reach the model, whatever went wrong
         log.exception("a result could not be cut")
         return [*texts[:-1], f"{texts[-1]}\n\n⚠️ [Truncation failed: {error}]"]
 
 
-def _by_tokens(texts: Sequence[str], limit: int, keep: Keep) -> Sequence[str]:
-    def count(text: str) -> int:
+class _Characters:
+    """Measures text, and cuts it at either end, by characters."""
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def head(self, text: str, room: int) -> str:
+        return text[:room]
+
+    def tail(self, text: str, room: int) -> str:
+        return text[-room:] if room else ""
+
+
+class _Tokens(_Characters):
+    """Does the same by tokens. Raises TokenizerError."""
+
+    def count(self, text: str) -> int:
         return tokenizer.default.count(text, strict=True)
 
-    def head(text: str, room: int) -> str:
+    def head(self, text: str, room: int) -> str:
         return tokenizer.default.prefix_within(text, room, strict=True)
 
-    def tail(text: str, room: int) -> str:
+    def tail(self, text: str, room: int) -> str:
         """The longest suffix. A token has at most four bytes by the measure of `tokens`."""
-        low, high = max(0, len(text) - room * 4 - 3), len(text)
-        while low < high:
-            middle = (low + high) // 2
-            if count(text[middle:]) <= room:
-                high = middle
-            else:
-                low = middle + 1
-        return text[low:]
-
-    total = sum(map(count, texts))
-    if total <= limit:
-        return texts
-    room = int(limit * _KEPT)
-    warning = (
-        f"\n\n⚠️ [Output truncated: {total} tokens exceeds limit of {limit}. "
-        f"Showing first {room} tokens. Use pagination or filters to get specific data.]"
-    )
-    if len(texts) == 1 and keep == "ends":
-        return [_both(texts[0], warning, head, tail, room)]
-    spare = limit - room - count(warning)
-    return _first(texts, count, head, room, warning, placeholders=spare // count(PLACEHOLDER))
+        starts = range(max(0, len(text) - room * 4 - 3), len(text))
+        dropped = bisect_left(starts, -room, key=lambda at: -self.count(text[at:]))
+        return text[starts.start + dropped :]
 
 
-def _by_characters(texts: Sequence[str], limit: int, keep: Keep) -> Sequence[str]:
-    total = sum(map(len, texts))
-    if total <= limit:
-        return texts
-    room = int(limit * _KEPT)
-    warning = f"\n\n⚠️ [Output truncated: ~{total} chars exceeds limit.]"
-    if len(texts) == 1 and keep == "ends":
-        return [_both(texts[0], warning, _head_chars, _tail_chars, room)]
-    spare = limit - room - len(warning)
-    placeholders = spare // len(PLACEHOLDER)
-    return _first(texts, len, _head_chars, room, warning, placeholders=placeholders)
-
-
-_Cut = Callable[[str, int], str]
-
-
-def _both(text: str, warning: str, head: _Cut, tail: _Cut, room: int) -> str:
-    return f"{head(text, room // 2)}{warning}\n\n{tail(text, room - room // 2)}"
-
-
-def _first(
-    texts: Sequence[str],
-    count: Callable[[str], int],
-    head: _Cut,
-    room: int,
-    warning: str,
-    *,
-    placeholders: int,
-) -> list[str]:
+def _within(
+    texts: Sequence[str], limit: int, keep: Keep, measure: _Characters, remark: str
+) -> Sequence[str]:
     """The first blocks that fit, the next one cut, and placeholders for the others."""
+    total = sum(map(measure.count, texts))
+    if total <= limit:
+        return texts
+    room = int(limit * _KEPT)
+    reason = remark.format(total=total, limit=limit, room=room)
+    warning = f"\n\n⚠️ [Output truncated: {reason}]"
+    if len(texts) == 1 and keep == "ends":
+        head = measure.head(texts[0], room // 2)
+        tail = measure.tail(texts[0], room - room // 2)
+        return [f"{head}{warning}\n\n{tail}"]
+    placeholders = (limit - room - measure.count(warning)) // measure.count(PLACEHOLDER)
     kept: list[str] = []
     for text in texts:
-        size = count(text)
+        size = measure.count(text)
         if size > room:
             break
         kept.append(text)
         room -= size
     later = len(texts) - len(kept) - 1
-    kept.append(head(texts[len(kept)], room) + warning)
+    kept.append(measure.head(texts[len(kept)], room) + warning)
     if not later or later <= placeholders:
         return kept + [PLACEHOLDER] * later
     return [*kept, f"[tool output truncated: {later} more blocks]"]
-
-
-def _head_chars(text: str, room: int) -> str:
-    return text[:room]
-
-
-def _tail_chars(text: str, room: int) -> str:
-    return text[-room:] if room else ""

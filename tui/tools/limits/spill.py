@@ -7,24 +7,16 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.core.config import Guard
 from tui.core.errors import StorageError
-from tui.core.files import private_file
+from tui.core.files import free_bytes, private_copy
 from tui.tools.limits.clamp import head_bytes, tail_bytes
 
 TAIL_BYTES = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DiskLimits:
-    """The most bytes that a full copy may have, and that must stay free on the disk."""
-
-    most: int = 4 * 1024**3
-    min_free: int = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,38 +37,26 @@ def joined(texts: Sequence[str]) -> str:
     return "\n".join(f"--- block {n} ---\n{text}" for n, text in enumerate(texts, 1))
 
 
-def write_copy(data: bytes, path: Path, disk: DiskLimits) -> FullCopy:
+def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
     """Write the raw output to `path` (0600), or to a numbered name if that is taken.
 
     Never raises: `error` says why a copy could not be written, or not as a whole.
     """
     error = ""
-    whole, data = len(data), data[: disk.most]
+    whole, data = len(data), data[: limits.spill_max_bytes]
     lines = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
     try:
-        with private_file(path) as file:
+        with private_copy(path) as file:
             path = Path(str(file.name))
-            try:
-                if free_bytes(file.fileno()) - len(data) < disk.min_free:
-                    raise OSError(errno.ENOSPC, "the disk is nearly full")  # noqa: TRY301
-                file.write(data)
-                file.flush()
-                os.fdatasync(file.fileno())
-            except OSError:
-                path.unlink(missing_ok=True)  # a part of it would be taken for the whole
-                raise
+            if free_bytes(file.fileno()) - len(data) < limits.spill_min_free_bytes:
+                raise OSError(errno.ENOSPC, "the disk is nearly full")  # noqa: TRY301
+            file.write(data)
     except (OSError, StorageError) as failed:
         return FullCopy(error=(isinstance(failed, OSError) and failed.strerror) or str(failed))
     if whole > len(data):
-        most = human_size(disk.most)
+        most = human_size(limits.spill_max_bytes)
         error = f"only the first {human_size(len(data))} are in {path}: the limit is {most}"
     return FullCopy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
-
-
-def free_bytes(file: int) -> int:
-    """The free bytes on the disk of an open file."""
-    disk = os.fstatvfs(file)
-    return disk.f_bavail * disk.f_frsize
 
 
 def measure_copy(path: Path) -> FullCopy:

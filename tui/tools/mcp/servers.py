@@ -10,8 +10,8 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
@@ -24,7 +24,6 @@ from tui.core.redaction import child_environment
 from tui.tools.mcp.tool import McpTool, tool_output
 
 if TYPE_CHECKING:
-    import mcp_types
     from mcp import Client
 
 log = logging.getLogger(__name__)
@@ -44,10 +43,6 @@ CALL_S: Final = 600.0
 PAGES_MAX: Final = 50
 
 
-def _nobody() -> None:
-    pass
-
-
 @dataclass(eq=False)
 class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
@@ -60,7 +55,7 @@ class Server:
     config: McpServer
     cwd: Path
     log_file: Path
-    changed: Callable[[], None] = _nobody
+    changed: Callable[[], None] = lambda: None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
@@ -147,8 +142,14 @@ class Server:
                 self._client = client
                 info = client.server_info
                 self._set("ready", f"{info.name} {info.version}" if info else "")
-                async with _in_background(self._follow(client), self._listen(client)):
+                async with asyncio.TaskGroup() as group:
+                    tasks = [
+                        group.create_task(self._follow(client)),
+                        group.create_task(self._listen(client)),
+                    ]
                     await leave.wait()
+                    for task in tasks:
+                        task.cancel()
                 self._client = None
             self._set("off", "it died; the next call starts it again")
         except Exception as error:
@@ -181,9 +182,19 @@ class Server:
 
         Tools that only run as tasks of the protocol are left out: it would refuse our calls.
         """
-        found = [tool for tool in await _list_tools(client) if not _task_only(tool)]
-        tools = (McpTool(self.name, tool, self.call) for tool in found)
-        return tuple(sorted(tools, key=lambda tool: tool.name))
+        found: list[McpTool] = []
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            page = await client.list_tools(cursor=cursor)
+            found += [
+                McpTool(self.name, tool, self.call)
+                for tool in page.tools
+                if tool.execution is None or tool.execution.task_support != "required"
+            ]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return tuple(sorted(found, key=lambda tool: tool.name))
 
     async def _hear(self, message: object) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
@@ -232,7 +243,7 @@ class Servers:
         *,
         cwd: Path,
         log_folder: Path,
-        changed: Callable[[], None] = _nobody,
+        changed: Callable[[], None] = lambda: None,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self.patience_s = patience_s
@@ -255,8 +266,12 @@ class Servers:
 
         Those of a server that died stay: calling one starts it again.
         """
-        found = (tool for server in self.all for tool in _offered(server))
-        return {tool.name: tool for tool in found}
+        return {
+            tool.name: tool
+            for server in self.all
+            for tool in server.tools
+            if tool.own_name not in server.switched_off
+        }
 
     async def close(self) -> None:
         """Leave all of them."""
@@ -267,39 +282,6 @@ def _open_log(path: Path) -> TextIO:
     """Open the log of a server for appending, in a private folder."""
     os.close(private_dir(path.parent))
     return path.open("a", encoding="utf-8", errors="replace")
-
-
-@asynccontextmanager
-async def _in_background(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Run coroutines in the background until the end of the block."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def _task_only(tool: mcp_types.Tool) -> bool:
-    return tool.execution is not None and tool.execution.task_support == "required"
-
-
-def _offered(server: Server) -> Iterable[McpTool]:
-    return (tool for tool in server.tools if tool.own_name not in server.switched_off)
-
-
-async def _list_tools(client: Client) -> Sequence[mcp_types.Tool]:
-    """All pages of the listing, at most PAGES_MAX."""
-    found: list[mcp_types.Tool] = []
-    cursor: str | None = None
-    for _ in range(PAGES_MAX):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return found
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

@@ -9,11 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from tui.core.errors import ToolError
+from tui.core.images import MEDIA_TYPES
 from tui.core.messages import Block, ToolOutput, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
-if TYPE_CHECKING:
-    import mcp_types
 if TYPE_CHECKING:
     import mcp_types
 
@@ -103,10 +102,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What the Messages API takes; the view checks size and bytes before anything is sent."""
-
-
 def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
     """The result's blocks in their order. What a model cannot take is described in words."""
     blocks = list(_blocks(result.content))
@@ -125,7 +120,7 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
         match block.type:
             case "text":
                 yield text_block(block.text)
-            case "image" if block.mime_type in IMAGES:
+            case "image" if block.mime_type in MEDIA_TYPES:  # the view checks size and bytes
                 yield _image(block.mime_type, block.data)
             case "image" | "audio":
                 yield text_block(f"[{block.type}, {block.mime_type}: not shown]")
@@ -148,6 +143,6 @@ def _embedded(
     text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
     if isinstance(text, str):
         return text_block(f"[resource {resource.uri}]\n{text}")
-    if isinstance(blob, str) and resource.mime_type in IMAGES:
+    if isinstance(blob, str) and resource.mime_type in MEDIA_TYPES:
         return _image(resource.mime_type, blob)
     return text_block(f"[resource {resource.uri}, {resource.mime_type or 'binary'}: not shown]")

@@ -1,15 +1,23 @@
-"""Commands that show something on the full screen, or change how it is shown."""
+"""Commands that only the full screen has: views on screens of their own, panes, the editor.
+
+All others have one handler for every front end, in `tui.app`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui.app.commands.views import UNPRICED, diff_text, usage_rows
 from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
+from tui.ui.screens.external_programs import edited, open_file, step_aside
+from tui.ui.toolkit import themes
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
@@ -118,7 +126,7 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
 
 async def permissions(frontend: ScreenFrontend, _: str) -> None:
     from tui.app.permission_log import decisions, rule_lines  # noqa: PLC0415 - on demand
-    from tui.ui.screens.permissions import PermissionsScreen  # noqa: PLC0415
+    from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -136,7 +144,7 @@ async def mcp(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.screens.mcp import McpScreen  # noqa: PLC0415 - on demand
 
     if agent := frontend.conversation.open_agent():
-        frontend.app.push_screen(McpScreen(agent))
+        frontend.app.push_screen(McpScreen(agent, frontend.show))
 
 
 async def status(frontend: ScreenFrontend, _: str) -> None:
@@ -193,7 +201,7 @@ async def mark(
 
     chat, agent = frontend.chat, frontend.conversation.agent
     item = frontend.renderer.shown if shown else chat.conversation.cursor
-    say = chat.side.say_of_mark if shown else chat.notice.say
+    say = chat.side.say if shown else chat.notice.say
     if agent is None or not isinstance(item, ToolItem):
         say(f"There is no tool call here to {what}.", hint="Tab and ↑ ↓ choose one, F2 shows all.")
         return
@@ -209,3 +217,111 @@ async def mark(
         events = await agent.pin({record.id: not item.pinned})
     for event in events:
         frontend.show(event)
+
+
+async def config(frontend: ScreenFrontend, words: str) -> None:
+    """Show the settings that match `words`, all of them without any."""
+    from tui.ui.screens.settings import SettingsScreen  # noqa: PLC0415 - on demand
+
+    frontend.app.push_screen(SettingsScreen(frontend, words))
+
+
+async def theme(frontend: ScreenFrontend, name: str) -> None:
+    """Keep the theme of that name, or one that is chosen."""
+    from tui.ui.screens.picker import pick_theme  # noqa: PLC0415 - on demand
+
+    app, services = frontend.app, frontend.services
+    if not name:
+        files = themes.available(services.folders.config / "themes")
+        names, now, own = list(files), app.theme, themes.builtin_folder()
+        rows = [
+            [
+                (f"{each:<20}", "text"),
+                ("now" if each == now else "", "accent"),
+                ("" if file.parent == own else "  yours", "muted"),
+            ]
+            for each, file in files.items()
+        ]
+        at = names.index(now) if now in names else 0
+        chosen = await pick_theme(app, "theme", names, rows, cursor=at, enter="keep")
+        if chosen is None:
+            return
+        name = names[chosen]
+    problems = app.use_theme(name)
+    await services.save_theme(name)
+    if problems:
+        frontend.say(str(problems[0]), "warning", hint="The built-in colour is used.")
+
+
+async def doctor(frontend: ScreenFrontend, _: str) -> None:
+    """Show what `holdfast doctor` finds."""
+    from tui.app import doctor as checks  # noqa: PLC0415 - on demand
+    from tui.ui.screens.reports import DoctorScreen  # noqa: PLC0415
+
+    services = frontend.services
+    subject = checks.Subject.of(services.workspace, services.folders, os.environ)
+    frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
+
+
+async def tour(frontend: ScreenFrontend, _: str) -> None:
+    """Step aside for `holdfast tour`, and come back to the session as it was."""
+    _run_aside(frontend, "tour")
+
+
+async def drill(frontend: ScreenFrontend, faults: str) -> None:
+    """Step aside for `holdfast drill`, and come back to the session as it was."""
+    from tui.app.options.flags import FAULTS  # noqa: PLC0415 - on demand
+
+    names = [name.strip() for name in faults.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in FAULTS]:
+        hint = f"/drill {','.join(FAULTS)}"
+        frontend.say(f"There is no fault {unknown[0]}.", "warning", hint=hint)
+        return
+    _run_aside(frontend, "drill", *([",".join(names)] if names else []))
+
+
+def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
+    if frontend.conversation.says_idle() and (trouble := step_aside(frontend.app, *words)):
+        frontend.say(trouble, "warning")
+
+
+async def edit_file(frontend: ScreenFrontend, path: Path) -> None:
+    """Open a file in the person's own editor."""
+    if problem := await open_file(frontend.app, path, "editor", exact=False):
+        frontend.say(problem, "error")
+
+
+async def edit_prompt(frontend: ScreenFrontend) -> None:
+    """Ctrl+G: what is typed, in the editor. What cannot be read back changes nothing."""
+    prompt = frontend.chat.prompt
+    text, problem = await edited(frontend.app, prompt.value)
+    if problem:
+        frontend.say(problem, "error")
+    if text is not None:
+        prompt.put_whole(text.removesuffix("\n"))
+    await asyncio.sleep(0)
+    prompt.focus()
+
+
+VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
+    "help": help_,
+    "copy": copy,
+    "context": context,
+    "pin": pin,
+    "find": find,
+    "output": output,
+    "diff": diff,
+    "tasks": tasks,
+    "todos": todos,
+    "permissions": permissions,
+    "mcp": mcp,
+    "status": status,
+    "usage": usage,
+    "theme": theme,
+    "config": config,
+    "doctor": doctor,
+    "tour": tour,
+    "drill": drill,
+    "quit": quit_,
+}
+"""By the command's name."""

@@ -9,8 +9,14 @@ from tui.agent import events
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
-from tui.ui.widgets.record_items import compacted_item, parked_item, recovery_item
+from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.record_items import (
+    attempt_item,
+    compacted_item,
+    parked_item,
+    recovery_item,
+    switch_item,
+)
 
 RequestEvent: TypeAlias = (
     events.RetryScheduled
@@ -42,7 +48,7 @@ def show(chat: ChatScreen, event: RequestEvent, voided: str) -> None:
                 delay_s=event.delay_s,
                 error_class=event.error_class,
             )
-            chat.add(_retried(event, voided))
+            chat.add(attempt_item(event.to_json() | {"text": voided}))
         case events.Parked(until, reason, error_class, _):
             moment = datetime.fromisoformat(until)
             chat.work("parked")
@@ -83,32 +89,10 @@ def compact(
                 chat.add(compacted_item(before, after, removed, summary, problem))
 
 
-def _retried(event: events.RetryScheduled, voided: str) -> AttemptItem:
-    """An attempt that failed: its class, the wait, and what became of what had been streamed."""
-    return AttemptItem(
-        event.attempt,
-        event.error_class,
-        event.delay_s,
-        event.reason,
-        event.status,
-        event.request_id or "",
-        event.received,
-        voided,
-    )
-
-
 def _switched(chat: ChatScreen, event: events.ModelSwitched, voided: str) -> NoticeItem:
     """Another model: why, and the way back."""
-    if event.error_class is None:
-        return NoticeItem(f"back to {event.new}: {event.reason}", "info")
     back = f"back to {event.old} later by itself, or with /model {event.old}"
     if event.back_at:
         at = chat.retry.moment(datetime.fromisoformat(event.back_at))
         back = f"back to {event.old} from {at} on, or with /model {event.old}"
-    id_ = f"request {event.request_id}" if event.request_id else ""
-    text = f"{event.reason} · {event.new} goes on · {back}"
-    return NoticeItem(text, "warning", _joined(id_, voided))
-
-
-def _joined(*parts: str) -> str:
-    return "\n".join(part for part in parts if part.strip())
+    return switch_item(event.to_json() | {"text": voided}, back)

@@ -108,15 +108,7 @@ class ToolCalls:
         item = self._items.get(event.id)
         if item is None:
             return
-        fill(
-            item,
-            is_error=event.is_error,
-            seconds=event.seconds,
-            receipt=event.receipt,
-            text=event.text,
-            diff=event.display,
-            summary=event.summary,
-        )
+        fill(item, event)
         if event.name == "shell" and not self._chat.output_in_sight:  # the person wants to see it
             item.folded = False
         streamed = event.id in self._outputs

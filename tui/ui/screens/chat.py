@@ -15,7 +15,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.app.prompt_history import PromptHistory
 from tui.core.clock import Clock
 from tui.ui.screens.activity_indicator import FRAMES_PER_S, ActivityIndicator
 from tui.ui.screens.conversation_side import ConversationSide
@@ -40,13 +39,13 @@ from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
 from tui.ui.toolkit.base_app import CurrentSizeScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
-from tui.ui.widgets.context_meter import MeterState
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, CachedRender, PaneRule, Splitter
 from tui.ui.widgets.prompt import Prompt
 from tui.ui.widgets.welcome_text import Intro
 
 if TYPE_CHECKING:
+    from tui.agent.events import ContextMeasured
     from tui.permissions.types import Mode
     from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
@@ -75,7 +74,6 @@ class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ign
     def __init__(
         self,
         clock: Clock,
-        history: PromptHistory | None = None,
         *,
         version: str = "",
         intro: Widget | None = None,
@@ -91,7 +89,7 @@ class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ign
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
         self.prompt_rule = PaneRule(id="prompt-rule")
-        self.prompt = Prompt(history, id="prompt")
+        self.prompt = Prompt(id="prompt")
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
         self._keys = IDLE_HINTS
@@ -100,7 +98,7 @@ class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ign
         self._read_only = False
         self._spin: Timer | None = None
         self._search: PromptSearch | None = None
-        self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
+        self.panes = Panes(self, layout_file)
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
@@ -193,7 +191,7 @@ class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ign
             self._spin.pause()
         self._hints(IDLE_HINTS, TO_READ if self._read_only else TO_ASK)
 
-    def measure(self, state: MeterState) -> None:
+    def measure(self, state: ContextMeasured | None) -> None:
         self.side.meter.state = self.left.meter.state = state
 
     def show_mode(self, mode: Mode | None = None) -> None:
@@ -240,7 +238,7 @@ class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ign
         self.conversation.extend(items)
         self.set_class(not items, "-fresh")
         self.side.clear()
-        self.measure(MeterState())
+        self.measure(None)
         self.todos.todos = ()
         self.queued.texts = ()
         self.retry.done()

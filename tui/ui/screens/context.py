@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -30,7 +30,7 @@ from tui.ui.screens.context_changes import (
     pinning,
     undoing,
 )
-from tui.ui.screens.context_item import ContextItemScreen, InspectedAgent, texts_in
+from tui.ui.screens.context_item import ContextItemScreen, texts_in
 from tui.ui.screens.context_rows import (
     FIXED,
     KEYS,
@@ -43,15 +43,17 @@ from tui.ui.screens.context_rows import (
     heading,
     ordered,
     row_parts,
-    tab_names,
     totals,
 )
-from tui.ui.screens.table_screen import TableScreen
+from tui.ui.screens.table_screen import TableScreen, tab_names
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
 from tui.ui.widgets.keys import CONTEXT_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.row_list import RowList
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 FOLLOW_S = 1.0
 """How often the table is brought up to date while a turn runs behind it."""
@@ -67,9 +69,7 @@ class ContextScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(
-        self, agent: InspectedAgent, tell: Callable[[Event], None], root: Path = Path()
-    ) -> None:
+    def __init__(self, agent: Agent, tell: Callable[[Event], None], root: Path = Path()) -> None:
         super().__init__()
         self._agent = agent
         self._tell = tell
@@ -143,7 +143,7 @@ class ContextScreen(TableScreen[None]):
         self.put("totals", totals(items, count, window, width))
         self.show_keys(KEYS)
         rule = self.query_one("#items-rule", PaneRule)
-        rule.title = tab_names(request=self._shows_request)
+        rule.title = tab_names(("items", "request"), "request" if self._shows_request else "items")
         order = "" if self._shows_request else ORDERS[self._order]
         rule.right = Content.styled(order, "$text-muted")
 

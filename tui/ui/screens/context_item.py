@@ -1,12 +1,12 @@
-"""What the inspector asks of an agent; `tui.agent.agent.Agent` says what each does."""
+"""One item of the next request: as the model sees it, and in full."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import work
 from textual.app import App, ComposeResult
@@ -16,16 +16,13 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from tui.agent.events import Event
 from tui.context.masks import record_of
-from tui.context.overrides import Overlay, Stand, content_of
-from tui.context.token_ledger import Item, Ledger
-from tui.context.view import View
+from tui.context.overrides import Stand, content_of
+from tui.context.token_ledger import Item
 from tui.core.formatting import plural, size, tokens
 from tui.core.images import facts, of_block
 from tui.core.messages import Block, blocks_of
 from tui.core.text_cleaning import one_line
-from tui.provider.base import Request
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
 from tui.ui.screens.external_programs import Program, open_file, open_text
@@ -38,24 +35,8 @@ from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.notices import NoticeLine
 from tui.ui.widgets.panes import PaneRule
 
-
-class RecordsPort(Protocol):
-    @property
-    def records(self) -> Sequence[Record]: ...
-
-
-class InspectedAgent(Protocol):
-    @property
-    def session(self) -> RecordsPort: ...
-    @property
-    def window(self) -> int: ...
-    @property
-    def ledger(self) -> Ledger: ...
-    def view(self) -> View: ...
-    def fixed_texts(self) -> Mapping[str, str]: ...
-    def next_request(self, *, prompt_follows: bool = False) -> Request: ...
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]: ...
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]: ...
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +66,16 @@ def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> Ite
     )
 
 
-def texts_of_image(record: Record, place: int, stand: Stand | None) -> ItemTexts:
-    """The texts of one image of a prompt."""
-    blocks = content_of(record)
-    sent = stand.blocks if stand else blocks
-    apart = len(sent) == len(blocks)
-    return ItemTexts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
-
-
-def texts_in(agent: InspectedAgent, item: Item) -> ItemTexts:
+def texts_in(agent: Agent, item: Item) -> ItemTexts:
     """The texts of an item as it stands in the next request of an agent."""
     id_, place = record_of(item.id)
     record = next((one for one in agent.session.records if one.id == id_), None)
     stand = agent.view().stands.get(id_)
     if record is not None and place is not None:
-        return texts_of_image(record, place, stand)
+        blocks = content_of(record)
+        sent = stand.blocks if stand else blocks
+        apart = len(sent) == len(blocks)
+        return ItemTexts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
     return texts_of(record, stand, "" if record else agent.fixed_texts().get(item.id, ""))
 
 

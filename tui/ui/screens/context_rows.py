@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rich.cells import set_cell_size
 from textual.content import Content
 
+from tui.agent.events import ContextMeasured
 from tui.context.token_ledger import PARTS, Item
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.context_meter import KINDS, MARK, MeterState, bar
+from tui.ui.screens.table_screen import cell
+from tui.ui.widgets.context_meter import KINDS, MARK, bar
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
@@ -69,13 +70,12 @@ def ordered(rows: Sequence[LedgerRow], order: Order) -> list[LedgerRow]:
 def filtered(rows: Iterable[LedgerRow], words: str) -> list[LedgerRow]:
     """The rows in whose kind, label or state every word occurs; "pinned" finds pins."""
     wanted = words.casefold().split()
-    return [row for row in rows if all(word in _searched(row) for word in wanted)]
-
-
-def _searched(row: LedgerRow) -> str:
-    item = row.item
-    pinned = "pinned" if item.pinned else ""
-    return f"{item.kind} {item.label} {item.state} {pinned}".casefold()
+    found: list[LedgerRow] = []
+    for row in rows:
+        item, pinned = row.item, "pinned" if row.item.pinned else ""
+        text = f"{item.kind} {item.label} {item.state} {pinned}".casefold()
+        found += [row] if all(word in text for word in wanted) else []
+    return found
 
 
 def heading(width: int) -> str:
@@ -96,7 +96,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
         return [
             *parts,
             (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
-            (set_cell_size(_short(label, max(4, width - 30)), max(4, width - 30)), look),
+            (cell(label, max(4, width - 30)), look),
             (f"{tokens(item.tokens):>8}", "text"),
             (f"  {item.state:<8}"[:10], _STATE_LOOKS[item.state]),
         ]
@@ -105,7 +105,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
     return [
         *parts,
         (f"{item.kind:<11}", _KIND_LOOKS[item.kind]),
-        (set_cell_size(_short(label, room), room), look),
+        (cell(label, room), look),
         (f"{age:>10}", "muted"),
         (f"{tokens(item.tokens):>9}", "text"),
         (f"{share(item.tokens, window):>8}", "muted"),
@@ -121,11 +121,6 @@ def share(count: int, window: int) -> str:
     if 0 < part < 0.05:
         return "<0.1 %"
     return f"{part:.0f} %" if part >= 9.95 or not part else f"{part:.1f} %"
-
-
-def _short(label: str, room: int) -> str:
-    cut = set_cell_size(label, room)
-    return cut if cut.rstrip() == label.rstrip() else set_cell_size(label, room - 1) + "…"
 
 
 KEYS = (
@@ -189,16 +184,8 @@ def totals(items: Sequence[Item], count: int, window: int, width: int) -> Conten
         ]
     )
     width = max(10, width)
-    drawn = bar(MeterState(count, 0, count, window, parts), width)
+    drawn = bar(ContextMeasured(count, 0, count, window, parts), width)
     return Content("\n").join([drawn, legend.truncate(width, ellipsis=True)])
-
-
-def tab_names(*, request: bool) -> Content:
-    """The names of the tabs, the open one in colour."""
-    on, off = "bold $text-primary", "$text-muted"
-    return Content.assemble(
-        ("items", off if request else on), ("   ", ""), ("request", on if request else off)
-    )
 
 
 def empty_text(words: str) -> str:

@@ -43,7 +43,8 @@ class DebugLogScreen(TableDialog[None]):
     def __init__(self, log: EventLog) -> None:
         super().__init__()
         self._log = log
-        self._shown: list[LogEntry] = []
+        self.shown: Sequence[LogEntry] = []
+        """The entries in the table."""
         self._paused = False
         self._seen = -1
         self._words = ""
@@ -62,11 +63,6 @@ class DebugLogScreen(TableDialog[None]):
         self._load(follow=True)
         self.set_interval(FOLLOW_S, self.follow)
 
-    @property
-    def shown(self) -> Sequence[LogEntry]:
-        """The entries in the table."""
-        return self._shown
-
     def action_pause(self) -> None:
         """Stop the table, or let it follow again."""
         self._paused = not self._paused
@@ -78,7 +74,7 @@ class DebugLogScreen(TableDialog[None]):
 
     def action_copy(self) -> None:
         """Copy the event under the cursor, or all that are shown while a filter is on."""
-        chosen = self._shown if self._words else self._shown[self.rows.cursor :][:1]
+        chosen = self.shown if self._words else self.shown[self.rows.cursor :][:1]
         if chosen:
             self.app.copy_to_clipboard("\n".join(entry.whole for entry in chosen))  # pyright: ignore[reportUnknownMemberType]
             self._say(f"copied {plural(len(chosen), 'event')}")
@@ -110,7 +106,7 @@ class DebugLogScreen(TableDialog[None]):
         self.rows.focus()
 
     def row_chosen(self, index: int) -> None:
-        self.put("json", Content(clean(self._shown[index].whole)))
+        self.put("json", Content(clean(self.shown[index].whole)))
         self.add_class("-whole")
         self.query_one("#whole").focus()
         self._say("")
@@ -118,24 +114,24 @@ class DebugLogScreen(TableDialog[None]):
     def follow(self) -> None:
         """Bring new events into sight, unless paused."""
         if not self._paused and self._log.version != self._seen:
-            at_end = self.rows.cursor >= len(self._shown) - 1
+            at_end = self.rows.cursor >= len(self.shown) - 1
             self._load(follow=at_end)
 
     def _load(self, *, follow: bool) -> None:
         self._seen = self._log.version
         cursor = self.rows.cursor
-        self._shown = self._log.entries(self._words)
-        self.set_class(not self._shown, "-empty")
+        self.shown = self._log.entries(self._words)
+        self.set_class(not self.shown, "-empty")
         why = f"No event matches “{one_line(self._words)}”." if self._words else _EMPTY
         self.put("nothing", Content(why))
-        end = len(self._shown) - 1
-        self.rows.show(len(self._shown), self._draw, cursor=end if follow else cursor)
+        end = len(self.shown) - 1
+        self.rows.show(len(self.shown), self._draw, cursor=end if follow else cursor)
         if follow:
             self.rows.scroll_end(animate=False, force=True)
         self._say("")
 
     def _draw(self, index: int, _: int) -> Sequence[Part]:
-        entry = self._shown[index]
+        entry = self.shown[index]
         head = f"{entry.at:%H:%M:%S}.{entry.at.microsecond // 1000:03d}  "
         line = one_line(entry.line[:10_000])
         return [
@@ -147,7 +143,7 @@ class DebugLogScreen(TableDialog[None]):
     def _say(self, state: str) -> None:
         """How it stands, beside the title, and what the keys do now."""
         state = state or ("paused" if self._paused else "")
-        count = plural(len(self._shown), "event")
+        count = plural(len(self.shown), "event")
         title = " · ".join(filter(None, ("debug view", count, state)))
         self.query_one("#box").border_title = Content(title)
         if self.has_class("-whole"):

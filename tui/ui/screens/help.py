@@ -14,15 +14,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.selection import Selection
 from textual.widgets import ContentSwitcher, Input, Static
 
 from tui.app import manual
 from tui.app.manual import Match
 from tui.ui.widgets import markdown
 from tui.ui.widgets.dialog import Dialog
-from tui.ui.widgets.line_view import LAST_ROW, LineView, RenderedItem, place, strips
-from tui.ui.widgets.line_view.strips import copied
+from tui.ui.widgets.line_view import LineView, RenderedItem, strips
 from tui.ui.widgets.markdown.text import Line
 from tui.ui.widgets.panes import TextLines
 from tui.ui.widgets.row_list import Part, RowList
@@ -130,12 +128,6 @@ class ManualPage(LineView):
             return line
         spots = (found.span() for found in self._words.finditer(line.text))
         return strips.marked(line, spots, Style(reverse=True))
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        start, end = selection
-        last = (place(end.y)[1], end.x) if end else (LAST_ROW, 1 << 30)
-        first = (place(start.y)[1], start.x) if start else (0, 0)
-        return copied(self._picture(0).lines, first, last), "\n"
 
 
 class HelpScreen(Dialog[None]):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from textual import work
@@ -24,6 +24,8 @@ from tui.ui.widgets.keys import MCP_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.agent.events import Event
     from tui.tools.mcp import Server
     from tui.tools.mcp.tool import McpTool
 
@@ -52,16 +54,11 @@ No MCP servers are configured. Name them in config.toml:
 They are started with the next session. A folder's own configuration counts once it is trusted."""
 
 
-class ServersPort(Protocol):
-    """What the screen asks of an agent."""
-
-    @property
-    def servers(self) -> Sequence[Server]: ...
-    def switch_tool(self, server: Server, tool: str, *, on: bool) -> object: ...
-
-
 class McpScreen(TableDialog[None]):
-    """A row for each server, and below an opened one a row for each of its tools."""
+    """A row for each server, and below an opened one a row for each of its tools.
+
+    `tell` gets the events of what is changed here.
+    """
 
     CSS_PATH = "mcp.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,9 +67,10 @@ class McpScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#servers"
 
-    def __init__(self, agent: ServersPort) -> None:
+    def __init__(self, agent: Agent, tell: Callable[[Event], None]) -> None:
         super().__init__(classes="-table")
         self._agent = agent
+        self._tell = tell
         self._opened: set[str] = set()
         self._shown: list[tuple[Server, McpTool | None]] = []
 
@@ -104,15 +102,12 @@ class McpScreen(TableDialog[None]):
         self.rows.show(len(self._shown), self._draw, cursor=cursor)
         self._explain()
 
-    def action_restart(self) -> None:
+    @work(group="restart")
+    async def action_restart(self) -> None:
         """Stop the server under the cursor and start it again."""
         if (row := self._row) is not None:
-            self._restart(row[0])
-
-    @work(group="restart")
-    async def _restart(self, server: Server) -> None:
-        await server.restart()
-        self.refresh_servers()
+            await row[0].restart()
+            self.refresh_servers()
 
     def action_switch(self) -> None:
         """Keep the tool under the cursor from the model, or offer it again."""
@@ -124,16 +119,16 @@ class McpScreen(TableDialog[None]):
             self._open(server)
             return
         on_ = tool.own_name in server.switched_off
-        self._agent.switch_tool(server, tool.own_name, on=on_)
+        for event in self._agent.switch_tool(server, tool.own_name, on=on_):
+            self._tell(event)
         self.refresh_servers()
 
-    def action_log(self) -> None:
-        """What the server under the cursor wrote to its standard error."""
-        if (row := self._row) is not None:
-            self._show_log(row[0].log_file)
-
     @work(group="log", exclusive=True)
-    async def _show_log(self, path: Path) -> None:
+    async def action_log(self) -> None:
+        """What the server under the cursor wrote to its standard error."""
+        if (row := self._row) is None:
+            return
+        path = row[0].log_file
         text = await asyncio.to_thread(_end_of, path)
         self.put("log-text", Content(clean(text)))
         self.add_class("-log")

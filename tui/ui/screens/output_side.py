@@ -23,6 +23,7 @@ from tui.ui.widgets.panes import CachedVertical, PaneRule
 if TYPE_CHECKING:
     from tui.ui.screens.external_programs import Program
     from tui.ui.widgets.file_viewer.pane import FilePane
+    from tui.ui.widgets.notices import Kind
     from tui.ui.widgets.output_view import OutputView
 
 _NO_OUTPUT = """\
@@ -128,9 +129,10 @@ class OutputSide(CachedVertical):
         self.rule.title = Content.styled("output", "$text-muted")
         self.action_shrink()
 
-    def say(self, text: str, *, error: bool = False) -> None:
+    def say(self, text: str, kind: Kind = "info", *, hint: str = "") -> None:
         """Say something where the keys stand, for a while."""
-        self._keys.update(Content.styled(text, "$text-error" if error else "$text-success"))
+        style = "$text-error" if kind == "error" else "$text-success"
+        self._keys.update(Content.styled(f"{text} {hint}".rstrip(), style))
         if self._quiet:
             self._quiet.stop()
         self._quiet = self.set_timer(SAID_S, self._hint)
@@ -139,10 +141,6 @@ class OutputSide(CachedVertical):
         """How the model sees what is shown."""
         self._masked, self._pinned = masked, pinned
         self._hint()
-
-    def say_of_mark(self, text: str, kind: str = "info", *, hint: str = "") -> None:
-        """As a notice line says it."""
-        self.say(" ".join(filter(None, (text, hint))), error=kind == "error")
 
     def _hint(self) -> None:
         """The keys that mean something for what is shown, as many as there is room for."""
@@ -225,11 +223,9 @@ class OutputSide(CachedVertical):
         if action == "search":
             return self.output.has_focus
         if action in {"open_all", "mark", "copy", "outside"}:
-            return not self.has_class("-no-output") and not self._typing()
+            typing = self.whole and self.copy.has_focus_within and not self.copy.view.has_focus
+            return not self.has_class("-no-output") and not typing
         return True
-
-    def _typing(self) -> bool:
-        return self.copy.display and self.copy.has_focus_within and not self.copy.view.has_focus
 
     async def action_open_all(self) -> None:
         """The full copy where there is one, over the whole screen; again: as before."""
@@ -282,11 +278,9 @@ class OutputSide(CachedVertical):
 
         path, app = self._path, cast("App[Any]", self.app)
         if path is not None and await asyncio.to_thread(path.is_file):
-            self._show_error(await open_file(app, path, program))
-            return
-        text = self.output.raw.encode("utf-8", "replace")
-        self._show_error(await open_text(app, text, program))
-
-    def _show_error(self, trouble: str) -> None:
+            trouble = await open_file(app, path, program)
+        else:
+            text = self.output.raw.encode("utf-8", "replace")
+            trouble = await open_text(app, text, program)
         if trouble:
-            self.say(trouble, error=True)
+            self.say(trouble, "error")

@@ -8,12 +8,12 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
-
-from textual.screen import Screen
+from typing import TYPE_CHECKING, Any, cast
 
 from tui.ui.screens.output_side import OutputSide
-from tui.ui.widgets.panes import PaneRule, Splitter
+
+if TYPE_CHECKING:
+    from tui.ui.screens.chat import ChatScreen
 
 log = logging.getLogger(__name__)
 
@@ -66,21 +66,10 @@ LEFT_MIN, SIDE_MIN = 40, 30
 
 
 class Panes:
-    """Lays out `side` beside the rest of a screen and keeps how wide it was, in a file."""
+    """Lays out the output beside the rest of a chat screen and keeps how wide it was, in a file."""
 
-    def __init__(
-        self,
-        screen: Screen[Any],
-        side: OutputSide,
-        splitter: Splitter,
-        below: PaneRule,
-        file: Path | None,
-    ) -> None:
-        self._screen = screen
-        self._side = side
-        self._splitter = splitter
-        self._below = below
-        self._file = file
+    def __init__(self, screen: ChatScreen, file: Path | None) -> None:
+        self._screen, self._file = screen, file
         self._layout = load_layout(file) if file else PaneLayout()
         screen.set_class(not self._layout.open, "-side-closed")
 
@@ -88,7 +77,7 @@ class Panes:
         """Show or hide the side. In a narrow terminal it covers the conversation."""
         if self._screen.has_class("-narrow"):
             self._screen.toggle_class("-over")
-            self._side.post_message(OutputSide.Resized())
+            self._screen.side.post_message(OutputSide.Resized())
         else:
             self._keep(replace(self._layout, open=not self._layout.open))
 
@@ -101,7 +90,7 @@ class Panes:
 
     def widen(self, cells: int) -> None:
         """Make the conversation wider, by so many cells."""
-        side = self._side
+        side = self._screen.side
         if side.display and not self._screen.has_class("-narrow"):
             self.resize((side.size.width - cells) / self._screen.size.width)
 
@@ -117,7 +106,7 @@ class Panes:
 
     def arrange(self) -> None:
         """Lay the panes out, and draw the lines between them to fit."""
-        side, width = self._side, self._screen.size.width
+        side, width = self._screen.side, self._screen.size.width
         if width >= WIDE:
             side.styles.width = self._cells(width)
         else:
@@ -135,6 +124,6 @@ class Panes:
         self.arrange()
 
     def _join_rules(self) -> None:
-        splitter = self._splitter
-        self._below.joint = splitter.region.x if splitter.display else None
-        splitter.joints = frozenset({self._side.meter_rule.region.y - splitter.region.y})
+        screen, splitter = self._screen, self._screen.splitter
+        screen.prompt_rule.joint = splitter.region.x if splitter.display else None
+        splitter.joints = frozenset({screen.side.meter_rule.region.y - splitter.region.y})

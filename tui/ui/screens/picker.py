@@ -1,11 +1,11 @@
-"""Choose one of some rows, or a task file to run."""
+"""Choose one of some rows, a task file to run, or the model that answers from now on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,11 +15,16 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.core.formatting import plural
+from tui.app.dialog_data import ModelRow
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import Dialog, TextField
 from tui.ui.widgets.row_list import Part, RowList
+
+if TYPE_CHECKING:
+    from tui.ui.toolkit.base_app import ThemedApp
 
 
 class PickScreen(TableDialog[int | None]):
@@ -72,6 +77,34 @@ class PickScreen(TableDialog[int | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+async def pick_theme(
+    app: ThemedApp,
+    title: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[Part]],
+    *,
+    cursor: int,
+    enter: str,
+) -> int | None:
+    """As by `PickScreen`; each theme is shown as the cursor comes to it, afterwards the one of
+    before. Raises HoldfastError where one that cannot be shown was chosen."""
+    before = app.theme
+    problems: dict[int, HoldfastError] = {}
+
+    def show(index: int) -> None:
+        try:
+            app.use_theme(names[index])
+        except HoldfastError as error:
+            problems[index] = error
+
+    screen = PickScreen(title, rows, cursor=cursor, on_move=show, enter=enter)
+    chosen = await app.push_screen_wait(screen)
+    app.use_theme(before)
+    if chosen in problems:
+        raise problems[chosen]
+    return chosen
 
 
 ResultT = TypeVar("ResultT")
@@ -224,3 +257,57 @@ class TaskPicker(FilterDialog[Path]):
         if words:
             return f"None of those found is so named: Enter takes {one_line(words)} as a path."
         return "No Markdown file with checkboxes is near. The path of one can be typed."
+
+
+_NAME, _WINDOW, _PRICE = 30, 16, 21
+
+
+def model_line(row: ModelRow, width: int) -> Content:
+    """One model in `width` cells: name, window, price, whether the session fits, its part."""
+    share = row.needs / row.window if row.window else 1.0
+    if row.fits:
+        fit, style = f"fits, {share:.0%}", "$text-success"
+    else:
+        fit, style = f"too small: {tokens(row.needs)} needed", "$text-error"
+    part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
+    if width < _NAME + 36:
+        fit = fit.removesuffix(" needed")
+    column = 26 if width >= _NAME + 36 else 18
+    parts: list[tuple[str, str]] = [(f"{fit:<{column}}", style), (part, "$text-accent")]
+    name = Content.styled(one_line(row.name), "bold $foreground" if row.now else "$foreground")
+    assumed = " assumed" if row.source == "assumed" else ""
+    if width >= _NAME + _WINDOW + _PRICE + 36:
+        price = Content(row.price).truncate(_PRICE - 1, ellipsis=True, pad=True)
+        window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
+        parts = [(window, "$text-muted"), (f"{price} ", "$text-muted"), *parts]
+    room = _NAME if width >= _NAME + 36 else max(12, width - 18 - 11)
+    line = Content.assemble(name.truncate(room - 1, ellipsis=True, pad=True), " ", *parts)
+    return line.truncate(width, ellipsis=True)
+
+
+class ModelsScreen(FilterDialog[str]):
+    """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
+
+    DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
+
+    def __init__(self, rows: Sequence[ModelRow]) -> None:
+        super().__init__("model", "Type to filter, or another name", "switch", classes="-table")
+        self.rows = rows
+        self._shown: list[ModelRow] = []
+
+    def choices(self, words: str, width: int) -> Iterable[tuple[str, Content]]:
+        self._shown = [row for row in self.rows if words.casefold() in row.name.casefold()]
+        return [(row.name, model_line(row, width)) for row in self._shown]
+
+    def first(self) -> int:
+        return next((at for at, row in enumerate(self._shown) if row.now), 0)
+
+    def typed(self, words: str) -> str:
+        return words
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        if listed:
+            return "Prices are in USD per million tokens, as configured; — is not known."
+        if words:
+            return f"Enter asks for {words}: the server decides whether it has it."
+        return "None is known here: type the name of one."

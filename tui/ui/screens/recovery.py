@@ -124,19 +124,14 @@ class RecoveryScreen(Dialog[str | None]):
             self.dismiss(event.option_id)
 
 
-def _reference(trouble: FailedRequest) -> str:
-    """The status and the request's id, for whoever asks the server's people."""
-    status = f"status {trouble.status}" if trouble.status else ""
-    request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
-    return " · ".join(filter(None, (status, request)))
-
-
 def _message(trouble: FailedRequest) -> Content:
     error = visible(trouble.error)
     if len(error) > _SHOWN_CHARS:
         error = error[:_SHOWN_CHARS] + " …"
     parts: list[tuple[str, str]] = [(error, "$foreground")]
-    if reference := _reference(trouble):
+    status = f"status {trouble.status}" if trouble.status else ""
+    request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
+    if reference := " · ".join(filter(None, (status, request))):  # for the server's people
         parts.append((f"\n{reference}", "$text-muted"))
     if trouble.meaning:
         parts.append((f"\n{trouble.meaning}", "$text-muted"))

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.app.damage_report import Damage, findings_summary, where
@@ -57,7 +56,6 @@ class RepairScreen(TableScreen[Answer]):
         self._damage = damage
         self._copy = copy
         self._title = one_line(title)
-        self._soon: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(self._heading(), id="title", markup=False)
@@ -85,7 +83,7 @@ class RepairScreen(TableScreen[Answer]):
         for side in ("before", "after"):
             self.query_one(f"#{side}", OutputView).wrap = True
         self.rows.show(len(findings), self._row)
-        self._sides_soon()
+        self.show_sides()
 
     def sides(self) -> tuple[str, str]:
         """What is shown now, before and after."""
@@ -126,17 +124,13 @@ class RepairScreen(TableScreen[Answer]):
         ]
 
     def row_moved(self, index: int) -> None:  # noqa: ARG002
-        self._sides_soon()
-
-    def _sides_soon(self) -> None:
-        if self._soon is not None:
-            self._soon.stop()
-        self._soon = self.set_timer(SIDES_AFTER_S, self.show_sides)
+        self.show_sides()
 
     @work(exclusive=True, group="sides")
     async def show_sides(self) -> None:
-        """Show the part under the cursor, before and after."""
-        if not self._damage.findings:
+        """Show the part under the cursor, before and after, once the cursor stands still."""
+        await asyncio.sleep(SIDES_AFTER_S)
+        if not (self.is_attached and self._damage.findings):
             return
         number = self.rows.cursor
         before, after = await asyncio.to_thread(self._damage.sides, number)

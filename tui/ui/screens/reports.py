@@ -1,4 +1,5 @@
-"""Dialogs to read: /doctor (the checks) and /diff (what a session changed)."""
+"""Dialogs to read: /doctor (the checks), /diff (what a session changed), /permissions (the rules in
+force, and every decision of the session with its reason)."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ from typing import ClassVar, Final
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from tui.app.doctor import Check, summary
+from tui.app.permission_log import DecisionRow
+from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
+from tui.ui.screens.table_screen import TableDialog, cell
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView
+from tui.ui.widgets.row_list import Part, RowList
 
 _MARKS: Final = {
     "ok": ("✓", "$text-success"),
@@ -32,14 +37,19 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
     lines: list[Content] = []
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
-        name = (f"{check.name:<{_NAME}}", "bold $foreground")
+        head = Content.assemble(
+            (f"{glyph} ", style), (f"{check.name:<{_NAME}}", "bold $foreground")
+        )
         said = _wrapped(check.detail, "$foreground", width)
         said += _wrapped(check.fix, "$text-muted", width)
-        head = [(f"{glyph} ", style), name]
-        for part in said or [Content("")]:
-            lines.append(Content.assemble(*head, part))
-            head = [(" " * (2 + _NAME), "")]
+        lines += _indented(head, said or [Content("")])
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
+
+
+def _indented(head: Content, said: Sequence[Content]) -> list[Content]:
+    """Lines with a head before the first of them, the others below it."""
+    blank = Content(" " * head.cell_length)
+    return [Content.assemble(blank if at else head, line) for at, line in enumerate(said)]
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
@@ -115,3 +125,96 @@ class DiffScreen(Dialog[None]):
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)  # pyright: ignore[reportUnknownMemberType]
         self.show_keys(("y", "copied"), ("esc", "close"))
+
+
+_WIDE: Final = 80
+"""From so many columns on it is shown who decided."""
+_RULE_NAME: Final = 12
+
+
+_RULES = (SCROLL, ("tab", "to the rules"))
+
+
+def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
+    """The rules under their names, in lines of `width` cells."""
+    lines: list[Content] = []
+    for name, value in rules:
+        said = Content.styled(value, "$foreground").wrap(max(20, width - _RULE_NAME))
+        lines += _indented(Content.styled(f"{name:<{_RULE_NAME}}", "$text-accent"), said)
+    return lines
+
+
+class PermissionsScreen(TableDialog[None]):
+    """Closed by Esc or q. The decision under the cursor is shown whole below."""
+
+    DEFAULT_CSS = """
+    PermissionsScreen #rules { height: auto; scrollbar-size-vertical: 1; }
+    PermissionsScreen #rules:focus { background: $background; }
+    PermissionsScreen Static { height: auto; }
+    PermissionsScreen #count { margin: 1 0 0 0; }
+    PermissionsScreen.-short #count { margin: 0; }
+    PermissionsScreen #whole { min-height: 3; margin: 1 0 0 0; }
+    PermissionsScreen.-none #whole { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c", "dismiss", "close", show=False)
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "RowList"
+
+    def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[DecisionRow]) -> None:
+        super().__init__(classes="-table" if found else "-table -none")
+        self._rules, self._found = rules, found
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "permissions", ("esc", "close")):
+            yield Static(_heading("Rules", "deny before ask before allow"), markup=False)
+            with VerticalScroll(id="rules", can_focus=False):
+                yield Static(id="rule-lines", markup=False)
+            count = plural(len(self._found), "decision") if self._found else "No decision yet"
+            yield Static(_heading(count), id="count", markup=False)
+            yield RowList(id="decisions")
+            yield Static(id="whole", markup=False)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._fit)
+        self.rows.show(len(self._found), self._row, cursor=len(self._found) - 1)
+        self.row_moved(len(self._found) - 1)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """A part of the room for the rules, one for the decision, and the rest for the rows."""
+        rules = self.query_one("#rules", VerticalScroll)
+        lines = rule_lines(self._rules, rules.size.width - 1)
+        self.put("rule-lines", Content("\n").join(lines))
+        part = max(3, self.size.height // 5) if self._found else self.free_rows(3)
+        rules.styles.max_height = part
+        rules.can_focus = len(lines) > part
+        self.query_one("#whole").styles.max_height = part
+        room = max(3, self.free_rows(min(part, len(lines)) + part + 4))
+        self.rows.styles.height = min(len(self._found), room)
+        self.show_keys(*(_RULES if rules.can_focus else ()), ("esc", "close"))
+
+    def row_moved(self, index: int) -> None:
+        if self._found:
+            one = self._found[index]
+            whole = Content.assemble(
+                (f"{one.answer}", f"$text-{one.level}"),
+                (f" by {one.by}. {one.reason}\n", "$text-muted"),
+                (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
+            )  # fmt: skip
+            self.put("whole", whole)
+
+    def _row(self, index: int, width: int) -> Sequence[Part]:
+        one = self._found[index]
+        parts = [(f"{one.time:<10}", "muted"), (cell(one.answer, 7) + " ", one.level)]
+        if width >= _WIDE:
+            parts.append((cell(one.by, 23) + " ", "muted"))
+        return [*parts, (f"{one.tool} {one.subject}"[:width], "text")]
+
+
+def _heading(text: str, more: str = "") -> Content:
+    return Content.assemble(
+        (text, "bold $text-primary"), (f"   {more}" if more else "", "$text-muted")
+    )

@@ -1,10 +1,11 @@
-"""The sessions of the browser: read in a thread, previewed, renamed, copied, exported, deleted."""
+"""The sessions of the browser: previewed, renamed, copied, exported, deleted."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,57 +16,17 @@ from textual.content import Content
 from textual.timer import Timer
 
 from tui.app.dialog_data import PickedSession, YesNoQuestion
-from tui.app.session_repository import Format, Progress, SessionPreview, SessionRepository
+from tui.app.session_repository import Format, SessionPreview, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.ui.screens.session_rows import Browsing, preview_title
+from tui.ui.screens.session_rows import preview_title
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.notices import Kind, NoticeText
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.questions import Alternative, ChoiceDialog
+from tui.ui.widgets.questions import Choice, ChoiceDialog
 from tui.ui.widgets.record_items import entry_of, items_of
-
-
-async def load_sessions(seen: Browsing, repository: SessionRepository) -> None:
-    """Read the sessions of the tab that is open."""
-    progress = _progress(seen)
-    try:
-        if seen.tab == "others":
-            seen.sessions = await asyncio.to_thread(repository.others, everywhere=True)
-        else:
-            seen.sessions = await asyncio.to_thread(
-                repository.ours, everywhere=seen.tab == "everywhere", progress=progress
-            )
-    except (HoldfastError, OSError) as error:
-        seen.sessions, seen.problem = [], str(error)
-
-
-async def search_sessions(seen: Browsing, repository: SessionRepository) -> bool:
-    """Look for the words in the texts of the sessions that are there.
-
-    Returns whether that is still what is wanted; if not, nothing is taken over.
-    """
-    words = seen.words.strip()
-    try:
-        found = await asyncio.to_thread(
-            repository.search, words, seen.sessions or (), progress=_progress(seen)
-        )
-    except (HoldfastError, OSError) as error:
-        found, seen.problem = [], str(error)
-    wanted = seen.searching and words == seen.words.strip()
-    if wanted:
-        seen.places = found
-    return wanted
-
-
-def _progress(seen: Browsing) -> Progress:
-    def progress(done: int, of: int) -> None:
-        """Called in the thread that reads."""
-        seen.read = (done, of)
-
-    return progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +82,10 @@ class SessionActions:
             "Export the session",
             f"The document is written into {where}. Keys of known shapes are masked in it.",
             (
-                Alternative("m", "Markdown", "md"),
-                Alternative("h", "HTML, one file", "html"),
-                Alternative("j", "JSON lines, every record", "jsonl"),
-                Alternative("b", "Back", "back"),
+                Choice("m", "Markdown", "md"),
+                Choice("h", "HTML, one file", "html"),
+                Choice("j", "JSON lines, every record", "jsonl"),
+                Choice("b", "Back", "back"),
             ),
         )
         chosen = await self.app.push_screen_wait(modal)
@@ -175,7 +136,6 @@ class PreviewSide(Vertical):
         super().__init__(id="preview-side")
         self._repository = repository
         self._picked: PickedSession | None = None
-        self._read: PickedSession | None = None
         self._soon: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -185,20 +145,16 @@ class PreviewSide(Vertical):
         yield view
 
     def follow(self, picked: PickedSession | None) -> None:
-        """Show this soon; what is shown already is not read again."""
-        self._picked = picked
-        if self._soon is not None:
-            self._soon.stop()
-        self._soon = self.set_timer(REST_S, self._rested)
+        """Show this soon; what is followed already is not read again."""
+        if not _same(picked, self._picked):
+            self._picked = picked
+            if self._soon is not None:
+                self._soon.stop()
+            self._soon = self.set_timer(REST_S, partial(self._show, picked))
 
     def forget(self) -> None:
         """What is shown may be another text by now: read it again when it is followed."""
-        self._read = None
-
-    def _rested(self) -> None:
-        if not _same(self._picked, self._read):
-            self._read = self._picked
-            self._show(self._picked)
+        self._picked = None
 
     @work(exclusive=True, group="preview")
     async def _show(self, picked: PickedSession | None) -> None:

@@ -4,13 +4,13 @@ width, and the words around them. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from textual.content import Content
 
 from tui.app.dialog_data import PickedSession, SessionRow
@@ -18,6 +18,7 @@ from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
+from tui.ui.screens.table_screen import cell
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.row_list import Part
 
@@ -39,55 +40,63 @@ BADGES = {
     "unreadable": ("unreadable", "error"),
 }
 _STATE_ORDER = ("unreadable", "needs_repair", "interrupted", "parked", "ok")
-_AGE, _COUNT, _SIZE, _BADGE, _FOLDER = 12, 8, 10, 14, 22
-
-
-def columns(width: int, *, folders: bool) -> list[str]:
-    """The columns that fit beside the title, in their order."""
-    wanted = [("badge", 44), ("messages", 64), ("size", 76), ("folder", 96 if folders else 9999)]
-    return ["age", *(name for name, least in wanted if width >= least)]
+_COLUMNS = (
+    ("folder", 22, 96),
+    ("messages", 8, 64),
+    ("size", 10, 76),
+    ("age", 12, 0),
+    ("state", 14, 44),
+)
+"""Those beside the title: name, cells, and the width from which on there is room for it."""
 
 
 def row_parts(
     row: SessionRow, now: datetime, width: int, *, current: bool = False, folders: bool = False
 ) -> list[Part]:
     """One session in `width` cells: title, folder, messages, size, age, badge."""
-    shown = columns(width, folders=folders)
     badge, look = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
     if row.agent:
         badge, look = row.agent, "secondary"
-    tail: list[Part] = []
-    if "folder" in shown:
-        where = shorten(Path(row.cwd)) if row.cwd else "—"
-        tail.append((f"  {_cell(where, _FOLDER - 2, keep_end=True)}", "muted"))
-    if "messages" in shown:
-        count = f"{row.messages:,}" if row.messages or not row.agent else "—"
-        tail.append((f"{count:>{_COUNT}}", "muted"))
-    if "size" in shown:
-        tail.append((f"{size(row.size):>{_SIZE}}", "muted"))
-    tail.append((f"{age(row.updated, now):>{_AGE}}", "muted"))
-    if "badge" in shown:
-        tail.append((f"  {_cell(badge, _BADGE - 2)}", look or "muted"))
-    room = max(4, width - sum(cell_len(text) for text, _ in tail))
-    return [(_cell(one_line(row.title) or "(nothing asked)", room), "text"), *tail]
+    texts = {
+        "title": one_line(row.title) or "(nothing asked)",
+        "folder": shorten(Path(row.cwd)) if row.cwd else "—",
+        "messages": f"{row.messages:,}" if row.messages or not row.agent else "—",
+        "size": size(row.size),
+        "age": age(row.updated, now),
+        "state": badge,
+    }
+    looks = {"title": "text", "state": look or "muted"}
+    line = _line(texts, width, folders=folders)
+    return [(text, looks.get(name, "muted")) for name, text in line]
 
 
 def heading(width: int, *, folders: bool) -> str:
     """The names of the columns over `row_parts`."""
-    shown = columns(width, folders=folders)
-    tail = f"  {'folder':<{_FOLDER - 2}}" if "folder" in shown else ""
-    tail += f"{'messages':>{_COUNT + 1}}"[1:] if "messages" in shown else ""
-    tail += f"{'size':>{_SIZE}}" if "size" in shown else ""
-    tail += f"{'age':>{_AGE}}"
-    tail += f"  {'state':<{_BADGE - 2}}" if "badge" in shown else ""
-    return _cell("title", max(4, width - len(tail))) + tail
+    names = ("title", *(name for name, _, _ in _COLUMNS))
+    line = _line(dict(zip(names, names, strict=True)), width, folders=folders)
+    return "".join(text for _, text in line)
+
+
+def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[str, str]]:
+    """The cells of a line with the names of their columns; the title gets what the others leave."""
+    tail: list[tuple[str, str]] = []
+    for name, cells, least in _COLUMNS:
+        if width < least or (name == "folder" and not folders):
+            continue
+        if name in {"folder", "state"}:
+            text = f"  {cell(texts[name], cells - 2, keep_end=name == 'folder')}"
+        else:
+            text = f"{texts[name]:>{cells}}"
+        tail.append((name, text))
+    room = max(4, width - sum(cell_len(text) for _, text in tail))
+    return [("title", cell(texts["title"], room)), *tail]
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
     """One place of a search: the session's title, then what stands there, the words marked."""
     title = min(28, width // 3)
     parts: list[Part] = [
-        (_cell(one_line(place.row.title) or "(nothing asked)", title), "text"), ("  ", "muted")
+        (cell(one_line(place.row.title) or "(nothing asked)", title), "text"), ("  ", "muted")
     ]  # fmt: skip
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     pieces = re.split(f"({pattern})", one_line(place.snippet), flags=re.IGNORECASE)
@@ -128,17 +137,6 @@ def _text(row: SessionRow) -> str:
     return f"{row.title}\n{row.cwd}\n{row.id}\n{state}\n{row.agent}".casefold()
 
 
-def _cell(text: str, width: int, *, keep_end: bool = False) -> str:
-    """`text` in exactly `width` cells."""
-    if cell_len(text) <= width:
-        return set_cell_size(text, width)
-    if keep_end:
-        while cell_len(text) > width - 1:
-            text = text[1:]
-        return set_cell_size("…" + text, width)
-    return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
-
-
 Tab: TypeAlias = Literal["here", "everywhere", "others"]
 
 TABS: dict[Tab, str] = {
@@ -177,14 +175,6 @@ class Browsing:
         """Whether what is typed is not enough for a search."""
         return len(self.words.strip()) < SHORTEST
 
-    def forget_sessions(self) -> None:
-        """Those of the tab are to be read."""
-        self.sessions, self.problem, self.read = None, "", (0, 0)
-
-    def forget_places(self) -> None:
-        """They are to be searched for."""
-        self.places, self.read = None, (0, 0)
-
     def turn_tab(self, step: int) -> None:
         """To the next tab or (less than 0) the one before. Other agents' texts have no index."""
         self.tab = _after(TABS, self.tab, step)
@@ -193,11 +183,6 @@ class Browsing:
     def turn_order(self) -> None:
         """To the next order."""
         self.order = _after(ORDERS, self.order, 1)
-
-    def turn_search(self) -> None:
-        """Between the titles and the texts."""
-        self.searching = not self.searching
-        self.places = None
 
     def sifted(self) -> list[SessionRow]:
         """The sessions that match the words, in order."""
@@ -276,20 +261,10 @@ def _facts(seen: Browsing) -> list[str]:
     return [plural(len(seen.sessions), "session"), *troubles]
 
 
-def tab_names(seen: Browsing) -> Content:
-    """The names of the tabs, the open one in colour."""
-    return Content("   ").join(
-        [
-            Content.styled(name, "bold $text-primary" if tab == seen.tab else "$text-muted")
-            for tab, name in TABS.items()
-        ]
-    )
-
-
 def order_name(seen: Browsing, width: int) -> Content:
     """In which order they stand, where there is room for that beside the tabs."""
     name = "search" if seen.searching else ORDERS[seen.order]
-    fits = tab_names(seen).cell_length + len(name) + 9 <= width
+    fits = len("   ".join(TABS.values())) + len(name) + 9 <= width
     return Content.styled(name if fits else "", "$text-muted")
 
 

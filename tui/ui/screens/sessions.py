@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -23,10 +24,9 @@ from tui.ui.screens.session_actions import (
     ActionOutcome,
     PreviewSide,
     SessionActions,
-    load_sessions,
-    search_sessions,
 )
 from tui.ui.screens.session_rows import (
+    TABS,
     Browsing,
     Tab,
     empty_text,
@@ -36,9 +36,8 @@ from tui.ui.screens.session_rows import (
     row_parts,
     session_keys,
     sessions_title,
-    tab_names,
 )
-from tui.ui.screens.table_screen import TableScreen
+from tui.ui.screens.table_screen import TableScreen, tab_names
 from tui.ui.widgets.keys import SESSION_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.row_list import RowList
@@ -91,7 +90,6 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._current = current
         self._rename = rename
         self._following: Timer | None = None
-        self._search_soon: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -133,28 +131,51 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     @work(exclusive=True, group="load")
     async def load(self) -> None:
-        """Read the list of the tab that is open; while that takes long, say how far it is."""
-        self._seen.forget_sessions()
+        """Read the sessions of the tab that is open."""
+        seen, everywhere = self._seen, self._seen.tab != "here"
+        seen.sessions, seen.problem = None, ""
         self._begin()
-        await load_sessions(self._seen, self._sessions)
+        try:
+            if seen.tab == "others":
+                seen.sessions = await asyncio.to_thread(self._sessions.others, everywhere=True)
+            else:
+                seen.sessions = await asyncio.to_thread(
+                    self._sessions.ours, everywhere=everywhere, progress=self._progress
+                )
+        except (HoldfastError, OSError) as error:
+            seen.sessions, seen.problem = [], str(error)
         self._draw()
-        if self._seen.searching:
+        if seen.searching:
             self.search()
 
     @work(exclusive=True, group="search")
-    async def search(self) -> None:
+    async def search(self, after_s: float = 0.0) -> None:
         """Look for what is typed in the texts of the sessions that the tab shows."""
-        self._seen.forget_places()
-        if self._seen.sessions is None or self._seen.too_short:
-            self._seen.places = []
+        await asyncio.sleep(after_s)
+        seen, words = self._seen, self._seen.words.strip()
+        seen.places = None
+        if seen.sessions is None or seen.too_short:
+            seen.places = []
             self._draw()
             return
         self._begin()
-        if await search_sessions(self._seen, self._sessions):
+        try:
+            found = await asyncio.to_thread(
+                self._sessions.search, words, seen.sessions, progress=self._progress
+            )
+        except (HoldfastError, OSError) as error:
+            found, seen.problem = [], str(error)
+        if seen.searching and words == seen.words.strip():  # else it is not wanted any more
+            seen.places = found
             self._draw(anew=True)
+
+    def _progress(self, done: int, of: int) -> None:
+        """Called in the thread that reads."""
+        self._seen.read = (done, of)
 
     def _begin(self) -> None:
         """Show that something is read from here on, and how far it is."""
+        self._seen.read = (0, 0)
         self._draw()
         if self._following is not None:
             self._following.resume()
@@ -177,7 +198,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self.show_empty("" if count else empty_text(seen))
         self.put("title", sessions_title(seen))
         tabs = self.query_one("#tabs", PaneRule)
-        tabs.title, tabs.right = tab_names(seen), order_name(seen, width)
+        tabs.title, tabs.right = tab_names(TABS.values(), TABS[seen.tab]), order_name(seen, width)
         placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
         self.filter_field.placeholder = placeholder
         self.put("caret", "⌕" if seen.searching else "❯")
@@ -220,9 +241,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         if not self._seen.searching:
             self._draw(anew=True)
             return
-        if self._search_soon is not None:
-            self._search_soon.stop()
-        self._search_soon = self.set_timer(SEARCH_AFTER_S, self.search)
+        self.search(SEARCH_AFTER_S)
 
     @on(Input.Submitted, "#filter")
     def _enter(self) -> None:
@@ -255,7 +274,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         if self._seen.tab == "others":
             self.notice.say("Other agents' sessions are searched once they are taken over.")
             return
-        self._seen.turn_search()
+        self._seen.searching, self._seen.places = not self._seen.searching, None
         self._draw(anew=True)
         if self._seen.searching:
             self.search()

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.geometry import Region
 
-from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
-from tui.core.paths import Folders
+from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
+from tui.session.writer import make_private
 from tui.settings.descriptions import SECTIONS
 from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
-from tui.settings.layers import LoadedSettings, Table, merge
+from tui.settings.layers import LoadedSettings, Table, config_problem, merge
 from tui.settings.schema import Key, Setting, display, table
 from tui.settings.validation import dotted
+from tui.ui.screens.external_programs import open_file
+from tui.ui.screens.table_screen import cell
+from tui.ui.toolkit import themes
 from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.row_list import Part, RowList
+
+if TYPE_CHECKING:
+    from tui.ui.frontend import ScreenFrontend
 
 WIDE: Final = 100
 _VALUE: Final = 80
@@ -48,12 +53,8 @@ class SectionHeading:
 Line: TypeAlias = Setting | SectionHeading
 
 
-def lines_of(settings: Sequence[Setting]) -> list[Line]:
+def lines_of(settings: Sequence[Setting]) -> Iterator[Line]:
     """The settings, each section under its heading."""
-    return list(_lines(settings))
-
-
-def _lines(settings: Sequence[Setting]) -> Iterator[Line]:
     above: Key | None = None
     for setting in settings:
         if setting.section != above:
@@ -83,22 +84,10 @@ def line_parts(line: Line, width: int) -> list[Part]:
     name, value, origin = columns(width)
     place = line.places[-1] if line.places else None
     return [
-        (_cell(f"  {_name(line)}", name), "text"),
-        (_cell(visible(line.shown), value), "accent" if place else "muted"),
-        (_cell(line.origin, origin), _LOOKS.get(place, "warning") if place else "muted"),
+        (f"{cell(f'  {visible(dotted(line.key[-1:]))}', name - 1)} ", "text"),
+        (f"{cell(visible(line.shown), value - 1)} ", "accent" if place else "muted"),
+        (f"{cell(line.origin, origin - 1)} ", _LOOKS.get(place, "warning") if place else "muted"),
     ]
-
-
-def _name(line: Setting) -> str:
-    return visible(dotted(line.key[-1:]))
-
-
-def _cell(text: str, width: int) -> str:
-    """`text` in `width` cells, with one free at its end."""
-    text = text.replace("\n", " ")
-    if cell_len(text) < width:
-        return set_cell_size(text, width)
-    return set_cell_size(set_cell_size(text, width - 2).rstrip() + "…", width)
 
 
 class SettingRows(RowList):
@@ -220,58 +209,56 @@ def empty_text(words: str, problem: ConfigError | None) -> str:
     return READING
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsPort:
-    """`read` reads all layers anew; it blocks and raises ConfigError. `take_up` makes a change
-    count where it can, and raises HoldfastError. `edit_file` opens the file in the person's
-    editor and says what came of it; `servers` shows the MCP servers; `try_theme` shows the colours
-    of a theme, or raises HoldfastError. `models` are those whose prices are asked for.
-    """
-
-    folders: Folders
-    read: Callable[[], LoadedSettings]
-    take_up: Callable[[Config, Config], Awaitable[None]]
-    edit_file: Callable[[], Awaitable[NoticeText]]
-    servers: Callable[[], object]
-    try_theme: Callable[[str], object]
-    themes: Sequence[str] = ()
-    models: Sequence[str] = ()
-
-
 class SettingsState:
-    """`rows` are all settings as they were read last; `problem` is why they could not be read
-    since. One change is to be made at a time."""
+    """The settings of the program on a front end, changed one at a time. `rows` are all of them
+    as they were read last; `problem` is why they could not be read since."""
 
-    def __init__(self, port: SettingsPort) -> None:
+    def __init__(self, frontend: ScreenFrontend) -> None:
         self.rows: Sequence[Setting] = ()
         self.problem: ConfigError | None = None
-        self._port = port
+        self._frontend, self._services = frontend, frontend.services
+        self.folders = self._services.folders
         self._loaded: LoadedSettings | None = None
         self._edits: list[SettingsEdit] = []
 
     async def read(self) -> None:
         """Read all layers. What is wrong with them is `problem` afterwards."""
+        from tui.agent.composition import PRACTICE  # noqa: PLC0415 - loaded with the first session
+
         try:
-            self._loaded = await asyncio.to_thread(self._port.read)
+            self._loaded = await asyncio.to_thread(self._services.read_settings)
         except ConfigError as error:
             self.problem = error
             return
         self.problem = None
-        models = self._port.models or (self._loaded.config.model,)
-        self.rows = table(self._loaded, models=models, themes=self._port.themes)
+        agent, config = self._frontend.conversation.agent, self._loaded.config
+        model = agent.model if agent and agent.model != PRACTICE else config.model
+        known = tuple(themes.available(self.folders.config / "themes"))
+        self.rows = table(self._loaded, models=(model,), themes=known)
 
     async def take_up(self) -> None:
-        """Read what stands in the files now, and make it count. Raises HoldfastError."""
-        before = self._loaded
+        """Read what stands in the files now, and make it count: at once where that can be, else
+        for the next session. Raises HoldfastError where that fails."""
+        frontend, before = self._frontend, self._loaded
         await self.read()
-        if self._loaded is not None and self.problem is None:
-            await self._port.take_up((before or self._loaded).config, self._loaded.config)
+        if self._loaded is None or self.problem is not None:
+            return
+        agent, now = frontend.conversation.agent, self._loaded.config
+        old = (before or self._loaded).config
+        if now.theme != old.theme:
+            frontend.app.use_theme(now.theme)
+        frontend.notifier.wanted = now.notify == "auto"
+        if now.motion != old.motion:
+            frontend.chat.calm = now.motion == "reduced"
+        if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
+            agent.take_up(now)
+        if self._services.use_settings is not None:
+            await self._services.use_settings()
 
     async def save(self, setting: Setting, wanted: Changes) -> NoticeText:
         """Write a change, and make it count. Raises HoldfastError; where the change itself was
         refused, nothing is written."""
-        folders = self._port.folders
-        edit = await asyncio.to_thread(change_settings, folders, wanted, accept=self._accept)
+        edit = await asyncio.to_thread(change_settings, self.folders, wanted, accept=self._accept)
         if edit is None:
             return NoticeText(f"{setting.name} stays as it is.")
         self._edits.append(edit)
@@ -282,10 +269,31 @@ class SettingsState:
         """Take back the last change. Raises HoldfastError."""
         if not self._edits:
             return NoticeText("Nothing was changed here that could be undone.")
-        await asyncio.to_thread(take_back, self._port.folders, self._edits[-1])
+        await asyncio.to_thread(take_back, self.folders, self._edits[-1])
         self._edits.pop()
         await self.take_up()
         return NoticeText("Undone: the file is as it was before.", "success")
+
+    async def edit_file(self) -> NoticeText:
+        """Open config.toml in the person's editor, and make it count where it can be used. Raises
+        HoldfastError."""
+        file = self.folders.config_file
+        try:
+            make_private(file.parent)
+            file.touch(mode=0o600, exist_ok=True)
+            before = file.read_bytes()
+        except OSError as error:
+            text = f"{shorten(file)} cannot be opened: {error.strerror or error}."
+            return NoticeText(text, "error")
+        if problem := await open_file(self._frontend.app, file, "editor", exact=False):
+            return NoticeText(problem, "error")
+        wrong = await asyncio.to_thread(config_problem, file)
+        await self.take_up()
+        if wrong:
+            return NoticeText(wrong.message, "error", wrong.hint or "e opens it again.")
+        if await asyncio.to_thread(file.read_bytes) == before:
+            return NoticeText("The settings are as they were.")
+        return NoticeText("The settings are sound.", "success", "What can count at once does.")
 
     def _accept(self, mine: Table) -> None:
         """Refuse what does not fit together with the other layers. Raises ConfigError."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -20,7 +20,7 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import visible
 from tui.settings.edit import Changes, changes_of_text, changes_to_default
 from tui.settings.schema import Setting, field_text, search
-from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.picker import PickScreen, pick_theme
 from tui.ui.screens.setting_rows import (
     BROKEN_HINTS,
     FIELD_HINTS,
@@ -29,7 +29,6 @@ from tui.ui.screens.setting_rows import (
     NONE_HINTS,
     Line,
     SettingRows,
-    SettingsPort,
     SettingsState,
     columns,
     empty_text,
@@ -45,6 +44,9 @@ from tui.ui.widgets.keys import SETTINGS_KEYS, bindings
 from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.questions import EditText
+
+if TYPE_CHECKING:
+    from tui.ui.frontend import ScreenFrontend
 
 FEW: Final = 3
 """So many words are gone through one by one; of more one is chosen from a list."""
@@ -64,11 +66,11 @@ class SettingsScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, port: SettingsPort, words: str = "") -> None:
+    def __init__(self, frontend: ScreenFrontend, words: str = "") -> None:
         super().__init__()
-        self._port = port
+        self._frontend = frontend
         self._words = words
-        self._standing = SettingsState(port)
+        self._standing = SettingsState(frontend)
         self._lines: list[Line] = []
         self._before = ""
         self._changing = asyncio.Lock()  # one change at a time, each on what the last one left
@@ -125,13 +127,13 @@ class SettingsScreen(TableScreen[None]):
         before, words = self.chosen, self.filter_field.value
         settings = () if self._standing.problem else self._standing.rows
         matches = search(settings, words)
-        self._lines = lines_of(matches)
+        self._lines = list(lines_of(matches))
         keys = [line.key if isinstance(line, Setting) else None for line in self._lines]
         at = keys.index(before.key) if before and before.key in keys else 0
         self.rows.show_lines(self._lines, at)
         self.show_empty("" if matches else empty_text(words, self._standing.problem))
         self.set_class(self._standing.problem is not None, "-broken")
-        file, width = shorten(self._port.folders.config_file), self.size.width
+        file, width = shorten(self._standing.folders.config_file), self.size.width
         self.put("title", settings_title(file, settings, width - 2))
         self.put("columns", Content(heading(max(20, self.rows.row_width or width - 3))))
         self._explain()
@@ -219,17 +221,23 @@ class SettingsScreen(TableScreen[None]):
         self.notice.clear()
         match setting.kind:
             case "switch" | "choice":
-                word = await self._choose(setting)
+                try:
+                    word = await self._choose(setting)
+                except HoldfastError as error:
+                    self.refuse(error)
+                    return
                 if word is not None:
                     await self._try(setting, changes_of_text(setting, word))
             case "list" | "entries":
                 await self._edit_lines(setting)
             case "fixed":
-                self._port.servers()
+                if work := self._frontend.view("mcp", ""):
+                    self._frontend.app.run_worker(work, group="command")
             case _:
                 self._open_field(setting)
 
     async def _choose(self, setting: Setting) -> str | None:
+        """Raises HoldfastError for a theme that cannot be shown."""
         options, now = setting.options, field_text(setting.edited)
         at = options.index(now) if now in options else -1
         if len(options) <= FEW:
@@ -238,23 +246,12 @@ class SettingsScreen(TableScreen[None]):
             [(f"{visible(option):<24}", "text"), ("now" if option == now else "", "accent")]
             for option in options
         ]
-        before, theme = self.app.theme, setting.key == ("theme",)  # pyright: ignore[reportUnknownMemberType]
-        problems: dict[int, HoldfastError] = {}
-
-        def show(index: int) -> None:
-            try:
-                if theme:
-                    self._port.try_theme(options[index])
-            except HoldfastError as error:
-                problems[index] = error
-
-        picker = PickScreen(setting.name, rows, cursor=max(0, at), on_move=show, enter="save")
-        index = await self.app.push_screen_wait(picker)  # pyright: ignore[reportUnknownMemberType]
-        if theme:
-            self._port.try_theme(before)
-        if index in problems:
-            self.refuse(problems[index])
-            return None
+        app, title, cursor = self._frontend.app, setting.name, max(0, at)
+        if setting.key == ("theme",):
+            index = await pick_theme(app, title, options, rows, cursor=cursor, enter="save")
+        else:
+            picker = PickScreen(title, rows, cursor=cursor, enter="save")
+            index = await app.push_screen_wait(picker)
         return None if index is None else options[index]
 
     async def _edit_lines(self, setting: Setting) -> None:
@@ -337,12 +334,7 @@ class SettingsScreen(TableScreen[None]):
     async def action_edit_file(self) -> None:
         """The file in the person's editor."""
         async with self._changing:
-            await self._report(self._edit_file())
-
-    async def _edit_file(self) -> NoticeText:
-        said = await self._port.edit_file()
-        await self._standing.take_up()
-        return said
+            await self._report(self._standing.edit_file())
 
     async def _try(self, setting: Setting, wanted: Changes) -> bool:
         """Save a change and say what came of it. False where it was refused."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -24,6 +26,24 @@ from tui.ui.widgets.row_list import RowList
 ResultT = TypeVar("ResultT")
 
 WIDE: Final = 100
+
+
+def cell(text: str, width: int, *, keep_end: bool = False) -> str:
+    """`text` in exactly `width` cells; what is too long loses its end, or its beginning."""
+    text = text.replace("\n", " ")
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    if keep_end:
+        while cell_len(text) > width - 1:
+            text = text[1:]
+        return set_cell_size("…" + text, width)
+    return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
+
+
+def tab_names(names: Iterable[str], chosen: str) -> Content:
+    """The names of the tabs, the open one in colour."""
+    styled = ((name, "bold $text-primary" if name == chosen else "$text-muted") for name in names)
+    return Content("   ").join([Content.styled(*name) for name in styled])
 
 
 class RowsOwner(Widget):

@@ -1,10 +1,10 @@
-"""The queue of the tasks screen: what it asks of a run, its rows, and the line of totals."""
+"""The queue of the tasks screen: its rows, and the line of totals."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from textual.content import Content
 from textual.widgets import OptionList
@@ -66,11 +66,6 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
     )
 
 
-def group_row(name: str) -> Content:
-    """The heading of a group."""
-    return Content.styled(f"      {one_line(name)}", "bold $text-secondary")
-
-
 def totals_line(state: RunState, pace: RunStatus) -> Content:
     """How far the run is, how it goes on, what it took, and how long it may take still."""
     counts = state.counts()
@@ -88,9 +83,7 @@ def totals_line(state: RunState, pace: RunStatus) -> Content:
     if pace.ended is not None:
         ended = f"ended early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append(Content.styled(ended, "bold $text-warning" if pace.ended else "$text-success"))
-    parts.append(
-        Content.styled(f"{tokens(sum(total_usage(tasks).values()))} tokens", "$text-muted")
-    )
+    parts.append(Content.styled(f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
     if (cost := cost_of(tasks)) is not None:
         parts.append(Content.styled(money(cost), "$text-muted"))
     if pace.seconds:
@@ -125,32 +118,6 @@ def title_line(state: RunState | None) -> str:
     if state is None:
         return "tasks"
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
-
-
-class RunPort(Protocol):
-    """`live`: it is being worked on in this program."""
-
-    @property
-    def live(self) -> bool: ...
-    @property
-    def state(self) -> RunState | None: ...
-    @property
-    def running(self) -> int | None: ...
-    @property
-    def skipped(self) -> frozenset[int]: ...
-    @property
-    def pausing(self) -> bool: ...
-    def pause(self) -> None:
-        """End the run after the running task; again, or where it has ended: go on."""
-        ...
-
-    def skip(self, index: int) -> None: ...
-    async def refresh(self) -> None:
-        """Look again how the run stands, where another program works on it."""
-        ...
-
-    async def redo(self, index: int) -> None: ...
-    async def edit(self, data: bytes) -> None: ...
 
 
 class TaskQueue(OptionList):
@@ -196,7 +163,8 @@ class TaskQueue(OptionList):
         for task in state.tasks:
             if task.section != section:
                 section = task.section
-                options.append(Option(group_row(task.group), disabled=True))
+                group = Content.styled(f"      {one_line(task.group)}", "bold $text-secondary")
+                options.append(Option(group, disabled=True))
             options.append(Option(task_row(task, width), id=f"task-{task.index}"))
         self.add_options(options)
         self.follow(min(at, len(state.tasks) - 1))

@@ -5,7 +5,7 @@ The lower part is a chat screen without its prompt, so that one presenter draws 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -22,13 +22,15 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.ui.screens.chat import ChatScreen
-from tui.ui.screens.task_rows import RunPort, RunStatus, TaskQueue, title_line, totals_line
+from tui.ui.screens.task_rows import RunStatus, TaskQueue, title_line, totals_line
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.keys import TASK_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, PaneRule
 
 if TYPE_CHECKING:
     from tui.permissions.types import Mode
+    from tui.ui.tasks.run import RunOnScreen
+    from tui.ui.tasks.task_flow import FolderRun
 
 
 _FILE_MAX = 10_000_000
@@ -59,33 +61,15 @@ _EDITING = "A line `- …` is a task, `## …` begins a group. Tasks that have b
 
 
 class TasksScreen(ChatScreen):
-    """Shows a run. `on_open` shows a task's session, `on_leave` is q and Esc, `on_stop` Ctrl+C.
-
-    `on_begin` begins to work on a task file, None on one to be chosen; without it that is not
-    offered.
-    """
+    """Shows a run: one that is worked on here, or the one that stands in the folder."""
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#queue"
 
-    def __init__(
-        self,
-        run: RunPort,
-        clock: Clock,
-        *,
-        on_open: Callable[[TaskState], Awaitable[None]],
-        on_leave: Callable[[], Awaitable[None]],
-        on_stop: Callable[[], None] | None = None,
-        on_begin: Callable[[Path | None], Awaitable[None]] | None = None,
-        layout_file: Path | None = None,
-    ) -> None:
-        intro = Static(_NOTHING, id="intro", markup=False)
-        super().__init__(clock, intro=intro, layout_file=layout_file)
+    def __init__(self, run: RunOnScreen | FolderRun, clock: Clock) -> None:
+        super().__init__(clock, intro=Static(_NOTHING, id="intro", markup=False))
         self.run = run
-        self._open_task = on_open
-        self._go_away = on_leave
-        self._stop, self._begin = on_stop, on_begin
         self._since: float | None = None
         self._at: int | None = None
         self._at_since = 0.0
@@ -190,7 +174,7 @@ class TasksScreen(ChatScreen):
 
     def action_pause(self) -> None:
         state = self.run.state
-        if self._begin and state and not self.run.live:
+        if self.run.begins and state and not self.run.live:
             self.begin_on(Path(state.task_file))
         else:
             self.run.pause()
@@ -203,15 +187,12 @@ class TasksScreen(ChatScreen):
     @work(exclusive=True, group="tasks")
     async def begin_on(self, path: Path | None) -> None:
         """Begin to work on a task file, None for one to be chosen, where that can be done here."""
-        if self._begin:
-            await self._try(self._begin(path))
+        if self.run.begins:
+            await self._try(self.run.begin(path))
 
     async def action_interrupt(self) -> None:
-        """Ctrl+C: what `on_stop` does; without one the screen is left."""
-        if self._stop:
-            self._stop()
-        else:
-            await self._go_away()
+        """Ctrl+C: a run that is worked on is stopped, else the screen is left."""
+        await self.run.stop()
 
     def action_skip(self) -> None:
         task = self.selected
@@ -262,7 +243,7 @@ class TasksScreen(ChatScreen):
         if task is not None and task.session_id is None:
             self.notice.say("This task has no session yet: it has not begun.")
         elif task is not None:
-            await self._try(self._open_task(task))
+            await self._try(self.run.open_task(task))
 
     def action_output(self) -> None:
         self.panes.toggle()
@@ -272,7 +253,7 @@ class TasksScreen(ChatScreen):
         if self.has_class("-narrow") and self.has_class("-over"):
             self.panes.toggle()
         else:
-            await self._go_away()
+            await self.run.leave()
 
     async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await self.action_leave()
@@ -303,6 +284,6 @@ class TasksScreen(ChatScreen):
         ours = (_OPEN, _GO_ON, _LEAVE, *_HINTS)
         if self.run.live:
             ours = (_OPEN, _GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)
-        elif self._begin:
+        elif self.run.begins:
             ours = (*ours, _CHOOSE) if self.run.state else (_CHOOSE, _LEAVE)
         super()._hints(ours, "")

@@ -73,7 +73,13 @@ class WelcomeScreen(CurrentSizeScreen, Screen[Setup | None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page", can_focus=False):
-            yield Static(_welcome(self._why), id="name", markup=False)
+            welcome = Content.assemble(
+                ("holdfast", "bold $text-primary"),
+                ("\nA terminal agent that never loses your work.\n\n", "$text-muted"),
+                (f"{self._why}\n" if self._why else "", "$foreground"),
+                ("How shall it reach a model?", "bold $foreground"),
+            )
+            yield Static(welcome, id="name", markup=False)
             yield OptionList(
                 Option(_choice("Anthropic", "paste an API key"), id="key"),
                 Option(_choice("Another server", "address and model"), id="server"),
@@ -95,7 +101,8 @@ class WelcomeScreen(CurrentSizeScreen, Screen[Setup | None]):
             with Vertical(classes="form", id="tour-form"):
                 yield Static(_TOUR_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
-        yield Static(_keys(), id="keys", markup=False)
+        keys = (("↑ ↓", "choose"), ("enter", "go on"), ("esc", "back, or leave"))
+        yield Static(in_a_row(keys), id="keys", markup=False)
 
     def on_mount(self) -> None:
         self._say(self._problem)
@@ -241,17 +248,3 @@ def _offer(server: LocalServer) -> Content:
     )
     more = f" and {len(server.models) - 2} more" if len(server.models) > 2 else ""
     return _choice(f"{server.name}, on this machine", f"{models}{more}")
-
-
-def _welcome(why: str) -> Content:
-    return Content.assemble(
-        ("holdfast", "bold $text-primary"),
-        ("\nA terminal agent that never loses your work.\n\n", "$text-muted"),
-        (f"{why}\n" if why else "", "$foreground"),
-        ("How shall it reach a model?", "bold $foreground"),
-    )
-
-
-def _keys() -> Content:
-    keys = (("↑ ↓", "choose"), ("enter", "go on"), ("esc", "back, or leave"))
-    return in_a_row(keys)

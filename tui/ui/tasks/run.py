@@ -1,23 +1,29 @@
-"""A run worked on in the background and drawn on its screen: on its own, or from the chat."""
+"""A run worked on in the background and drawn on its screen: on its own, by `holdfast run`, or from
+the chat."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from textual import work
 from textual.app import App
 
+from tui.agent.events import Notice
+from tui.app.options.arguments import Options
 from tui.batch.command.composition import RunComposition
 from tui.batch.command.output import exit_code, write_summary
-from tui.batch.command.plan import RunPlan
-from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, RunNotice, TaskStarted
+from tui.batch.command.plan import RunPlan, plan
+from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskStarted
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
-from tui.core.clock import Clock
+from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
 from tui.core.workspace import branch_of
@@ -27,20 +33,42 @@ from tui.ui.event_renderer import EventRenderer
 from tui.ui.rendering.session_items import RestoredItems, restored
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
+from tui.ui.toolkit import themes
+from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.keys import APP_KEYS, bindings
 
 log = logging.getLogger(__name__)
 
 
-class LiveRun:
-    """A run that this program works on, or has worked on: what the screen asks of it."""
+class RunOnScreen:
+    """Works through a planned task file on `screen`.
 
-    def __init__(self, planned: RunPlan) -> None:
-        self._before = begin(planned.task_file, planned.file, now="")
+    `code` is the exit code so far, `failure` what ended the run, `written` where its summary is.
+    """
+
+    begins = False
+
+    def __init__(
+        self, app: App[Any], planned: RunPlan, *, clock: Clock, retry_failed: bool = False
+    ) -> None:
+        self._app, self._plan, self._clock = app, planned, clock
+        self._retry_failed = retry_failed
+        self._leaving = False
+        self._session: str | None = None
+        self._shown_task: int | None = None
+        self.code = 0
+        self.failure: HoldfastError | None = None
+        self.written: list[Path] = []
         self.runner: Runner | None = None
         self.live = False
-        self.again = asyncio.Event()
+        self._before = begin(planned.task_file, planned.file, now="")
+        self._again = asyncio.Event()
         """Set when the person wants to go on after the run has ended."""
+        self.screen = TasksScreen(self, clock)
+        self._renderer = EventRenderer(self.screen)
+
+    # What the screen asks
 
     @property
     def state(self) -> RunState:
@@ -62,7 +90,7 @@ class LiveRun:
         if self.runner and self.live:
             self.runner.pause(not self.runner.pausing)
         else:
-            self.again.set()
+            self._again.set()
 
     def skip(self, index: int) -> None:
         if self.runner:
@@ -79,29 +107,42 @@ class LiveRun:
         if self.runner:
             await self.runner.edit(data)
 
+    async def begin(self, path: Path | None) -> None:
+        """It has begun."""
 
-class RunOnScreen:
-    """Works through a planned task file on `screen`.
-
-    `code` is the exit code so far, `failure` what ended the run, `written` where its summary is.
-    """
-
-    def __init__(
-        self, app: App[Any], planned: RunPlan, *, clock: Clock, retry_failed: bool = False
-    ) -> None:
-        self._app, self._plan, self._clock = app, planned, clock
-        self._retry_failed = retry_failed
-        self._leaving = False
-        self._session: str | None = None
-        self._shown_task: int | None = None
-        self.code = 0
-        self.failure: HoldfastError | None = None
-        self.written: list[Path] = []
-        self.live = LiveRun(planned)
-        self.screen = TasksScreen(
-            self.live, clock, on_open=self.open_task, on_leave=self._leave, on_stop=self.stop
-        )
+    async def open_task(self, task: TaskState) -> None:
+        """Show the session of a task; that of the running one goes on live."""
+        past = await asyncio.to_thread(self._past, task)
+        live = task.index == self.running
+        self._shown_task = None if live else task.index
         self._renderer = EventRenderer(self.screen)
+        self._renderer.resume(past)
+        if live:
+            self.screen.notice.clear()
+            return
+        self.screen.notice.say(
+            f"The session of task {task.index + 1}.", hint="Enter on the running task goes back."
+        )
+
+    async def stop(self) -> None:
+        """Stop the running task and save; again, or after the end, leave."""
+        runner = self.runner
+        if self.live and runner and not runner.stopping:
+            self.screen.notice.say("Stopping: saving how far it is.", "warning")
+            runner.stop()
+        else:
+            self.stop_and_leave()
+
+    async def leave(self) -> None:
+        """Never out of a running task without its being said."""
+        if self.live:
+            self.screen.notice.say(
+                "A task is running.", "warning", hint="p pauses after it, Ctrl+C stops it now."
+            )
+        else:
+            self.stop_and_leave()
+
+    # Working
 
     async def work_through(self) -> None:
         """Run the file, and again as often as the person goes on after an end; until it is left.
@@ -119,56 +160,24 @@ class RunOnScreen:
             elevated=self._plan.launch.elevated,
         )
         while True:
-            self.live.again.clear()
+            self._again.clear()
             await self._once()
             if self._leaving or self.failure:
                 return
-            await self.live.again.wait()
+            await self._again.wait()
             if self._leaving:
                 return
-
-    def stop(self) -> None:
-        """Ctrl+C: stop the running task and save; again, or after the end, leave."""
-        runner = self.live.runner
-        if self.live.live and runner and not runner.stopping:
-            self.screen.notice.say("Stopping: saving how far it is.", "warning")
-            runner.stop()
-        else:
-            self.stop_and_leave()
 
     def stop_and_leave(self) -> None:
         """End it, at once where nothing is at work."""
         self._leaving = True
-        self.live.again.set()
-        if self.live.live and self.live.runner:
-            self.live.runner.stop()
-
-    async def open_task(self, task: TaskState) -> None:
-        """Show the session of a task; that of the running one goes on live."""
-        past = await asyncio.to_thread(self._past, task)
-        live = task.index == self.live.running
-        self._shown_task = None if live else task.index
-        self._renderer = EventRenderer(self.screen)
-        self._renderer.resume(past)
-        if live:
-            self.screen.notice.clear()
-            return
-        self.screen.notice.say(
-            f"The session of task {task.index + 1}.", hint="Enter on the running task goes back."
-        )
+        self._again.set()
+        if self.live and self.runner:
+            self.runner.stop()
 
     def _past(self, task: TaskState) -> RestoredItems:
         path = catalog.resolve(task.session_id or "", self._plan.launch.folders)
         return restored(read(path).branch)
-
-    async def _leave(self) -> None:
-        """q and Esc: never out of a running task without its being said."""
-        if self.live.live:
-            self.screen.notice.say(
-                "A task is running.", "warning", hint="p pauses after it, Ctrl+C stops it now."
-            )
-        else:
-            self.stop_and_leave()
 
     async def _once(self) -> None:
         """Work until the run ends."""
@@ -178,10 +187,10 @@ class RunOnScreen:
         except HoldfastError as error:
             self.failure = error
             return
-        runner = self.live.runner = shop.runner
+        runner = self.runner = shop.runner
         if self._retry_failed:
             runner.take_up_failed()
-        self.live.live = True
+        self.live = True
         self.screen.began()
         try:
             await self._finished(runner)
@@ -194,7 +203,7 @@ class RunOnScreen:
                 hint="What was saved is safe; the details are in the log file.",
             )
         finally:
-            self.live.live = False
+            self.live = False
             await shop.close()
         self.screen.end(runner.reason)
 
@@ -232,9 +241,70 @@ class RunOnScreen:
                     self._renderer.show(inner)
                 return
             case RetryDelayed(task, seconds):
-                screen.wait(seconds, self.live.state.tasks[task].attempts + 1)
-            case RunNotice(text):
+                screen.wait(seconds, self.state.tasks[task].attempts + 1)
+            case Notice(text):
                 screen.add(NoticeItem(text.strip()))
             case _:
                 pass
         screen.redraw()
+
+
+class TasksApp(ThemedApp):
+    """Runs a planned task file; `run_on` is the run."""
+
+    TITLE = "holdfast"
+    CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "../screens/tasks.tcss"]  # noqa: RUF012
+    BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(
+        self,
+        planned: RunPlan,
+        *,
+        theme: str = themes.DEFAULT_DARK,
+        clock: Clock | None = None,
+        retry_failed: bool = False,
+    ) -> None:
+        super().__init__()
+        self.run_on = RunOnScreen(
+            self, planned, clock=clock or SystemClock(), retry_failed=retry_failed
+        )
+        self.guess_theme(theme)
+
+    def get_default_screen(self) -> TasksScreen:
+        return self.run_on.screen
+
+    def on_mount(self) -> None:
+        self.heed_signals(lambda _number: self.run_on.stop_and_leave())
+        self.call_after_refresh(self.work_through)
+
+    @work(group="run")
+    async def work_through(self) -> None:
+        await self.run_on.work_through()
+        self.exit()
+
+    async def action_interrupt(self) -> None:
+        await self.run_on.stop()
+
+    async def action_quit(self) -> None:
+        self.run_on.stop_and_leave()
+
+
+def open_run(options: Options) -> int:
+    """`holdfast run` on a terminal. Returns the exit code; raises HoldfastError."""
+    planned = plan(options)
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+    draw_in_utf8()
+    theme = options.theme or planned.launch.config.theme
+    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    app.run()
+    done = app.run_on
+    if done.failure:
+        raise done.failure
+    runner = done.runner
+    if runner and runner.state:
+        width = shutil.get_terminal_size().columns
+        print(RunSummary(runner.state, runner.reason).text(width=width))  # noqa: T201
+        print(f"Summary: {', '.join(shorten(path) for path in done.written)}")  # noqa: T201
+    return done.code or app.return_code or 0

@@ -41,58 +41,62 @@ _KEPT_APART: Final = {
 
 async def show(frontend: ScreenFrontend) -> None:
     """Show the run that stands in the folder. Raises UsageError for a damaged one."""
-    services = frontend.services
-    run = OfflineRun(services.workspace, services.clock)
+    run = FolderRun(frontend)
     await run.refresh()
-
-    async def leave() -> None:
-        await frontend.app.pop_screen()
-
-    async def open_task(task: TaskState) -> None:
-        path = await asyncio.to_thread(catalog.resolve, task.session_id or "", services.folders)
-        found = await asyncio.to_thread(read, path)
-        frontend.app.call_later(
-            go_to, SessionChoice(path, message=first_record_of(found.branch, task.index))
-        )
-
-    async def go_to(choice: SessionChoice) -> None:
-        await leave()
-        frontend.switch_session(choice)
-
-    async def begin(path: Path | None) -> None:
-        await _begin(frontend, path)
-
-    screen = TasksScreen(
-        run,
-        services.clock,
-        on_open=open_task,
-        on_leave=leave,
-        on_begin=begin if services.run_options else None,
-    )
+    screen = TasksScreen(run, frontend.services.clock)
     await frontend.app.push_screen(screen)
     await screen.furnish()
     here = frontend.chat.header.state
     screen.header.state = HeaderState(folder=here.folder, branch=here.branch)
 
 
-async def _begin(frontend: ScreenFrontend, path: Path | None) -> None:
-    """Work on a task file once the person has said yes. Runs in a worker of the screen.
+class FolderRun(OfflineRun):
+    """The run of the folder, shown over the chat."""
 
-    Raises UsageError, CredentialsError where the run cannot be planned.
-    """
-    app, services = frontend.app, frontend.services
-    if services.run_options is None:
-        return
-    if frontend.conversation.busy:
-        raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
-    if path is None:
-        rows = await asyncio.to_thread(task_files, services.workspace)
-        path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
-    if path is None:
-        return
-    planned = await asyncio.to_thread(plan, services.run_options(path))
-    if await app.push_screen_wait(Confirmation(_question(planned))):
-        app.run_worker(_work(frontend, planned), group="run")
+    def __init__(self, frontend: ScreenFrontend) -> None:
+        self._frontend, self._services = frontend, frontend.services
+        super().__init__(self._services.workspace, self._services.clock)
+
+    @property
+    def begins(self) -> bool:
+        return self._services.run_options is not None
+
+    async def open_task(self, task: TaskState) -> None:
+        """Leave the chat's session for that of the task."""
+        folders = self._services.folders
+        path = await asyncio.to_thread(catalog.resolve, task.session_id or "", folders)
+        found = await asyncio.to_thread(read, path)
+        message = first_record_of(found.branch, task.index)
+        self._frontend.app.call_later(self._go_to, SessionChoice(path, message=message))
+
+    async def _go_to(self, choice: SessionChoice) -> None:
+        await self.leave()
+        self._frontend.switch_session(choice)
+
+    async def stop(self) -> None:
+        await self.leave()
+
+    async def leave(self) -> None:
+        await self._frontend.app.pop_screen()
+
+    async def begin(self, path: Path | None) -> None:
+        """Work on a task file once the person has said yes. Runs in a worker of the screen.
+
+        Raises UsageError, CredentialsError where the run cannot be planned.
+        """
+        app, services = self._frontend.app, self._services
+        if services.run_options is None:
+            return
+        if self._frontend.conversation.busy:
+            raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
+        if path is None:
+            rows = await asyncio.to_thread(task_files, services.workspace)
+            path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
+        if path is None:
+            return
+        planned = await asyncio.to_thread(plan, services.run_options(path))
+        if await app.push_screen_wait(Confirmation(_question(planned))):
+            app.run_worker(_work(self._frontend, planned), group="run")
 
 
 def _question(planned: RunPlan) -> YesNoQuestion:

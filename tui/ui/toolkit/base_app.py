@@ -126,13 +126,11 @@ class TooSmall(CurrentSizeScreen, ModalScreen[None]):
     def compose(self) -> ComposeResult:
         yield Static(markup=False)
 
-    def on_resize(self) -> None:
-        self._check_size(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
-
     def on_screen_resume(self) -> None:
-        self._check_size(self.app.size)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+        self.on_resize()
 
-    def _check_size(self, size: Size) -> None:
+    def on_resize(self) -> None:
+        size = self.app.size  # pyright: ignore[reportUnknownMemberType] - Textual's App
         if fits(size):
             if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
                 self.dismiss()
@@ -246,12 +244,8 @@ class ThemedApp(KeySequencer):
             self.use_theme(themes.DEFAULT_DARK)
             return (error,)
 
-    def resumed(self, _: object) -> None:
-        """After fg: the terminal shows nothing of what was drawn before."""
-        self.action_redraw()
-
     def action_redraw(self) -> None:
-        """Ctrl+L: all of the screen, whatever another program has written over it."""
+        """Ctrl+L, and after fg: all of the screen, whatever another program has written over it."""
         self.refresh(layout=True)
 
     def _fatal_error(self) -> None:

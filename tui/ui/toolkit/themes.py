@@ -40,9 +40,10 @@ _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 @dataclass(frozen=True, slots=True)
 class LoadedTheme:
-    """A theme that can be shown, and what was wrong with its file."""
+    """A theme that can be shown, its colours by role, and what was wrong with its file."""
 
     theme: Theme
+    colours: Mapping[str, str]
     problems: tuple[ConfigError, ...] = ()
 
 
@@ -113,7 +114,7 @@ def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:
     ]
     if any(role not in colors for role in ROLES):
         raise problems[-1]
-    return LoadedTheme(_theme(name, colors, dark=dark), tuple(problems))
+    return LoadedTheme(_theme(name, colors, dark=dark), colors, tuple(problems))
 
 
 def _problem(role: str, value: object) -> str:
@@ -137,36 +138,19 @@ def grey_tints(theme: Theme) -> dict[str, str]:
     return dict.fromkeys(_TINTS, grey)
 
 
-def remembered_colours(theme: Theme) -> dict[str, str]:
+def cached_colours(loaded: LoadedTheme) -> dict[str, str]:
     """What `remembered` makes the theme of again, as `tui.core.theme_cache` keeps it."""
-    variables = theme.variables
-    colours = {
-        "background": theme.background,
-        "surface": theme.surface,
-        "panel": theme.panel,
-        "foreground": theme.foreground,
-        "muted": variables["text-muted"],
-        "rule": variables["rule"],
-        "primary": theme.primary,
-        "secondary": theme.secondary,
-        "accent": theme.accent,
-        "success": theme.success,
-        "warning": theme.warning,
-        "error": theme.error,
-    }
-    sound = {
-        role: colour if _HEX.fullmatch(colour) else Color.parse(colour).hex
-        for role, colour in colours.items()
-        if colour
-    }
-    return {"theme": theme.name, "dark": "yes" if theme.dark else "no", **sound}
+    look = {"theme": loaded.theme.name, "dark": "yes" if loaded.theme.dark else "no"}
+    for role, colour in loaded.colours.items():
+        look[role] = colour if _HEX.fullmatch(colour) else Color.parse(colour).hex
+    return look
 
 
 def remember(name: str, user: Path) -> None:
     """Keep the colours of a theme for the first frame of the next run. One that cannot be read
     is left to the app, which says so."""
     with suppress(ConfigError):
-        theme_cache.save(remembered_colours(load(name, user).theme))
+        theme_cache.save(cached_colours(load(name, user)))
 
 
 def remembered(look: Mapping[str, str]) -> Theme:

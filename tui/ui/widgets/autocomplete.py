@@ -50,14 +50,8 @@ def rank(
             last = candidate.rstrip("/").rpartition("/")[2]
             own = fits(last)
             tight = (own or whole).end()
-            found.append(
-                (
-                    _place(query, candidate, last, exact=exact, own=own is not None),
-                    tight,
-                    len(candidate),
-                    candidate,
-                )
-            )
+            place = _place(query, candidate, last, exact=exact, own=own is not None)
+            found.append((place, tight, len(candidate), candidate))
     return [candidate for *_, candidate in heapq.nsmallest(limit, found)]
 
 
@@ -91,6 +85,10 @@ class CompletionQuery:
     query: str
     start: int
     command: str = ""
+
+    def same_word(self, other: CompletionQuery) -> bool:
+        """Whether only more or less of the same word is typed."""
+        return (self.kind, self.start) == (other.kind, other.start)
 
 
 def asked(text: str, cursor: int) -> CompletionQuery | None:
@@ -222,17 +220,19 @@ class Suggestions(Widget):
             return
         self._asked = wanted
         self._stop.set()
-        if wanted is None or _same_word(wanted, self._dismissed):
+        if wanted and self._dismissed and wanted.same_word(self._dismissed):
             self.choices = ()
-            self._dismissed = self._dismissed if wanted else None
             return
         self._dismissed = None
+        if wanted is None:
+            self.choices = ()
+            return
         self._moved = False
         self._stop = stop = threading.Event()
         if wanted.kind == "command":  # at once, so that Enter never meets old rows
-            self._show(wanted, self._ranked(wanted.query, self._sources.commands()))
-            return
-        self.run_worker(self._search(wanted, stop), exclusive=True, group="suggestions")
+            self._show(wanted, _ranked(wanted.query, self._sources.commands()))
+        else:
+            self.run_worker(self._search(wanted, stop), exclusive=True, group="suggestions")
 
     def move(self, step: int) -> None:
         """The row before or after, round and round."""
@@ -295,7 +295,12 @@ class Suggestions(Widget):
         return max(0, min(self.cursor - ROWS + 1, len(self.choices) - ROWS))
 
     async def _search(self, wanted: CompletionQuery, stop: threading.Event) -> None:
-        found = await self._matches(wanted, stop)
+        if wanted.kind == "file":
+            paths = await self._sources.files()
+            best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
+            found = [Suggestion(path) for path in best]
+        else:
+            found = _ranked(wanted.query, await self._sources.arguments(wanted.command))
         if not stop.is_set():
             self._show(wanted, found)
 
@@ -305,23 +310,7 @@ class Suggestions(Widget):
         self.choices = () if done else tuple(found)
         self.cursor = 0
 
-    async def _matches(
-        self, wanted: CompletionQuery, stop: threading.Event
-    ) -> Sequence[Suggestion]:
-        if wanted.kind == "file":
-            paths = await self._sources.files()
-            best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
-            return [Suggestion(path) for path in best]
-        return self._ranked(wanted.query, await self._sources.arguments(wanted.command))
 
-    @staticmethod
-    def _ranked(query: str, offered: Sequence[Suggestion]) -> list[Suggestion]:
-        by_words = {choice.words or choice.value: choice for choice in offered}
-        return [by_words[words] for words in rank(query, list(by_words))]
-
-
-def _same_word(wanted: CompletionQuery, dismissed: CompletionQuery | None) -> bool:
-    return dismissed is not None and (wanted.kind, wanted.start) == (
-        dismissed.kind,
-        dismissed.start,
-    )
+def _ranked(query: str, offered: Sequence[Suggestion]) -> list[Suggestion]:
+    by_words = {choice.words or choice.value: choice for choice in offered}
+    return [by_words[words] for words in rank(query, list(by_words))]

@@ -13,6 +13,7 @@ from textual.style import Style
 
 from tui.core.formatting import money, plural
 from tui.core.text_cleaning import one_line
+from tui.ui.widgets import keys
 from tui.ui.widgets.panes import CachedRender
 
 GAP = 3
@@ -39,21 +40,13 @@ def header_line(state: HeaderState, width: int) -> Content:
     """The header in `width` cells. What matters least gives way first: title, name, branch."""
     texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
     folder, branch, model_name, title_text = texts
-    lights = Content("  ").join(
-        [
-            *(
-                [Content.styled(f" {state.mark} ", "bold $background on $warning")]
-                * bool(state.mark)
-            ),
-            *([Content.styled("think", "$text-secondary")] if state.think else []),
-            *([Content.styled("verbose", "$text-accent")] if state.verbose else []),
-            *(
-                [Content.styled(" ELEVATED ", "bold $background on $error")]
-                if state.elevated
-                else []
-            ),
-        ]
+    lamps = (
+        (state.mark, f" {state.mark} ", "bold $background on $warning"),
+        (state.think, "think", "$text-secondary"),
+        (state.verbose, "verbose", "$text-accent"),
+        (state.elevated, " ELEVATED ", "bold $background on $error"),
     )
+    lights = Content("  ").join([Content.styled(text, look) for lit, text, look in lamps if lit])
     name = Content.styled("holdfast", "bold $text-primary")
     place = Content.assemble(
         (folder, "$foreground"), (f" ({branch})" if branch else "", "$text-muted")
@@ -168,8 +161,7 @@ def _cost(state: StatusState, width: int) -> str:
 def _hints(hints: Sequence[KeyHint], room: int) -> Content:
     line = Content("")
     for hint in hints:
-        key = Content.styled(hint.key, "$text-accent")
-        one = Content.assemble(key, (f" {hint.text}", "$text-muted"))
+        one = keys.hint(hint.key, hint.text)
         if hint.action:
             one = one.stylize(Style.from_meta({"hint": hint.action}))
         grown = Content.assemble(line, "   ", one) if line else one

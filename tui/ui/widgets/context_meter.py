@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui.core.formatting import tokens
+
+if TYPE_CHECKING:
+    from tui.agent.events import ContextMeasured
 
 KINDS: dict[str, tuple[str, str]] = {
     "system": ("▓", "$text-secondary"),
@@ -23,34 +26,19 @@ KINDS: dict[str, tuple[str, str]] = {
 MARK = 0.8
 """The share of the window where the bar bears a mark, unless the configuration says otherwise."""
 
+_NEARLY_FULL = 0.95
+
 _BAR_MIN = 24
 """The cells that the bar keeps beside the words of the one row."""
 
 _SHORT = {"system": "sys", "tools": "tool", "memory": "mem", "messages": "msg", "results": "res"}
 
 
-@dataclass(frozen=True, slots=True)
-class MeterState:
-    """As in `ContextMeasured`; a window of 0 means that nothing was measured yet."""
-
-    tokens: int = 0
-    measured: int = 0
-    estimated: int = 0
-    window: int = 0
-    parts: dict[str, int] = field(default_factory=dict[str, int])
-    window_source: str = ""
-    reserve: int = 0
-    drift: float | None = None
-    forecast: int | None = None
-    saved: int = 0
-    threshold: float = MARK
-
-
-def share(state: MeterState) -> float:
+def share(state: ContextMeasured) -> float:
     return state.tokens / state.window if state.window else 0.0
 
 
-def bar(state: MeterState, width: int) -> Content:
+def bar(state: ContextMeasured, width: int) -> Content:
     """`width` cells: the parts in proportion, what is left light, the threshold marked."""
     cells: list[tuple[str, str]] = []
     whole = sum(state.parts.values()) or 1
@@ -67,15 +55,11 @@ def bar(state: MeterState, width: int) -> Content:
     return Content.assemble(*cells)
 
 
-def _figure(state: MeterState) -> Content:
+def _figure(state: ContextMeasured) -> Content:
     full = share(state)
-    style = (
-        "$text-error"
-        if full > 0.95
-        else "$text-warning"
-        if full > state.threshold
-        else "$foreground"
-    )
+    style = "$text-warning" if full > state.threshold else "$foreground"
+    if full > _NEARLY_FULL:
+        style = "$text-error"
     return Content.assemble(
         (tokens(state.tokens), f"bold {style}"),
         (f" / {tokens(state.window)}", "$text-muted"),
@@ -83,7 +67,7 @@ def _figure(state: MeterState) -> Content:
     )
 
 
-def forecast(state: MeterState) -> str:
+def forecast(state: ContextMeasured) -> str:
     """When the mark will be reached, in words; "" while that is unknown, or it has been."""
     if not state.forecast:
         return ""
@@ -91,7 +75,7 @@ def forecast(state: MeterState) -> str:
     return f"{state.threshold:.0%} in ~{turns}".replace("%", " %", 1)
 
 
-def drift(state: MeterState) -> str:
+def drift(state: ContextMeasured) -> str:
     """By how much the last request was estimated too large or too small; "" where unknown."""
     if state.drift is None:
         return ""
@@ -101,12 +85,12 @@ def drift(state: MeterState) -> str:
     return f"estimate {missed} {'high' if state.drift > 0 else 'low'}"
 
 
-def meter_lines(state: MeterState, width: int) -> Content:
+def meter_lines(state: ContextMeasured | None, width: int) -> Content:
     """Four rows: the figure and what is to come, the bar, its legend, and where it comes from.
 
     What there is no room for is left out from the end of a row.
     """
-    if not state.window:
+    if state is None or not state.window:
         return Content.styled(
             "Nothing measured yet.\nIt fills with the first message.", "$text-muted"
         )
@@ -120,7 +104,7 @@ def meter_lines(state: MeterState, width: int) -> Content:
     return Content("\n").join([row.truncate(width, ellipsis=True) for row in rows])
 
 
-def _origin(state: MeterState, width: int) -> Content:
+def _origin(state: ContextMeasured, width: int) -> Content:
     """Where the figure comes from, and how good the last estimate was, in as many words as fit."""
     sign, since = "−" if state.estimated < 0 else "+", tokens(abs(state.estimated))
     before, missed = tokens(state.measured), drift(state)
@@ -138,7 +122,7 @@ def _origin(state: MeterState, width: int) -> Content:
     return next((row for row in rows if row.cell_length <= width), rows[-1])
 
 
-def _legend(state: MeterState, width: int) -> Content:
+def _legend(state: ContextMeasured, width: int) -> Content:
     """What the parts of the bar are: with their sizes, by name, or in short, as there is room."""
     parts = [(kind, *look) for kind, look in KINDS.items() if state.parts.get(kind)]
 
@@ -152,9 +136,9 @@ def _legend(state: MeterState, width: int) -> Content:
     if width >= 72 and sizes.cell_length <= width:
         return sizes
     names = legend("  ", [kind for kind, _, _ in parts])
-    return (
-        names if names.cell_length <= width else legend(" ", [_SHORT[kind] for kind, _, _ in parts])
-    )
+    if names.cell_length <= width:
+        return names
+    return legend(" ", [_SHORT[kind] for kind, _, _ in parts])
 
 
 def _joined(pieces: Iterable[str], width: int) -> Content:
@@ -174,9 +158,9 @@ def _apart(left: Content, right: Content, width: int) -> Content:
     return Content.assemble(left, " " * gap, right) if right and gap > 1 else left
 
 
-def meter_line(state: MeterState, width: int) -> Content:
+def meter_line(state: ContextMeasured | None, width: int) -> Content:
     """One row for narrow screens."""
-    if not state.window:
+    if state is None or not state.window:
         return Content.styled("context: nothing measured yet", "$text-muted").truncate(width)
     figure = Content.assemble(("context ", "$text-muted"), _figure(state))
     room = width - figure.cell_length - 2
@@ -189,14 +173,14 @@ def meter_line(state: MeterState, width: int) -> Content:
 
 
 class ContextMeter(Widget):
-    """Draws `state`, in four rows or, `compact`, in one."""
+    """Draws `state`, in four rows or, `compact`, in one; None where nothing was measured yet."""
 
     DEFAULT_CSS = """
     ContextMeter { height: 4; width: 1fr; }
     ContextMeter.-compact { height: 1; }
     """
 
-    state: reactive[MeterState] = reactive(MeterState())
+    state: reactive[ContextMeasured | None] = reactive(None)
 
     def __init__(self, *, compact: bool = False, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes="-compact" if compact else None)

@@ -245,10 +245,10 @@ class DiffView(Widget):
     """As high as its diff is at its width. What could hide in the text is spelt out in it."""
 
     ALLOW_SELECT = True
-    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
-    DEFAULT_CSS = "DiffView { width: 1fr; height: auto; background: $background; }\n" + style.css(
-        "DiffView"
-    )
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.components(style.DIFF_RULES)
+    DEFAULT_CSS = """
+    DiffView { width: 1fr; height: auto; background: $background; }
+    """ + style.css("DiffView", style.DIFF_RULES)
 
     def __init__(self, diff: str) -> None:
         super().__init__()
@@ -260,7 +260,7 @@ class DiffView(Widget):
         """What is drawn in `width` cells."""
         if width != self._width or not self._lines:
             self._width = width
-            look = style.styles(self)
+            look = style.styles(self, style.DIFF_RULES)
             self._lines = draw_diff(visible(self._diff), width, look, names=True, rows_max=LINES)
         return self._lines
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from tui.agent.events import Event, to_json
+from tui.agent.events import Event
 from tui.core.clock import Clock
 from tui.core.redaction import mask
 
@@ -92,23 +92,19 @@ class EventLog:
             values: dict[str, Any] = {"id": of} if of else {}
             if name := getattr(event, "name", ""):
                 values["name"] = name
-            self._append(kind, values, chars=length)
-            return
-        values = to_json(event)
-        values.pop("type")
-        self._append(kind, {name: _cut(value) for name, value in values.items()})
+        else:
+            length, values = 0, {name: _cut(value) for name, value in event.to_json().items()}
+            del values["type"]
+        self._entries.append(LogEntry(self._clock.now(), kind, values, chars=length))
 
     def entries(self, words: str = "") -> list[LogEntry]:
         """The entries that hold all the words, the oldest first; without words, all."""
         wanted = words.casefold().split()
-        return [entry for entry in self._entries if all(word in _text(entry) for word in wanted)]
-
-    def _append(self, kind: str, values: dict[str, Any], *, chars: int = 0) -> None:
-        self._entries.append(LogEntry(self._clock.now(), kind, values, chars=chars))
-
-
-def _text(entry: LogEntry) -> str:
-    return f"{entry.kind} {entry.line}".casefold()
+        return [
+            entry
+            for entry in self._entries
+            if all(word in f"{entry.kind} {entry.line}".casefold() for word in wanted)
+        ]
 
 
 def _cut(value: Any) -> Any:

@@ -181,36 +181,27 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
-HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    ("Prompt", PROMPT_KEYS),
-    ("In the conversation and the output", PANE_KEYS),
-    ("In the chat", CHAT_KEYS),
-    ("Everywhere", APP_KEYS),
-    ("When the agent asks", APPROVAL_KEYS),
-    ("When a request waits to be sent again", BANNER_KEYS),
-    ("In the context (F2)", CONTEXT_KEYS),
-    ("In the tasks (Ctrl+T)", TASK_KEYS),
-    ("In the sessions (F3)", SESSION_KEYS),
-    ("In the debug view (F12)", VERBOSE_KEYS),
-    ("Among the MCP servers (/mcp)", MCP_KEYS),
-    ("In the settings (/config)", SETTINGS_KEYS),
+_TABLES = (
+    ("Prompt", PROMPT_KEYS, "Prompt"),
+    ("In the conversation and the output", PANE_KEYS, "ConversationView OutputSide"),
+    ("In the chat", CHAT_KEYS, "ChatScreen"),
+    ("Everywhere", APP_KEYS, ""),
+    ("When the agent asks", APPROVAL_KEYS, "ApprovalModal"),
+    ("When a request waits to be sent again", BANNER_KEYS, "RetryBanner"),
+    ("In the context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
+    ("In the tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
+    ("In the sessions (F3)", SESSION_KEYS, "SessionsScreen"),
+    ("In the debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
+    ("Among the MCP servers (/mcp)", MCP_KEYS, "McpScreen"),
+    ("In the settings (/config)", SETTINGS_KEYS, "SettingsScreen"),
 )
+"""A title, the keys, and the classes of the widgets and screens that they work in."""
+
+HELP: tuple[tuple[str, tuple[Key, ...]], ...] = tuple((title, keys) for title, keys, _ in _TABLES)
 """The tables in the order of the help screen. Rows without `shown` belong to the row before."""
 
 HERE: dict[str, tuple[Key, ...]] = {
-    "Prompt": PROMPT_KEYS,
-    "ConversationView": PANE_KEYS,
-    "OutputSide": PANE_KEYS,
-    "RetryBanner": BANNER_KEYS,
-    "ChatScreen": CHAT_KEYS,
-    "ApprovalModal": APPROVAL_KEYS,
-    "ContextScreen": CONTEXT_KEYS,
-    "ContextItemScreen": CONTEXT_KEYS,
-    "TasksScreen": TASK_KEYS,
-    "SessionsScreen": SESSION_KEYS,
-    "DebugLogScreen": VERBOSE_KEYS,
-    "McpScreen": MCP_KEYS,
-    "SettingsScreen": SETTINGS_KEYS,
+    name: keys for _, keys, names in _TABLES for name in names.split()
 }
 """By the class of a widget or a screen: the table of the keys that work while it has the focus."""
 

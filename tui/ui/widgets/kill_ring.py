@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from textual.widgets import TextArea
+from tui.ui.widgets.placeholder_area import PlaceholderArea
 
 
-class KillRingArea(TextArea):
+class KillRingArea(PlaceholderArea):
     """What Ctrl+W, Ctrl+U, Ctrl+K and Alt+D delete can be put back in with `action_yank`.
 
-    Cuts that follow each other without anything between them are one. Whoever shows something
-    else than what the text stands for overrides `folded` and `unfolded`.
+    Cuts that follow each other without anything between them are one.
     """
 
     _cut = ""
     _cut_at: tuple[str, int] | None = None  # how the text and the cursor stood after it
-
-    def folded(self, text: str) -> str:
-        """What is shown of a text."""
-        return text
-
-    def unfolded(self, text: str) -> str:
-        """The text of what is shown."""
-        return text
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002 - as Textual has it
         """A line is a line of the text, however many rows of the screen it takes."""
@@ -56,8 +47,8 @@ class KillRingArea(TextArea):
         key for both is the same in different programs."""
         if not self._cut:
             self.action_redo()
-        elif result := self._replace_via_keyboard(self.folded(self._cut), *self.selection):
-            self.move_cursor(result.end_location)
+        else:
+            self.insert_at_cursor(self.folded(self._cut))
 
     @property
     def _cursor(self) -> int:

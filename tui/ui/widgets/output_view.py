@@ -6,15 +6,14 @@ from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
-from textual.selection import Selection
+from textual.selection import SELECT_ALL, Selection
 
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.diff import Diff
 from tui.ui.widgets.line_view import place
-from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line, Span, decoration
 from tui.ui.widgets.output_lines import OutputLines
-from tui.ui.widgets.text_view import TextView, coloured
+from tui.ui.widgets.text_view import TextView, coloured, plain
 
 CELLS_MAX = 4_000
 """Cells of a line that can be seen."""
@@ -34,7 +33,7 @@ class OutputView(TextView):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"output-view--{name}" for name in _LOOKS),
-        *style.COMPONENTS_OF_DIFFS,
+        *style.components(style.DIFF_RULES),
     }
     DEFAULT_CSS = """
     OutputView {
@@ -42,7 +41,7 @@ class OutputView(TextView):
         & > .output-view--note { color: $text-warning; }
         & > .output-view--nothing { color: $text-muted; }
     }
-    """ + style.css_of_diffs("OutputView")
+    """ + style.css("OutputView", style.DIFF_RULES)
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -133,7 +132,7 @@ class OutputView(TextView):
 
     def _styles(self) -> dict[str, Style]:
         own = {name: self.get_component_rich_style(f"output-view--{name}") for name in _LOOKS}
-        return own | style.styles_of_diffs(self)
+        return own | style.styles(self, style.DIFF_RULES)
 
     def _draw(self, index: int) -> list[Line]:
         looks, output = self._look, self._output
@@ -151,15 +150,11 @@ class OutputView(TextView):
     # Copying
 
     def _between(self, start: int, stop: int) -> str:
-        base = Style.null()
-        return "\n".join(
-            "".join(text for text, _ in coloured(row, base))
-            for row in self._output.between(start, stop)
-        )
+        return plain(self._output.between(start, stop))
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        if self._diff is not None:
-            return self._of_diff(selection, len(self._diff)), "\n"
+        if self._diff is not None and selection != SELECT_ALL:
+            return super().get_selection(selection)
         start, end = selection
         total = len(self._output)
         first = self._character(*place(start.y), start.x) if start else (0, 0)
@@ -169,20 +164,6 @@ class OutputView(TextView):
             rows[-1] = rows[-1][: last[1]]
         rows[0] = rows[0][first[1] :]
         return "\n".join(rows), "\n"
-
-    def _of_diff(self, selection: Selection, parts: int) -> str:
-        """What is selected of a diff; all of it is the diff itself."""
-        start, end = selection
-        if start is None and end is None:
-            return self.text
-        first, row = place(start.y) if start else (0, 0)
-        last, stop = place(end.y) if end else (parts - 1, 1 << 30)
-        rows: list[Line] = []
-        for index in range(first, min(last, parts - 1) + 1):
-            if index == last:
-                stop += len(rows)
-            rows += self._picture(index).lines
-        return copied(rows, (row, start.x if start else 0), (stop, end.x if end else 1 << 30))
 
     def _character(self, index: int, row: int, x: int) -> tuple[int, int]:
         """(line, character in it) of a character in a row of the line."""

@@ -1,20 +1,17 @@
-"""Where the person types: several lines, a history; long pastes and images are each a word."""
+"""Where the person types: several lines, with a history and suggestions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
-from tui.core.formatting import plural, size
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
 from tui.ui.widgets.kill_ring import KillRingArea
 
@@ -23,36 +20,16 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 8
 
-FOLD_CHARS = 2000
-FOLD_LINES = 20
-"""A paste beyond either is shown as one word, and sent whole."""
-
-
 _CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
-_WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
-
-
-class Attachments(Protocol):
-    """Who knows the images behind words; `tui.app.attachments.PromptImages` says what
-    each does."""
-
-    def knows(self, word: str) -> bool: ...
-    def could_hold(self, text: str) -> bool: ...
-    def recall(self, text: str) -> None: ...
-    async def of_paste(self, text: str) -> str | None: ...
-    async def of_clipboard(self) -> tuple[str, bool]: ...
 
 
 class Prompt(KillRingArea):
     """A text area that sends on Enter. Grows to eight rows.
 
-    `value` is what would be sent: pastes that were folded are whole in it, images are the words
-    for them. `images` knows those, once there is a session to send them to. `suggestions` follow
-    what is typed, once there are any; only while they are open do they get keys. `take_back`
-    takes what waits to be sent out of the queue, and is the text of it.
+    `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
+    while they are open do they get keys. `take_back` takes what waits to be sent out of the queue,
+    and is the text of it.
     """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
@@ -96,55 +73,22 @@ class Prompt(KillRingArea):
     class QuitAsked(Message):
         """Ctrl+D in an empty prompt."""
 
-    def __init__(
-        self,
-        history: PromptHistory | None = None,
-        *,
-        placeholder: str = "",
-        id: str | None = None,  # noqa: A002
-    ) -> None:
-        super().__init__(placeholder=placeholder, id=id, highlight_cursor_line=False)
+    def __init__(self, history: PromptHistory | None = None, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self.set_reactive(TextArea.cursor_blink, False)  # an idle program wakes up for nothing
         self.past = history or PromptHistory()
-        self._pastes: dict[str, str] = {}
-        self._pasted = 0
         self._set = ""
         self._to = ""
-        self._looking = 0  # so many pastes may yet become images
         self._send_then = False
         self.suggestions: Suggestions | None = None
-        self._images: Attachments | None = None
-        self._unlooked: list[str] = []  # pasted before it was known who attaches
         self.take_back: Callable[[], str] | None = None
-
-    @property
-    def images(self) -> Attachments | None:
-        return self._images
-
-    @images.setter
-    def images(self, images: Attachments | None) -> None:
-        self._images = images
-        unlooked, self._unlooked = self._unlooked, []
-        for pasted in unlooked:
-            self.attach_paths(pasted)
-
-    @property
-    def value(self) -> str:
-        return self.unfolded(self.text)
-
-    def unfolded(self, text: str) -> str:
-        """The text of what is shown: pastes whole."""
-        for word, paste in self._pastes.items():
-            text = text.replace(word, paste)
-        return text
 
     def put(self, text: str) -> None:
         """Replace what is typed; the cursor goes to the end."""
         self._set = text
         self.load_text(text)
         self.move_cursor(self.document.end)
-        if self.suggestions is not None:
-            self.suggestions.close()
+        self.on_blur()
         if self.images is not None and "[image " in text:
             self.images.recall(text)
 
@@ -159,28 +103,10 @@ class Prompt(KillRingArea):
         self.put(f"{shown}\n{self.text}" if self.text else shown)
 
     def add_paste(self, text: str) -> None:
-        """Insert at the cursor, folded into one word when it is long.
-
-        Paths of images are replaced by the words for them, once they have been read.
-        """
-        plain = text.replace("\r\n", "\n").replace("\r", "\n")
-        clean = self.folded(plain)
-        if clean == plain:
-            self.attach_paths(clean)
-        if result := self._replace_via_keyboard(clean, *self.selection):
-            self.move_cursor(result.end_location)
-            self._set = self.text
-            self.post_message(self.Edited())
-        if self.suggestions is not None:
-            self.suggestions.close()
-
-    def attach_paths(self, pasted: str) -> None:
-        """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
-        if self.images is None:
-            self._unlooked.append(pasted)
-        elif not self.text.startswith("!") and self.images.could_hold(pasted):
-            self._looking += 1
-            self.run_worker(self._attach_images(self.images, pasted), group="attach")
+        super().add_paste(text)
+        self._set = self.text
+        self.post_message(self.Edited())
+        self.on_blur()
 
     def accept(self, text: str | None = None) -> None:
         """`text` (else all there is) has been taken: remember it and begin anew.
@@ -194,26 +120,26 @@ class Prompt(KillRingArea):
         self.put(value[len(taken) :] if value.startswith(taken) else "")
 
     async def on_key(self, event: events.Key) -> None:
+        if await self._takes(event):
+            event.stop()
+            event.prevent_default()
+
+    async def _takes(self, event: events.Key) -> bool:
+        """Whether a key does something else here than in any text area."""
         if self._suggested(event.key):
-            event.stop()
-            event.prevent_default()
-        elif event.key == "enter":
-            event.stop()
-            event.prevent_default()
+            return True
+        if event.key == "enter":
             if not self._broken_line():
                 self._send()
         elif event.key == "alt+d":  # else its letter would be typed
-            event.stop()
-            event.prevent_default()
             self.action_delete_word_right()
         elif not self.text and event.key in {"home", "end"}:
-            event.stop()
-            event.prevent_default()
             await self.run_action(f"screen.scroll('{event.key}')")
         elif not self.text and event.character == "?":
-            event.stop()
-            event.prevent_default()
             await self.run_action("app.command('help')")
+        else:
+            return False
+        return True
 
     def _broken_line(self) -> bool:
         """Whether a backslash stood before the cursor: there is a new line in its place then.
@@ -227,80 +153,13 @@ class Prompt(KillRingArea):
 
     def _send(self) -> None:
         """Send what stands here; while a paste may yet become an image, once that is known."""
-        self._send_then = bool(self._looking)
-        if not self._looking and self.text.strip():
+        self._send_then = bool(self.unread_pastes)
+        if not self.unread_pastes and self.text.strip():
             self.post_message(self.Submitted(self, self.value))
 
-    async def _attach_images(self, images: Attachments, pasted: str) -> None:
-        """Put the words for images in the place of their pasted paths."""
-        try:
-            words = await images.of_paste(pasted)
-            at = self.text.rfind(pasted) if words else -1
-            if words and at >= 0:
-                end = at + len(pasted.rstrip(" "))  # a terminal ends a dropped path with a blank
-                self.replace(words, self._place(at), self._place(end))
-        finally:
-            self._looking -= 1
-            if self._send_then and not self._looking:
-                self._send()
-
-    def action_paste(self) -> None:
-        """Ctrl+V: what the system's clipboard holds, an image or a text."""
-        if self.images is None:
-            super().action_paste()
-        else:
-            self.run_worker(self._paste_clipboard(self.images), group="attach")
-
-    async def _paste_clipboard(self, images: Attachments) -> None:
-        self._looking += 1
-        try:
-            text, copied = await images.of_clipboard()
-        finally:
-            self._looking -= 1
-        if copied:
-            self.add_paste(text)
-        elif text and (result := self._replace_via_keyboard(text, *self.selection)):
-            self.move_cursor(result.end_location)
-        if self._send_then and not self._looking:
+    def watch_unread_pastes(self) -> None:
+        if self._send_then and not self.unread_pastes:
             self._send()
-
-    def get_line(self, line_index: int) -> Text:
-        """A line of the text; the words of images look like what they are."""
-        line = super().get_line(line_index)
-        if self.images is not None and "[image " in line.plain:
-            style = self.get_component_rich_style("prompt--image", partial=True)
-            for found in _WORD.finditer(line.plain):
-                if self.images.knows(found[0]):
-                    line.stylize(style, *found.span())
-        return line
-
-    def action_delete_left(self) -> None:
-        """Delete the character before the cursor; a word for a paste or an image as a whole."""
-        if not self._delete_word(before=True):
-            super().action_delete_left()
-
-    def action_delete_right(self) -> None:
-        """As `action_delete_left`, of what stands behind the cursor."""
-        if not self._delete_word(before=False):
-            super().action_delete_right()
-
-    def _delete_word(self, *, before: bool) -> bool:
-        """Whether such a word stood at the cursor; it is gone then."""
-        row, column = self.cursor_location
-        line = self.document.get_line(row)
-        at = line[column - 1 : column] == "]" if before else line[column : column + 1] == "["
-        if not at or not self.selection.is_empty:
-            return False
-        for found in _WORD.finditer(line):
-            start, end = found.span()
-            if column == (end if before else start) and self._is_placeholder(found[0]):
-                self._delete_via_keyboard((row, start), (row, end))
-                return True
-        return False
-
-    def _is_placeholder(self, word: str) -> bool:
-        """Whether a word stands for a paste or an image."""
-        return word in self._pastes or (self.images is not None and self.images.knows(word))
 
     async def on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -334,7 +193,7 @@ class Prompt(KillRingArea):
             self.post_message(self.Submitted(self, self.value))
             return
         self.put(text)
-        self.move_cursor(self._place(cursor))
+        self.move_cursor(self.location(cursor))
         self.post_message(self.Edited())
         self._follow()
 
@@ -361,11 +220,6 @@ class Prompt(KillRingArea):
     def _follow(self) -> None:
         if self.suggestions is not None:
             self.suggestions.follow(self.text, self._cursor)
-
-    def _place(self, index: int) -> tuple[int, int]:
-        """The row and column of a character."""
-        before = self.text[:index]
-        return before.count("\n"), index - before.rfind("\n") - 1
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
@@ -394,13 +248,3 @@ class Prompt(KillRingArea):
     def _recall(self, text: str | None) -> None:
         if text is not None:
             self.put_whole(text)
-
-    def folded(self, text: str) -> str:
-        """What is shown of a text: a word for it when it is long."""
-        if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
-            return text
-        self._pasted += 1
-        lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
-        word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
-        self._pastes[word] = text
-        return word

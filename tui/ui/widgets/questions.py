@@ -49,26 +49,17 @@ class Choice(Widget, can_focus=True):
 
     def __init__(self, key: str, label: str, name: str) -> None:
         super().__init__(name=name, id=name)
-        self._key, self._label = key, label
+        self.key, self._label = key, label
 
     def render(self) -> Content:
         style = "" if self.has_focus else "$text-accent"
-        return Content.assemble((self._key, style), f" {self._label}")
+        return Content.assemble((self.key, style), f" {self._label}")
 
     def action_choose(self) -> None:
         self.post_message(self.Answered(self.name or ""))
 
     def on_click(self) -> None:
         self.action_choose()
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """One answer: its key, what it does, and its name."""
-
-    key: str
-    label: str
-    name: str
 
 
 class QuestionDialog(Dialog[ResultT]):
@@ -85,7 +76,7 @@ class QuestionDialog(Dialog[ResultT]):
         self,
         title: str,
         text: str,
-        answers: Sequence[Alternative],
+        answers: Sequence[Choice],
         *,
         details: Sequence[str] = (),
         warning: bool = False,
@@ -103,15 +94,14 @@ class QuestionDialog(Dialog[ResultT]):
                 with VerticalScroll(id="details", can_focus=False):
                     yield Static("\n".join(map(visible, self.details)), markup=False)
             with Vertical(id="answers"):
-                for answer in self.answers:
-                    yield Choice(answer.key, answer.label, answer.name)
+                yield from self.answers
 
     def answer(self, name: str | None) -> None:
         """An answer was chosen; None for Esc."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.query(Choice).last().focus()
+        self.answers[-1].focus()
 
     def on_key(self, event: events.Key) -> None:
         answer = next((answer for answer in self.answers if event.character == answer.key), None)
@@ -147,10 +137,9 @@ class Confirmation(QuestionDialog[bool]):
         clock: Clock | None = None,
         stray: Callable[[str], object] | None = None,
     ) -> None:
-        answers = (Alternative("y", question.yes, "yes"), Alternative("n", question.no, "no"))
+        answers = (Choice("y", question.yes, "yes"), Choice("n", question.no, "no"))
         details = question.details
         super().__init__(question.title, question.text, answers, details=details, warning=True)
-        self.question = question
         self._grace = Grace(clock, stray) if clock else None
 
     def on_key(self, event: events.Key) -> None:

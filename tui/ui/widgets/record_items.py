@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+from tui.agent.events import ToolFinished
 from tui.app.error_labels import words
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
@@ -113,15 +114,9 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
             text = text_of(cast("list[Block]", data.get("content") or []))
             if summary == INTERRUPTED and isinstance(details, dict):
                 text = str(cast("dict[str, object]", details).get("partial") or "")
-            fill(
-                item,
-                is_error=bool(data.get("is_error")),
-                seconds=data.get("seconds"),
-                receipt=data.get("receipt"),
-                text=text,
-                diff=str(data.get("display") or ""),
-                summary=summary,
-            )
+            ended = bool(data.get("is_error")), data.get("seconds") or 0.0, data.get("receipt")
+            diff = str(data.get("display") or "")
+            fill(item, ToolFinished(item.id, item.name, *ended, summary, text, diff))
 
 
 def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
@@ -130,7 +125,7 @@ def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
         case "retry":
             return [attempt_item(data)]
         case "failover":
-            return [_switch_item(data)]
+            return [switch_item(data)]
         case "parked":
             kind, reason = str(data.get("error_class") or "unknown"), str(data.get("reason") or "")
             return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
@@ -168,27 +163,20 @@ def _label(input_: dict[str, Any]) -> str:
     return next((str(input_[name]) for name in names if input_.get(name)), "")
 
 
-def fill(
-    item: ToolItem,
-    *,
-    is_error: bool,
-    seconds: float | None,
-    receipt: dict[str, Any] | None,
-    text: str,
-    diff: str,
-    summary: str,
-) -> None:
+def fill(item: ToolItem, end: ToolFinished) -> None:
     """Put a finished call's result on its card. A short change is seen without unfolding it."""
-    interrupted = summary == INTERRUPTED
+    interrupted = end.summary == INTERRUPTED
     if item.state != "denied":
-        cut_off = interrupted or summary == STOPPED
-        item.state = "interrupted" if cut_off else "error" if is_error else "ok"
-    item.summary = _progress_text(text, seconds, item.summary) if interrupted else summary
-    item.seconds = (seconds or None) if interrupted else seconds
-    item.receipt, item.diff = receipt, diff
-    if item.state == "ok" and 0 < diff.count("\n") <= SHORT_DIFF:
+        cut_off = interrupted or end.summary == STOPPED
+        item.state = "interrupted" if cut_off else "error" if end.is_error else "ok"
+    begun, item.summary, item.seconds = item.summary, end.summary, end.seconds
+    if interrupted:
+        item.summary = _progress_text(end.text, end.seconds, begun)
+        item.seconds = end.seconds or None
+    item.receipt, item.diff = end.receipt, end.display
+    if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
-    lines = text[:SHOWN_CHARS].splitlines()
+    lines = end.text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
         lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
@@ -197,20 +185,12 @@ def fill(
 
 def close(item: ToolItem, printed: str) -> None:
     """A call to which no end was told: the turn ended before it could begin, or with it."""
-    seconds = item.seconds if printed else None
+    seconds = item.seconds if printed and item.seconds else 0.0
     item.summary = ""
-    fill(
-        item,
-        is_error=True,
-        seconds=seconds,
-        receipt=None,
-        text=printed,
-        diff="",
-        summary=INTERRUPTED,
-    )
+    fill(item, ToolFinished(item.id, item.name, True, seconds, None, INTERRUPTED, printed))
 
 
-def _progress_text(printed: str, seconds: float | None, begun: str) -> str:
+def _progress_text(printed: str, seconds: float, begun: str) -> str:
     """How far an interrupted call came, as far as that is known; its seconds say more."""
     if printed.strip():
         return f"{plural(len(printed.splitlines()), 'line')} printed"
@@ -223,7 +203,8 @@ def title_of(item: ToolItem) -> str:
 
 
 def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
-    """What a `retry` record tells; a field that it lacks, or holds otherwise, is left out."""
+    """What a `retry` record or its event tells; a field that it lacks, or holds otherwise, is left
+    out."""
     attempt, delay, status, received = (
         value if isinstance(value := data.get(name), int | float) else None
         for name in ("attempt", "delay_s", "status", "received")
@@ -240,15 +221,16 @@ def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
     )
 
 
-def _switch_item(data: Mapping[str, Any]) -> NoticeItem:
-    """What a `failover` record tells."""
-    new, reason = str(data.get("new") or ""), str(data.get("reason") or "")
+def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:
+    """What a `failover` record tells; `back` is the way back."""
+    new, reason = str(data.get("to") or ""), str(data.get("reason") or "")
     if data.get("error_class") is None:
         return NoticeItem(f"back to {new}: {reason}")
     text = str(data.get("text") or "")
     id_ = f"request {data['request_id']}" if data.get("request_id") else ""
     detail = "\n".join(part for part in (id_, text) if part.strip())
-    return NoticeItem(f"{reason} · {new} goes on", "warning", detail)
+    said = " · ".join(filter(None, (reason, f"{new} goes on", back)))
+    return NoticeItem(said, "warning", detail)
 
 
 def repair_items(findings: Sequence[dict[str, str]]) -> list[Item]:

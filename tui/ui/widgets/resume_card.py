@@ -72,8 +72,11 @@ class ResumeCard(Vertical):
         title = Content.styled("■ the last run was interrupted", "bold $text-warning")
         yield _Pair(title, Content.styled(" · ".join(facts), "$text-muted"), id="resume-title")
         with VerticalScroll(id="resume-items", can_focus=False):
-            for left in (*self._calls, *self._commands):
-                yield _Pair(*_item_texts(left))
+            for item in (*self._calls, *self._commands):
+                label = f" {one_line(item.label)}" if item.label else ""
+                what = Content.assemble((item.name, "bold $foreground"), (label, "$foreground"))
+                look = "$text-muted" if item.certain else "$text-warning"
+                yield _Pair(what, Content.styled(item.known, look))
         if self._calls:
             with Horizontal(classes="ways"):
                 yield Choice("t", "Tell the model", "tell")
@@ -92,13 +95,6 @@ class ResumeCard(Vertical):
     def action_answer(self, name: str) -> None:
         if choice := next((c for c in self.query(Choice) if c.name == name), None):
             choice.action_choose()
-
-
-def _item_texts(left: OpenItem) -> tuple[Content, Content]:
-    """What it is, and what is known of it."""
-    label = f" {one_line(left.label)}" if left.label else ""
-    what = Content.assemble((left.name, "bold $foreground"), (label, "$foreground"))
-    return what, Content.styled(left.known, "$text-muted" if left.certain else "$text-warning")
 
 
 class _Pair(TextLines):

@@ -29,6 +29,8 @@ SOON_S = 120
 """A wait shorter than this is counted in seconds."""
 
 _GAP = 2
+_REASON = 12
+"""Cells that make a part of the reason worth saying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,22 +178,16 @@ class RetryBanner(TextLines, can_focus=True):
         reason, tail = (f" · {text}" if text else "" for text in (wait.reason, wait.tail))
         room = width - head.cell_length
         said = reason + tail
-        if len(said) + _GAP + keys.cell_length <= room:
+        spare = room - _GAP - keys.cell_length
+        if len(said) <= spare:
             return [_in_row(Content.assemble(head, (said, "$foreground")), keys, width)]
-        if wait.tail:  # what must be known before the program is closed: a line of its own
-            first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
-            return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
-        if room >= _GAP + keys.cell_length + 12:
-            cut = Content.styled(reason, "$foreground")
-            cut = cut.truncate(room - _GAP - keys.cell_length, ellipsis=True)
-            return [_in_row(Content.assemble(head, cut), keys, width)]
-        if room >= _GAP + keys.cell_length:
-            return [_in_row(head, keys, width)]
         first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
-        return [
-            first,
-            _in_row(Content(""), keys.truncate(width, ellipsis=True), width, gap=0),
-        ]
+        if wait.tail:  # what must be known before the program is closed: a line of its own
+            return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
+        if spare < 0:
+            return [first, _in_row(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
+        cut = Content.styled(reason if spare >= _REASON else "", "$foreground")
+        return [_in_row(Content.assemble(head, cut.truncate(spare, ellipsis=True)), keys, width)]
 
     def _when(self, wait: _Wait) -> Content:
         if wait.until is not None:

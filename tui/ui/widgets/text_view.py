@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
@@ -90,6 +90,12 @@ def coloured(text: str, base: Style) -> list[Span]:
             drawn.append((bare, style))
             column += len(bare)
     return drawn
+
+
+def plain(rows: Iterable[str]) -> str:
+    """Lines of output without their escape sequences."""
+    base = Style.null()
+    return "\n".join("".join(text for text, _ in coloured(row, base)) for row in rows)
 
 
 PICTURES_KEPT = 512

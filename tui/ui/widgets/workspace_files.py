@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Final
 
 from tui.core.clock import Clock
 from tui.core.redaction import child_environment
-from tui.tools.search import EXCLUDED, exclusions, ripgrep
+from tui.tools.search import exclusions, ripgrep
 
 FILES_MAX: Final = 200_000
 LIST_S: Final = 10.0
@@ -44,12 +43,9 @@ class WorkspaceFiles:
 
     async def _list(self) -> None:
         program = ripgrep()
-        found = await _ripgrep(program, self._root) if program else await self._walked()
+        found = await _ripgrep(program, self._root) if program else []
         self._paths = await asyncio.to_thread(with_folders, found)
         self._made = self._clock.monotonic()
-
-    async def _walked(self) -> list[str]:
-        return await asyncio.to_thread(_walk, self._root)
 
 
 def with_folders(files: Sequence[str]) -> list[str]:
@@ -92,15 +88,3 @@ async def _ripgrep(program: Path, root: Path) -> list[str]:
         await process.wait()
     names = heard.rpartition(b"\0")[0].split(b"\0") if heard else []
     return [name.decode("utf-8", "replace") for name in names[:FILES_MAX]]
-
-
-def _walk(root: Path) -> list[str]:
-    """The stand-in without ripgrep: what is hidden or usually left out is not listed."""
-    found: list[str] = []
-    for folder, names, files in os.walk(root):
-        names[:] = sorted(n for n in names if n not in EXCLUDED and not n.startswith("."))
-        here = Path(folder).relative_to(root).as_posix()
-        found += [name if here == "." else f"{here}/{name}" for name in sorted(files)]
-        if len(found) > FILES_MAX:
-            break
-    return found[:FILES_MAX]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.ui.widgets import workspace_files as listing
 from tui.ui.widgets.autocomplete import CompletionQuery, asked, completed, rank
 from tui.ui.widgets.workspace_files import FRESH_S, WorkspaceFiles
 
@@ -96,13 +95,6 @@ def root(tmp_path: Path) -> Path:
 async def test_files_are_listed_as_git_sees_them(root: Path):
     found = await WorkspaceFiles(root, FakeClock()).paths()
     assert found == [".gitignore", "a.py", "src/", "src/c.py", "src/deep/", "src/deep/d e.py"]
-
-
-async def test_without_ripgrep_files_are_listed_too(root: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listing, "ripgrep", lambda: None)
-    found = await WorkspaceFiles(root, FakeClock()).paths()
-    assert "src/deep/d e.py" in found
-    assert not any(path.startswith("node_modules") for path in found)
 
 
 async def test_an_old_listing_is_made_anew_behind(root: Path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from rich.style import Style
 from textual.selection import Selection
@@ -24,7 +23,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.conversation.style import BODY_MAX, inner
+from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
@@ -211,14 +210,13 @@ def _detail(item: NoticeItem | AttemptItem) -> str:
 def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[Line]:
     kind = item.kind if isinstance(item, NoticeItem) else "warning"
     detail = _detail(item)
-    look: Style = styles["c-ok" if kind == "success" else f"c-{kind}"]
-    fold: Literal["▸", "▾"] = "▸" if item.folded else "▾"
+    look = styles["c-ok" if kind == "success" else f"c-{kind}"]
     hint = clean(item.hint).expandtabs(4) if isinstance(item, NoticeItem) else ""
     said = clean(_head(item)).expandtabs(4).removesuffix(hint)
     rows = wrap([(said, look), (hint, styles["text"])], min(inner(width) - 4, 120))
     if detail:
         last = rows[-1]
-        more = line([(f" {fold}", styles["c-fold"])])
+        more = line([(" ▸" if item.folded else " ▾", styles["c-fold"])])
         rows[-1] = last._replace(
             segments=last.segments + more.segments,
             cells=last.cells + more.cells,
@@ -229,13 +227,9 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
         prefixed(row, mark if not index else [("   ", look)]) for index, row in enumerate(rows)
     ]
     if detail and not item.folded:
-        rail: list[Span] = [("   ", look), ("│ ", styles["c-rail"])]
         text = clean(detail.rstrip("\n")).expandtabs(4)
         inside = wrap([(text, styles["c-detail"])], inner(width) - 2)
-        drawn += [prefixed(row, rail) for row in inside[:BODY_MAX]]
-        if len(inside) > BODY_MAX:
-            more_rows = f"… +{len(inside) - BODY_MAX:,} lines"
-            drawn.append(decoration([*rail, (more_rows, styles["c-fold"])]))
+        drawn += railed(inside, styles, look)
     return drawn
 
 

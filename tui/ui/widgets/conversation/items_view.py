@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, overload
+from typing import ClassVar
 
 from rich.style import Style
-from textual.await_remove import AwaitRemove
 from textual.geometry import Region
-from textual.message import Message
 from textual.timer import Timer
 
+from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation import item_renderer, style
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
 from tui.ui.widgets.conversation.render_cache import RenderCache
@@ -24,17 +23,16 @@ _SAMPLE = 500
 class ItemsView(LineView):
     """Shows items, from the oldest to the newest."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
-    DEFAULT_CSS = """
+    COMPONENT_CLASSES: ClassVar[set[str]] = markdown.COMPONENTS | style.components(
+        style.STYLE_RULES
+    )
+    DEFAULT_CSS = (
+        """
     ItemsView { overflow-x: hidden; scrollbar-gutter: stable; }
-    """ + style.css("ItemsView")
-
-    class Behind(Message, namespace="conversation_view"):
-        """`count` items arrived below what is in sight; 0 when the end is in sight again."""
-
-        def __init__(self, count: int) -> None:
-            super().__init__()
-            self.count = count
+    """
+        + markdown.css("ItemsView")
+        + style.css("ItemsView", style.STYLE_RULES)
+    )
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -43,7 +41,7 @@ class ItemsView(LineView):
         self._pictures = RenderCache()
         self._spin_timer: Timer | None = None
         self._tools_open = False
-        self._behind = 0
+        self._behind = 0  # items that arrived below what is in sight
         self._shown_pill = ""
 
     @property
@@ -70,7 +68,7 @@ class ItemsView(LineView):
         self._index.update(zip(items, range(start, len(self._items)), strict=True))
         self._viewport.extend(self._estimates(items))
         if not self._viewport.following:
-            self._set_behind(self._behind + len(items))
+            self._behind += len(items)
         self._touch()
 
     def _estimates(self, items: Sequence[Item]) -> list[int]:
@@ -93,27 +91,19 @@ class ItemsView(LineView):
             self._viewport.forget(index)
             self._touch()
 
-    @overload
-    def remove(self) -> AwaitRemove: ...
-    @overload
-    def remove(self, item: Item) -> None: ...
-    def remove(self, item: Item | None = None) -> AwaitRemove | None:
-        """Take an item out; text that was on its way to it is void. Without one: the widget."""
-        if item is None:
-            return super().remove()
+    def take_out(self, item: Item) -> None:
+        """Take an item out; text that was on its way to it is void."""
         index = self._index.pop(item, None)
         if index is None:
-            return None
+            return
         self._pictures.forget_stream(item)
         del self._items[index]
         for step in range(index, len(self._items)):
             self._index[self._items[step]] = step
         self._viewport.delete(index)
-        self._removed(index)
         if index < len(self._items):  # what stands before it is another item now
             self.changed(self._items[index])
         self._touch()
-        return None
 
     def clear(self) -> None:
         """Take all items out."""
@@ -121,11 +111,8 @@ class ItemsView(LineView):
         self._index.clear()
         self._pictures.clear()
         self._viewport.clear()
-        self._set_behind(0)
+        self._behind = 0
         self._touch()
-
-    def _removed(self, index: int) -> None:
-        """An item was taken out; those behind it have moved up."""
 
     # Streams
 
@@ -170,14 +157,14 @@ class ItemsView(LineView):
         return self._pictures.get(self._items[index], gap=self._gap(index))
 
     def _styles(self) -> dict[str, Style]:
-        return style.styles(self)
+        return markdown.styles(self) | style.styles(self, style.STYLE_RULES)
 
     def _redraw(self) -> None:
         self._pictures.reset(self._width, self._look)
 
     def _settled(self) -> None:
         if self._viewport.following:
-            self._set_behind(0)
+            self._behind = 0
         self._pictures.trim({self._items[index] for index, _ in self._viewport.rows})
         self._spin()
 
@@ -193,17 +180,12 @@ class ItemsView(LineView):
             return f" ↓ {self._behind:,} new "
         return " ↓ more " if self._pictures.streaming else ""
 
-    def _set_behind(self, count: int) -> None:
-        if count != self._behind:
-            self._behind = count
-            self.post_message(self.Behind(count))
-
     # Running tools
 
-    def _at_work(self) -> list[tuple[int, int, ToolItem]]:
-        """(row on the screen, item, card) of the running tools whose first line is in sight."""
+    def _at_work(self) -> list[tuple[int, ToolItem]]:
+        """(row on the screen, card) of the running tools whose first line is in sight."""
         return [
-            (y, index, item)
+            (y, item)
             for y, (index, row) in enumerate(self._viewport.rows)
             if isinstance(item := self._items[index], ToolItem)
             and item.state == "running"
@@ -225,7 +207,7 @@ class ItemsView(LineView):
         if self._stale:
             return
         self._pictures.frame += 1
-        for y, _, item in self._at_work():
+        for y, item in self._at_work():
             self._pictures.drop(item)
             self.refresh(Region(0, y, self._width, 1))
 
@@ -234,7 +216,7 @@ class ItemsView(LineView):
         if self._stale:  # the rows are those of items that may be gone
             return
         changed = False
-        for _, _, item in self._at_work():
+        for _, item in self._at_work():
             if item.started is not None:
                 seconds = float(max(0, int(now - item.started)))
                 if seconds != (item.seconds or 0.0):

@@ -28,7 +28,6 @@ class _Stream:
     text: str
     pending: list[str] = field(default_factory=list[str])
     document: Document | None = None
-    settled: int = 0
 
 
 class RenderCache:
@@ -84,7 +83,6 @@ class RenderCache:
                 stream.document = Document(self._styles, item_renderer.inner(self.width))
                 stream.document.feed(item.text)
             stream.document.draw()
-            stream.settled = stream.document.settled
             rows = item_renderer.reply(stream.document.lines, self._styles)
         else:
             rows = item_renderer.draw(item, self.width, self._styles, self.frame)
@@ -136,9 +134,8 @@ class RenderCache:
         if picture is None or document is None:
             self.drop(item)
             return
-        keep, before = stream.settled, len(picture.lines)
+        keep, before = document.settled, len(picture.lines)
         document.draw()
-        stream.settled = document.settled
         picture.lines[keep + gap :] = item_renderer.reply(document.lines[keep:], self._styles, keep)
         for row in range(keep + gap, before):
             picture.strips.pop(row, None)

@@ -18,7 +18,7 @@ _STRIDE = 16
 class ItemSearch:
     """`counts` is how often `text` stands in each item that has it, of those looked at so far.
 
-    The count is of the source until the item is drawn and `correct` says what is to be seen.
+    The count is of the source until the item is drawn; then whoever draws it sets what is seen.
     """
 
     def __init__(self, text: str, count: int, before: ItemSearch | None = None) -> None:
@@ -57,10 +57,6 @@ class ItemSearch:
             self.counts[index] = found
         else:
             self.counts.pop(index, None)
-
-    def correct(self, index: int, count: int) -> None:
-        """So many are to be seen of an item."""
-        self.counts[index] = count
 
     def nearest(self, index: int, step: int) -> int | None:
         """The nearest item with the text before (step -1) or behind `index`, of those seen."""

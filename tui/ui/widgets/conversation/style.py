@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.style import Style
 from textual.widget import Widget
 
 from tui.ui.widgets import markdown
+from tui.ui.widgets.markdown.text import Line, Styles, decoration, prefixed
 
 STYLE_RULES: dict[str, str] = {
     "you": "color: $text-primary; text-style: bold;",
@@ -39,43 +40,36 @@ STYLE_RULES: dict[str, str] = {
     "pill": "color: $text; background: $primary-muted; text-style: bold;",
 }
 
-OF_DIFFS = (
+_OF_DIFFS = (
     *("added", "removed", "added-word", "removed-word"),
     *("label", "rail", "tool", "hunk", "fold"),
 )
+DIFF_RULES = {name: STYLE_RULES[name] for name in _OF_DIFFS}
 """What a diff is drawn with."""
 
-COMPONENTS = {f"conversation--{name}" for name in STYLE_RULES} | markdown.COMPONENTS
-COMPONENTS_OF_DIFFS = {f"conversation--{name}" for name in OF_DIFFS}
+
+def components(rules: Iterable[str]) -> set[str]:
+    """The component classes of these names."""
+    return {f"conversation--{name}" for name in rules}
 
 
-def css(selector: str) -> str:
+def css(selector: str, rules: Mapping[str, str]) -> str:
     """The rules as nested CSS for the widget `selector`."""
-    return _css(selector, STYLE_RULES) + markdown.css(selector)
+    return markdown.css(selector, rules, prefix="conversation")
 
 
-def css_of_diffs(selector: str) -> str:
-    """The same, of what a diff is drawn with."""
-    return _css(selector, OF_DIFFS)
+def styles(widget: Widget, rules: Iterable[str]) -> dict[str, Style]:
+    """The style of every name, behind `c-`; markdown's have none."""
+    return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in rules}
 
 
-def _css(selector: str, names: Collection[str]) -> str:
-    rules = "\n".join(f"    & > .conversation--{name} {{ {STYLE_RULES[name]} }}" for name in names)
-    return f"{selector} {{\n{rules}\n}}\n"
-
-
-def styles(widget: Widget) -> dict[str, Style]:
-    """Every name's style, markdown's under its own names, the conversation's behind `c-`."""
-    return markdown.styles(widget) | _styles(widget, STYLE_RULES)
-
-
-def styles_of_diffs(widget: Widget) -> dict[str, Style]:
-    """The same, of what a diff is drawn with."""
-    return _styles(widget, OF_DIFFS)
-
-
-def _styles(widget: Widget, names: Iterable[str]) -> dict[str, Style]:
-    return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in names}
+def railed(rows: list[Line], styles: Styles, look: Style) -> list[Line]:
+    """What is inside an item, behind a rail; what is too much of it is counted."""
+    if len(rows) > BODY_MAX:
+        more = f"… +{len(rows) - BODY_MAX:,} lines"
+        rows = [*rows[:BODY_MAX], decoration([(more, styles["c-fold"])])]
+    rail = [("   ", look), ("│ ", styles["c-rail"])]
+    return [prefixed(row, rail) for row in rows]
 
 
 MARGIN = 3

@@ -10,9 +10,19 @@ from rich.cells import cell_len
 from tui.core import formatting
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.conversation.items import STOPPED, ToolItem
-from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner
+from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.diff import draw_diff
-from tui.ui.widgets.markdown.text import Line, Span, Styles, clip, decoration, line, prefixed, wrap
+from tui.ui.widgets.markdown.text import (
+    Line,
+    Span,
+    Styles,
+    cells,
+    clip,
+    decoration,
+    line,
+    prefixed,
+    wrap,
+)
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {
@@ -51,11 +61,8 @@ def badge(receipt: dict[str, Any]) -> str:
     (total, unit), (shown, shown_unit) = _sizes(receipt)
     if _grown(receipt):
         return f"✂ {total} {unit}"
-    return (
-        f"✂ {total}→{shown} {unit}"
-        if unit == shown_unit
-        else f"✂ {total} {unit}→{shown} {shown_unit}"
-    )
+    before = total if unit == shown_unit else f"{total} {unit}"
+    return f"✂ {before}→{shown} {shown_unit}"
 
 
 def _sizes(receipt: dict[str, Any]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -78,63 +85,60 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     """State, seconds, summary and badge; the least needed goes first when there is no room: all
     of it where it takes no more than `all_room`, else what takes `room`."""
     glyph, look, word = _MARKS[item.state]
+    running = item.state == "running"
     told = item.summary
     bare = item.seconds is None and not item.preview and bool(told)
     if item.state == "interrupted" and (bare or told == STOPPED):
         word, told = told, ""  # what is known of it says that it was
     if told == word:
         told = ""
-    if item.state == "running" and frame >= 0:
+    if running and frame >= 0:
         glyph = SPINNER[frame % len(SPINNER)]
-    detail = styles["c-detail"]
-    state: Span = (glyph, styles[f"c-{look}"])
-    words: Span | None = (
-        (f" {word}", styles[f"c-{look}"]) if word and item.state != "running" else None
+    detail, badges = styles["c-detail"], styles["c-badge"]
+    state, words, seconds, summary, brief, cut, marks = (list[Span]() for _ in range(7))
+    state.append((glyph, styles[f"c-{look}"]))
+    if word and not running:
+        words.append((f" {word}", styles[f"c-{look}"]))
+    if item.seconds is not None and item.seconds >= (1 if running else 0.1):
+        seconds.append((f" {_seconds(item.seconds, running=running)}", detail))
+    if told:
+        space = "  " if words or seconds else " "
+        summary.append((space + clip(told, 40), detail))
+        first = told.partition(" · ")[0]  # such as the exit code
+        brief.append((space + clip(first, 40), detail))
+    if item.receipt:
+        cut.append((f"  {badge(item.receipt)}", badges))
+    flags = ("ELEVATED" * item.elevated, "masked" * item.masked, "◆ pinned" * item.pinned)
+    if said := " ".join(filter(None, flags)):
+        marks.append((f"  {said}", badges))
+    forms = (
+        state + words + seconds + summary + cut + marks,
+        state + words + seconds + brief + cut + marks,
+        state + words + seconds + cut + marks,
+        state + seconds + cut + marks,
+        state + cut + marks,
+        state + marks,
+        state,
     )
-    running = item.state == "running"
-    seconds: Span | None = (
-        (f" {_seconds(item.seconds, running=running)}", detail)
-        if item.seconds is not None and item.seconds >= (1 if running else 0.1)
-        else None
-    )
-    space = "  " if words or seconds else " "
-    summary: Span | None = (space + clip(told, 40), detail) if told else None
-    first = told.partition(" · ")[0]  # such as the exit code
-    brief: Span | None = (space + clip(first, 40), detail) if told else None
-    cut: Span | None = (f"  {badge(item.receipt)}", styles["c-badge"]) if item.receipt else None
-    words_of_marks = (
-        "ELEVATED" * item.elevated,
-        "masked" * item.masked,
-        "◆ pinned" * item.pinned,
-    )
-    said = " ".join(filter(None, words_of_marks))
-    marks: Span | None = (f"  {said}", styles["c-badge"]) if said else None
-    for at, parts in enumerate(
-        (
-            [state, words, seconds, summary, cut, marks],
-            [state, words, seconds, brief, cut, marks],
-            [state, words, seconds, cut, marks],
-            [state, seconds, cut, marks],
-            [state, cut, marks],
-            [state, marks],
-            [state],
-        )
-    ):
-        spans = [part for part in parts if part is not None]
-        if sum(cell_len(text) for text, _ in spans) <= (room if at else min(room, all_room)):
-            return spans
-    return []
+    if cells(forms[0]) <= min(room, all_room):
+        return forms[0]
+    return next((form for form in forms[1:] if cells(form) <= room), list[Span]())
 
 
 def _short(label: str, room: int) -> str:
     """A label in so many cells. A path keeps its end, cut at a slash where that leaves enough."""
     if cell_len(label) <= room or " " in label or "/" not in label:
         return clip(label, room)
-    end = label
-    while end and cell_len(end) >= room:
-        end = end[1:]
+    end = _tail(label, room)
     _, slash, whole = end.partition("/")
     return f"…/{whole}" if slash and len(whole) > len(end) // 2 else f"…{end}"
+
+
+def _tail(text: str, room: int) -> str:
+    """The end of a text that leaves a cell of the room for an ellipsis."""
+    while text and cell_len(text) >= room:
+        text = text[1:]
+    return text
 
 
 def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Line]:
@@ -147,27 +151,23 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     right = _right(
         item, styles, max(room // 2, room - wanted), max(room - least, room - wanted), frame
     )
-    right_cells = sum(cell_len(text) for text, _ in right)
+    right_cells = cells(right)
     left_room = room - right_cells - (2 if right else 0)
     name = clip(item.name, max(1, left_room))
     left: list[Span] = [(f" {mark} ", styles["c-fold"]), (name, styles["c-tool"])]
     label_room = left_room - cell_len(name) - 2
     if item.label and label_room > 0:
         left.append((f"  {_short(item.label, label_room)}", styles["c-label"]))
-    used = sum(cell_len(text) for text, _ in left)
-    space = max(1, width - 1 - used - right_cells)
-    drawn = [
-        line([*left, (" " * space, styles["text"]), *right], source=f"{name} {item.label}".rstrip())
-    ]
-    drawn[0] = drawn[0]._replace(start=MARGIN, end=sum(len(text) for text, _ in left))
+    space: Span = (" " * max(1, width - 1 - cells(left) - right_cells), styles["text"])
+    head = line(
+        [*left, space, *right],
+        start=MARGIN,
+        end=sum(len(text) for text, _ in left),
+        source=f"{name} {item.label}".rstrip(),
+    )
     if item.folded or not can:
-        return drawn
-    rail: list[Span] = [("   ", styles["text"]), ("│ ", styles["c-rail"])]
-    rows = list(_inside(item, inner(wide) - 2, styles))
-    if len(rows) > BODY_MAX:
-        more = f"… +{len(rows) - BODY_MAX:,} lines"
-        rows = [*rows[:BODY_MAX], decoration([(more, styles["c-fold"])])]
-    return drawn + [prefixed(row, rail) for row in rows]
+        return [head]
+    return [head, *railed(_inside(item, inner(wide) - 2, styles), styles, styles["text"])]
 
 
 def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
@@ -197,18 +197,13 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if text in item.label and cell_len(item.label) < width // 2:
             continue
-        parts = wrap(
-            [(clean(text[:2000]).expandtabs(4), styles["c-label"])], max(2, width - len(key) - 2)
-        )
+        under = " " * (len(key) + 2)
+        shown = clean(text[:2000]).expandtabs(4)
+        parts = wrap([(shown, styles["c-label"])], max(2, width - len(under)))
         for index, part in enumerate(parts[:6]):
-            head = f"{key}  " if not index else " " * (len(key) + 2)
-            rows.append(prefixed(part, [(head, styles["c-detail"])]))
+            rows.append(prefixed(part, [(under if index else f"{key}  ", styles["c-detail"])]))
         if len(parts) > 6:
-            rows.append(
-                decoration(
-                    [(" " * (len(key) + 2) + f"… +{len(parts) - 6} lines", styles["c-fold"])]
-                )
-            )
+            rows.append(decoration([(f"{under}… +{len(parts) - 6} lines", styles["c-fold"])]))
     return rows
 
 
@@ -218,10 +213,7 @@ def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
     if path:
         text += " · full copy: "
         room = width - cell_len(text)
-        cut = len(path) > room
-        while cut and path and cell_len(path) >= room:
-            path = path[1:]
-        text += f"…{path}" if cut else path
+        text += f"…{_tail(path, room)}" if len(path) > room else path
     return line([(clip(text, width), styles["c-badge"])])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -46,24 +47,22 @@ class ConversationView(ItemsView):
         Binding("N", "find_next(1)", "Find newer", show=False),
     ]
 
+    @dataclass
     class ItemSelected(Message):
         """The cursor was moved onto an item, or it was clicked or opened."""
 
-        def __init__(self, item: Item) -> None:
-            super().__init__()
-            self.item = item
+        item: Item
 
+    @dataclass
     class Matches(Message):
         """What is looked for was found `total` times so far; the `at`-th, counted from the
         newest, is in sight (0: none). `more`: there are items left to look through. `last`: all
         were, and there is none beyond it in the direction that was asked for."""
 
-        def __init__(self, at: int, total: int, *, more: bool, last: bool = False) -> None:
-            super().__init__()
-            self.at = at
-            self.total = total
-            self.more = more
-            self.last = last
+        at: int
+        total: int
+        more: bool
+        last: bool = False
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
@@ -84,7 +83,11 @@ class ConversationView(ItemsView):
         if self._finder and index is not None and index in self._finder.counts:
             self._finder.recount(index, item)
 
-    def _removed(self, index: int) -> None:
+    def take_out(self, item: Item) -> None:
+        index = self._index.get(item)
+        super().take_out(item)
+        if index is None:
+            return
         if self._cursor is not None and self._cursor >= index:
             self._cursor = max(0, self._cursor - 1) if self._items else None
         if self._finder:
@@ -157,7 +160,10 @@ class ConversationView(ItemsView):
             self._step = 0
         if not finder.done:
             self._slices = self.set_timer(SLICES_S, self._search)
-        at = self._ordinal(finder, self._hit) if self._hit else 0
+        at = 0
+        if hit := self._hit:  # counted from the newest
+            behind = sum(spot > hit for spot in self._spots(finder, hit.item))
+            at = 1 + behind + finder.behind(hit.item)
         last = wanted and not moved and finder.done
         self.post_message(self.Matches(at, finder.total, more=not finder.done, last=last))
         return moved
@@ -165,11 +171,8 @@ class ConversationView(ItemsView):
     def _go(self, finder: ItemSearch, step: int) -> bool:
         hit = self._hit
         if hit is not None:
-            others = [
-                spot
-                for spot in self._spots(finder, hit.item)
-                if (spot > hit if step > 0 else spot < hit)
-            ]
+            spots = self._spots(finder, hit.item)
+            others = [spot for spot in spots if (spot > hit if step > 0 else spot < hit)]
             if others:
                 self._show_hit(others[0 if step > 0 else -1])
                 return True
@@ -184,7 +187,7 @@ class ConversationView(ItemsView):
             self._toggle(index)
             spots = self._spots(finder, index)
         spots = spots or [_Hit(index, int(self._gap(index)), -1)]
-        finder.correct(index, len(spots))
+        finder.counts[index] = len(spots)
         self._show_hit(spots[0 if step > 0 else -1])
         return True
 
@@ -194,11 +197,6 @@ class ConversationView(ItemsView):
             for row, line in enumerate(self._lines(index))
             for start, _ in finder.spots(line)
         ]
-
-    def _ordinal(self, finder: ItemSearch, hit: _Hit) -> int:
-        """The how-manieth a hit is, from the newest."""
-        behind = sum(spot > hit for spot in self._spots(finder, hit.item))
-        return 1 + behind + finder.behind(hit.item)
 
     def _show_hit(self, hit: _Hit) -> None:
         self._move_to(hit.item)

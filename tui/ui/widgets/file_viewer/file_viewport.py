@@ -72,11 +72,9 @@ class FileViewport(Viewport):
         else:
             self.go(self.file.place(y))
 
-    def go(self, start: int, above: int = 0) -> None:
-        """Show a line, with so many rows above it."""
+    def go(self, start: int) -> None:
+        """Show a line, at the top."""
         self._fill(start, 0)
-        if above:
-            self.move(-above)
 
     def move(self, rows: int) -> None:
         """By rows, up (less than 0) or down."""

@@ -8,13 +8,14 @@ sums of 4 GB take half a megabyte.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
@@ -164,10 +165,10 @@ class MatchCounts:
         """How many were counted."""
         return self._sums[-1]
 
-    def go_on(self, seconds: float, stop: Event | None = None) -> bool:
+    def go_on(self, seconds: float) -> bool:
         """Count on for about so long; whether there is anything left. Belongs into a thread."""
         until = monotonic() + seconds
-        while self.unfinished and not (stop and stop.is_set()):
+        while self.unfinished:
             data = self._read(len(self._sums) - 1)
             self._sums.append(self._sums[-1] + data.count(self.needle))
             if monotonic() > until:
@@ -208,41 +209,35 @@ class MatchCounts:
                 return None
         return block * BLOCK + at
 
-    def after(self, at: int, most: int | None = None, stop: Event | None = None) -> int | None:
+    def after(self, at: int, most: int | None = None) -> int | None:
         """The first at or behind a byte. `most` blocks that are not counted are looked through."""
-        blocks, sums = -(-self._file.size // BLOCK), self._sums
-        number = at // BLOCK
-        while number < blocks and not (stop and stop.is_set()):
-            if number + 1 < len(sums) and sums[number + 1] == sums[number]:
-                number = bisect_left(sums, sums[number] + 1, number) - 1
-                continue
-            if number + 1 >= len(sums) and most is not None:
-                if most <= 0:
-                    return None
-                most -= 1
-            data = self._block(number)
-            found = data.find(self.needle, max(0, at - number * BLOCK))
-            if found >= 0:
-                return number * BLOCK + found
-            number += 1
-        return None
+        return self._nearest(at, at // BLOCK, 1, most)
 
-    def before(self, at: int, most: int | None = None, stop: Event | None = None) -> int | None:
+    def before(self, at: int, most: int | None = None) -> int | None:
         """The last that begins before a byte."""
-        sums, number = self._sums, (min(at, self._file.size) - 1) // BLOCK
-        while number >= 0 and not (stop and stop.is_set()):
-            if number + 1 < len(sums) and sums[number + 1] == sums[number]:
-                number = bisect_left(sums, sums[number]) - 1
+        return self._nearest(at, (min(at, self._file.size) - 1) // BLOCK, -1, most)
+
+    def _nearest(self, at: int, number: int, step: int, most: int | None) -> int | None:
+        """The nearest from byte `at` of block `number` on, forwards or (step -1) backwards."""
+        blocks, sums = -(-self._file.size // BLOCK), self._sums
+        while 0 <= number < blocks:
+            counted = number + 1 < len(sums)
+            if counted and sums[number + 1] == sums[number]:  # it has none: past all such blocks
+                beyond = sums[number] + 1 if step > 0 else sums[number]
+                number = bisect_left(sums, beyond) - 1
                 continue
-            if number + 1 >= len(sums) and most is not None:
+            if not counted and most is not None:
                 if most <= 0:
                     return None
                 most -= 1
-            rest = min(at - number * BLOCK, BLOCK) + len(self.needle) - 1
-            found = self._block(number).rfind(self.needle, 0, rest)
+            data, rest = self._block(number), at - number * BLOCK
+            if step > 0:
+                found = data.find(self.needle, max(0, rest))
+            else:
+                found = data.rfind(self.needle, 0, min(rest, BLOCK) + len(self.needle) - 1)
             if found >= 0:
                 return number * BLOCK + found
-            number -= 1
+            number += step
         return None
 
 
@@ -289,9 +284,6 @@ def _torn(data: bytes) -> int:
     return next((n for n in range(4) if n >= len(data) or data[n] & 0xC0 != 0x80), 0)
 
 
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-
-
 @dataclass(frozen=True, slots=True)
 class Needle:
     """`text` in the bytes of a file, "" for nothing; `fold`: capitals (ASCII only) are the same
@@ -309,10 +301,5 @@ class Needle:
         wanted = self.text.decode("utf-8", "replace")
         if not wanted:
             return []
-        text = drawn.text.translate(_LOWER) if self.fold else drawn.text
-        found: list[tuple[int, int]] = []
-        at = text.find(wanted)
-        while at >= 0:
-            found.append((at, at + len(wanted)))
-            at = text.find(wanted, at + len(wanted))
-        return found
+        flags = re.IGNORECASE | re.ASCII if self.fold else 0
+        return [found.span() for found in re.finditer(re.escape(wanted), drawn.text, flags)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
-from textual.worker import Worker
 
 from tui.core.output_store import why_missing
 from tui.ui.widgets.dialog import TextField
@@ -63,7 +61,6 @@ class FilePane(Vertical):
         self._hits: MatchCounts | None = None
         self._here = -1
         self._turn = asyncio.Lock()  # each press goes on from where the one before arrived
-        self._works: list[Worker[None]] = []
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -109,12 +106,10 @@ class FilePane(Vertical):
         if self._hits is None:
             self.action_search()
             return
-        self._run(self._go(step))
+        self.run_worker(self._go(step), group="search")
 
     def _forget(self) -> None:
-        for work in self._works:
-            work.cancel()
-        self._works.clear()
+        self.workers.cancel_group(self, "search")  # pyright: ignore[reportUnknownMemberType]
         self._hits, self._here = None, -1
         self.remove_class("-search")
         self.view.mark(b"")
@@ -132,15 +127,11 @@ class FilePane(Vertical):
         fold = text == text.lower()
         self._hits = MatchCounts(self.view.file, text.encode("utf-8", "replace"), fold=fold)
         self._here = self.view.top - 1
-        self._run(self._search())
+        self.run_worker(self._search(), group="search")
 
     @on(Input.Changed)
     def _edited(self, event: Input.Changed) -> None:
         event.stop()
-
-    def _run(self, work: Coroutine[None, None, None]) -> None:
-        made = self.run_worker(work, group="search")
-        self._works = [*(each for each in self._works if not each.is_finished), made]
 
     async def _search(self) -> None:
         """To the first from here on; then all are counted."""
@@ -155,21 +146,18 @@ class FilePane(Vertical):
 
     async def _go(self, step: int) -> None:
         async with self._turn:
-            await self._step(step)
-
-    async def _step(self, step: int) -> None:
-        hits, file = self._hits, self.view.file
-        if hits is None:
-            return
-        turned = ""
-        found = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
-        if found is None:
-            turned = "from the beginning" if step > 0 else "from the end"
-            found = await self._seek(hits, 0 if step > 0 else file.size, step)
-        if found is not None:
-            self._here = found
-            self.view.mark(hits.needle, fold=hits.fold, at=found)
-        self._say(turned)
+            hits, file = self._hits, self.view.file
+            if hits is None:
+                return
+            turned = ""
+            found = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
+            if found is None:
+                turned = "from the beginning" if step > 0 else "from the end"
+                found = await self._seek(hits, 0 if step > 0 else file.size, step)
+            if found is not None:
+                self._here = found
+                self.view.mark(hits.needle, fold=hits.fold, at=found)
+            self._say(turned)
 
     async def _seek(self, hits: MatchCounts, at: int, step: int) -> int | None:
         """The next from byte `at` on, or the one before it; in slices, so that it can be ended."""

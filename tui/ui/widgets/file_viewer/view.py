@@ -14,7 +14,7 @@ from tui.ui.widgets.file_viewer.file_viewport import FileViewport
 from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile, LinePart, Needle, part_of
 from tui.ui.widgets.line_view import place, strips
 from tui.ui.widgets.markdown.text import Line, Span, line
-from tui.ui.widgets.text_view import TextView, coloured
+from tui.ui.widgets.text_view import TextView, coloured, plain
 
 STEP = WINDOW - 512
 """By so many bytes a long line is paged to the side."""
@@ -95,9 +95,10 @@ class FileView(TextView):
 
     async def _count(self) -> None:
         lines = self.file.lines
-        while await asyncio.to_thread(lines.go_on, _SLICE_S):
+        more = True
+        while more:
+            more = await asyncio.to_thread(lines.go_on, _SLICE_S)
             self._counted()
-        self._counted()
 
     def _counted(self) -> None:
         """More is known: draw anew what was drawn without knowing where it ends."""
@@ -215,11 +216,9 @@ class FileView(TextView):
 
     def text(self, most: int = COPY_MAX) -> str:
         """The text without escape sequences, of the first `most` bytes."""
-        base = Style.null()
         rows = self.file.read(0, most).decode("utf-8", "replace").split("\n")
         bare = (row.rstrip("\r").rpartition("\r")[2] for row in rows)
-        plain = "\n".join("".join(text for text, _ in coloured(row, base)) for row in bare)
-        return plain.removesuffix("\n")
+        return plain(bare).removesuffix("\n")
 
     # Scrolling
 
@@ -244,17 +243,14 @@ class FileView(TextView):
         """Eight columns to the side; beyond the last to the next part of the lines in sight."""
         room = 0 if self.wrap else max(0, self._wide - self._width)
         x = round(self.scroll_x)
-        if step > 0 and x >= room and self._hidden():
+        behind = (self._part(start).behind for start, _ in self._port.rows)
+        if step > 0 and x >= room and any(size != 0 for size in behind):
             self._turn_to(self._shift + STEP)
         elif step < 0 and x <= 0 and self._shift:
             self._turn_to(max(0, self._shift - STEP))
             self.scroll_to(x=max(0, self._wide - self._width), animate=False)
         else:
             super().action_columns(step)
-
-    def _hidden(self) -> bool:
-        """Whether anything stands to the right of what is drawn of the lines in sight."""
-        return any(self._part(start).behind != 0 for start, _ in self._port.rows)
 
     def _turn_to(self, shift: int) -> None:
         """Draw long lines from another byte on."""

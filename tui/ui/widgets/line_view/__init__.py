@@ -1,5 +1,6 @@
 """Line-API views: what they cost depends on what is in sight, never on the length."""
 
-from tui.ui.widgets.line_view.view import LAST_ROW, LineView, RenderedItem, key, place
+from tui.ui.widgets.line_view.strips import LAST_ROW, key, place
+from tui.ui.widgets.line_view.view import LineView, RenderedItem
 
 __all__ = ["LAST_ROW", "LineView", "RenderedItem", "key", "place"]

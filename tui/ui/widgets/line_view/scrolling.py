@@ -71,28 +71,24 @@ def _update_bar(
     after = _thumb(bar)
     if after == before:
         return
-    if not (bar.vertical and before[1] and after[1]):
+    if not (bar.vertical and any(before) and any(after)):
         bar.refresh()
         return
-    for one, other in zip(_ends(before), _ends(after), strict=True):
+    for one, other in zip(before, after, strict=True):
         if one != other:
             first, last = sorted((one // 8, other // 8))
             bar.refresh(Region(0, first, bar.size.width, last - first + 1))
 
 
 def _thumb(bar: ScrollBar) -> tuple[int, int]:
-    """Where the thumb begins and how long it is, in the eighths of a cell in which it is drawn."""
+    """Where the thumb begins and ends, in the eighths of a cell in which it is drawn."""
     size = bar.size.height if bar.vertical else bar.size.width
     room = bar.window_virtual_size - bar.window_size
     if room <= 0 or not size:
         return 0, 0
     length = max(1.0, bar.window_size * size / bar.window_virtual_size)
-    return int((size - length) * bar.position / room * 8), ceil(length * 8)
-
-
-def _ends(thumb: tuple[int, int]) -> tuple[int, int]:
-    start, length = thumb
-    return start, start + length
+    start = int((size - length) * bar.position / room * 8)
+    return start, start + ceil(length * 8)
 
 
 _BLACK, _WHITE = Color.parse("black"), Color.parse("white")

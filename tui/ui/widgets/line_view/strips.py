@@ -8,11 +8,46 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.filter import LineFilter
 from textual.geometry import Offset
+from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.ui.widgets.markdown.text import Line
+
+_SHIFT = 20
+
+
+def key(index: int, row: int) -> int:
+    """One number for a row of an item, in reading order; it is stable while heights change."""
+    return index << _SHIFT | row
+
+
+def place(key: int) -> tuple[int, int]:
+    """(item, row in it) of a `key`."""
+    return key >> _SHIFT, key & LAST_ROW
+
+
+LAST_ROW = (1 << _SHIFT) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StripFrame:
+    """What stands around a line on the screen, and the filters over it."""
+
+    left: int
+    right: int
+    base: Style
+    filters: tuple[LineFilter, ...]
+
+    def around(self, strip: Strip, view: ScrollView) -> Strip:
+        if self.left or self.right:
+            before, after = (Strip.blank(n, self.base) for n in (self.left, self.right))
+            strip = Strip.join([before, strip, after])
+        for line_filter in self.filters:
+            strip = strip.apply_filter(line_filter, view.background_colors[1])
+        return strip
 
 
 def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:

@@ -13,7 +13,6 @@ from typing import ClassVar
 from rich.style import Style
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.filter import LineFilter
 from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -23,26 +22,12 @@ from textual.timer import Timer
 from tui.ui.widgets.keys import PANE_KEYS, bindings
 from tui.ui.widgets.line_view import scrolling, strips
 from tui.ui.widgets.line_view.scrolling import HorizontalBarRenderer, VerticalBarRenderer
-from tui.ui.widgets.line_view.strips import Caret, move_caret
+from tui.ui.widgets.line_view.strips import LAST_ROW, Caret, StripFrame, key, move_caret, place
 from tui.ui.widgets.line_view.viewport import Viewport
 from tui.ui.widgets.markdown.text import Line
 
 FRAME_S = 1 / 12
 """What arrives is drawn at most so often, and never for more than an eighth of the time."""
-_SHIFT = 20
-
-
-def key(index: int, row: int) -> int:
-    """One number for a row of an item, in reading order; it is stable while heights change."""
-    return index << _SHIFT | row
-
-
-def place(key: int) -> tuple[int, int]:
-    """(item, row in it) of a `key`."""
-    return key >> _SHIFT, key & LAST_ROW
-
-
-LAST_ROW = (1 << _SHIFT) - 1
 
 
 @dataclass(slots=True)
@@ -51,24 +36,6 @@ class RenderedItem:
 
     lines: list[Line]
     strips: dict[int, Strip] = field(default_factory=dict[int, Strip])
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """What stands around a line on the screen, and the filters over it."""
-
-    left: int
-    right: int
-    base: Style
-    filters: tuple[LineFilter, ...]
-
-    def around(self, strip: Strip, view: ScrollView) -> Strip:
-        if self.left or self.right:
-            before, after = (Strip.blank(n, self.base) for n in (self.left, self.right))
-            strip = Strip.join([before, strip, after])
-        for line_filter in self.filters:
-            strip = strip.apply_filter(line_filter, view.background_colors[1])
-        return strip
 
 
 class LineView(ScrollView, can_focus=True):
@@ -102,7 +69,7 @@ class LineView(ScrollView, can_focus=True):
         self._viewport = Viewport(self._measure)
         self._look: dict[str, Style] = {}
         self._width = 0
-        self._frame = _Frame(0, 0, Style.null(), ())
+        self._frame = StripFrame(0, 0, Style.null(), ())
         self._blank = Strip([])
         self._stale = False
         self._shown: list[Line] = []
@@ -184,16 +151,13 @@ class LineView(ScrollView, can_focus=True):
         """Forget what was drawn in another width or in other styles."""
         self._width, self._look = width, self._styles()
         self._shown = []
-        self._reframe()
-        self._redraw()
-        self._viewport.forget()
-
-    def _reframe(self) -> None:
         left = self.styles.padding.left
         right = max(0, self.region.width - left - self._width)
         base = self._look["text"]
-        self._frame = _Frame(left, right, base, tuple(self.get_line_filters()))
+        self._frame = StripFrame(left, right, base, tuple(self.get_line_filters()))
         self._blank = self._frame.around(Strip.blank(self._width, base), self)
+        self._redraw()
+        self._viewport.forget()
 
     def _apply(self) -> None:
         """Make the scroll position and the scroll bar those of the viewport, and repaint."""
@@ -308,6 +272,20 @@ class LineView(ScrollView, can_focus=True):
         selection = self.text_selection
         found = self.get_selection(selection) if selection is not None else None
         return found[0] if found else ""
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The source of what is selected: of each line its own, where all of it is."""
+        start, end = selection
+        first, row = place(start.y) if start else (0, 0)
+        final = self._viewport.count - 1
+        last, stop = place(end.y) if end else (final, LAST_ROW)
+        rows: list[Line] = []
+        for index in range(first, min(last, final) + 1):
+            if index == last:
+                stop += len(rows)
+            rows += self._picture(index).lines
+        upto = (stop, end.x if end else 1 << 30)
+        return strips.copied(rows, (row, start.x if start else 0), upto), "\n"
 
     def _in_sight(self) -> list[tuple[Offset, Line]]:
         rows = self._viewport.rows

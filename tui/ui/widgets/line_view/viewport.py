@@ -72,28 +72,16 @@ class Heights:
             tree[node] += change
             node += node & -node
 
-    def append(self, height: int) -> None:
-        """Add one at the end."""
-        self._heights.append(height)
-        self.total += height
-        node = len(self._heights)
-        reach = node - (node & -node)
-        step = node - 1
-        while step > reach:
-            height += self._tree[step]
-            step -= step & -step
-        self._tree.append(height)
-
     def extend(self, heights: Sequence[int]) -> None:
-        """Add many at the end."""
-        if self._heights:
-            for height in heights:
-                self.append(height)
-            return
-        self._heights = list(heights)
-        sums = [0, *accumulate(self._heights)]
+        """Add many at the end; O(log n) for each, or O(1) where there was none."""
+        known = len(self._heights)
+        self._heights += heights
+        sums = list(accumulate(heights, initial=self.total))  # before each, and of all
+        for node, upto in enumerate(sums[1:], known + 1):
+            first = node & (node - 1)  # what it sums begins behind so many
+            before = sums[first - known] if first >= known else self.offset(first)
+            self._tree.append(upto - before)
         self.total = sums[-1]
-        self._tree = [upto - sums[node & (node - 1)] for node, upto in enumerate(sums)]
 
     def delete(self, index: int) -> None:
         """Take one out; O(what follows it), and what is taken out is mostly at the end."""
@@ -150,6 +138,11 @@ class Viewport:
         self._heights: Heights | UnitHeights = Heights()
         self._exact = bytearray()
         self._top = (0, 0)
+
+    @property
+    def count(self) -> int:
+        """All items."""
+        return len(self._heights)
 
     @property
     def total(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -109,9 +110,10 @@ def pieces(rows: list[str]) -> Iterator[list[str]]:
 def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
     """The lines of `code` as (text, style name)."""
     rows: list[list[tuple[str, str]]] = [[]]
+    bare = [[(row, "fence")] if row else [] for row in code.split("\n")]
     found = lexer(language)
     if found is None or any(len(row) > _PLAIN_FROM for row in code.split("\n")):
-        return [[(row, "fence")] if row else [] for row in code.split("\n")]
+        return bare
     for token, text in found.get_tokens(code):
         name = kind(token)
         first, *rest = text.split("\n")
@@ -125,17 +127,14 @@ def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
                 row[-1] = (row[-1][0] + part, name)
             else:
                 row.append((part, name))
-    return rows
+    drawn = "\n".join("".join(text for text, _ in row) for row in rows)
+    return rows if drawn == code else bare  # what changes the text is not to be trusted with it
 
 
 def coloured(rows: list[str], language: str, styles: Styles) -> list[list[Span]]:
     """The spans of each line of one piece."""
     tokens = _tokens("\n".join(rows), language)
-    if len(tokens) != len(rows) or any(
-        sum(len(text) for text, _ in got) != len(row) for got, row in zip(tokens, rows, strict=True)
-    ):  # a lexer that changes the text is not to be trusted with it
-        tokens = [[(row, "fence")] for row in rows]
-    return [[(text, styles[name]) for text, name in got] for got in tokens]
+    return [[(text, styles[name]) for text, name in row] for row in tokens]
 
 
 def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
@@ -160,3 +159,39 @@ def draw_top(language: str, width: int, styles: Styles) -> list[Line]:
         return []
     name = clip(language.strip().split(maxsplit=1)[0], width - 2)
     return [decoration([(f" {name}", styles["label"])], fill=styles["fence"])]
+
+
+@dataclass(slots=True)
+class OpenFence:
+    """An open fence at the top level, and the rows of its current piece."""
+
+    markup: str
+    info: str
+    indent: int
+    rows: list[str] = field(default_factory=list[str])
+    chars: int = 0
+    drawn: list[Line] = field(default_factory=list[Line])
+    seen: int = 0  # rows that `drawn` shows
+
+    def closes(self, row: str) -> bool:
+        bare = row.lstrip(" ")
+        if len(row) - len(bare) > 3 or not bare.startswith(self.markup):
+            return False
+        return not bare.rstrip(" \t").strip(self.markup[0])
+
+    def strip(self, row: str) -> str:
+        return row[min(self.indent, len(row) - len(row.lstrip(" "))) :]
+
+    def full(self, row: str) -> bool:
+        """Whether the piece ends before `row`."""
+        return bool(self.rows) and ends(len(self.rows), self.chars, self.rows[-1], row)
+
+    def tail(self, partial: str, width: int, styles: Styles) -> list[Line]:
+        """The current piece, and the row that is being written."""
+        if self.seen != len(self.rows):
+            self.drawn = draw_rows(self.rows, self.info, width, styles)
+            self.seen = len(self.rows)
+        partial = self.strip(partial)
+        if not partial.strip(f" {self.markup[0]}"):
+            return self.drawn
+        return self.drawn + draw_rows([partial], self.info, width, styles)

@@ -11,7 +11,7 @@ pieces (`code.pieces`), a list item by item, and a block longer than `cap` is cu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tui.ui.widgets.markdown import code, flow
 from tui.ui.widgets.markdown.parse import Intake, References, Unit, as_if_ended, parse
@@ -19,28 +19,6 @@ from tui.ui.widgets.markdown.text import BLANK, Line, Styles
 
 CAP = 8_000
 """Characters of a paragraph or a table that are drawn as one; four times as many of the rest."""
-
-
-@dataclass(slots=True)
-class _Fence:
-    """An open fence at the top level, and the rows of its current piece."""
-
-    markup: str
-    info: str
-    indent: int
-    rows: list[str] = field(default_factory=list[str])
-    chars: int = 0
-    drawn: list[Line] = field(default_factory=list[Line])
-    seen: int = 0  # rows that `drawn` shows
-
-    def closes(self, row: str) -> bool:
-        bare = row.lstrip(" ")
-        if len(row) - len(bare) > 3 or not bare.startswith(self.markup):
-            return False
-        return not bare.rstrip(" \t").strip(self.markup[0])
-
-    def strip(self, row: str) -> str:
-        return row[min(self.indent, len(row) - len(row.lstrip(" "))) :]
 
 
 @dataclass(slots=True)
@@ -71,7 +49,7 @@ class Document:
         self._new = False
         self._references: References = {}
         self._blocks: list[_Block] = []
-        self._fence: _Fence | None = None
+        self._fence: code.OpenFence | None = None
         self._carry: list[str] = []  # the head of a table that was cut
         self._list: tuple[str, int | None] | None = None  # the list that goes on
         self._before = ""  # what was settled last
@@ -122,7 +100,7 @@ class Document:
         """Settle what is complete; True when the rest is to be looked at again."""
         rows = self._carry + self._rows
         references = dict(self._references)
-        units = parse("\n".join(rows) + "\n", references)
+        units = parse(rows, references)
         if not units:
             if final:
                 self._consume(rows, len(rows), references)
@@ -185,7 +163,7 @@ class Document:
         if count:
             self._blank = not rows[count - 1].strip()
         if len(references) > len(self._references):
-            parse("\n".join(rows[:count]) + "\n", self._references)
+            parse(rows[:count], self._references)
 
     def _gap(self, unit: Unit, rows: list[str]) -> bool:
         """Whether a blank line stands before `unit`."""
@@ -226,26 +204,25 @@ class Document:
 
     def _settle_cut(self, unit: Unit, rows: list[str], number: int | None) -> None:
         """Settle the first rows of a block that is too long, as blocks of their own."""
-        parts = parse("\n".join(rows) + "\n", {})
+        parts = parse(rows, {})
         ends = [part.start for part in parts[1:]] + [len(rows)]
-        for index, (part, end) in enumerate(zip(parts, ends, strict=True)):
-            start = parts[index].start if index else 0
-            part.number = number if part.kind == "item" and not index else part.number
-            if index == 0:
-                part.first = unit.first
-            self._settle(part, rows, start, end, part.number)
+        for part, end in zip(parts, ends, strict=True):
+            at = part.start
+            if part is parts[0]:
+                at, part.first = 0, unit.first
+                part.number = number if part.kind == "item" else part.number
+            self._settle(part, rows, at, end, part.number)
 
     def _draw_unit(
         self, unit: Unit, rows: list[str], number: int | None, references: References
     ) -> list[Line]:
         if self._carry and unit.start == 0 and all(t.type != "tbody_open" for t in unit.tokens):
             return []  # nothing followed the part that was cut off
-        pen = flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
-        if unit.kind == "item":
-            drawn = flow.item(unit.tokens, number, pen)
-        else:
-            drawn = flow.block(unit.tokens, pen)
+        drawn = flow.unit(unit.tokens, number, self._pen(rows, references))
         return [BLANK, *drawn] if drawn and self._gap(unit, rows) else drawn
+
+    def _pen(self, rows: list[str], references: References) -> flow.Pen:
+        return flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
 
     def _relink(self) -> None:
         """Draw again the blocks that were drawn before all links were known."""
@@ -256,14 +233,9 @@ class Document:
                 continue
             lines += self.lines[at : block.start]
             at = block.start + block.count
-            pen = flow.Pen(
-                block.rows, self._width, self._styles, self._references, self._styles["text"]
-            )
-            for unit in parse("\n".join(block.rows) + "\n", {}):
-                if unit.kind == "item":
-                    lines += flow.item(unit.tokens, block.number, pen)
-                else:
-                    lines += flow.block(unit.tokens, pen)
+            pen = self._pen(block.rows, self._references)
+            for unit in parse(block.rows, {}):
+                lines += flow.unit(unit.tokens, block.number, pen)
         if at:
             self.lines = lines + self.lines[at:]
         self._blocks.clear()
@@ -279,7 +251,7 @@ class Document:
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None
-        self._fence = _Fence(opening.markup, opening.info, len(row) - len(row.lstrip(" ")))
+        self._fence = code.OpenFence(opening.markup, opening.info, len(row) - len(row.lstrip(" ")))
 
     def _feed_fence(self, rows: list[str]) -> list[str]:
         """Settle code; returns the rows after the fence, once it is closed."""
@@ -290,13 +262,13 @@ class Document:
                 self._close_fence()
                 return rows[index + 1 :]
             stripped = fence.strip(row)
-            if fence.rows and code.ends(len(fence.rows), fence.chars, fence.rows[-1], stripped):
+            if fence.full(stripped):
                 self._settle_piece(fence)
             fence.rows.append(stripped)
             fence.chars += len(stripped) + 1
         return []
 
-    def _settle_piece(self, fence: _Fence) -> None:
+    def _settle_piece(self, fence: code.OpenFence) -> None:
         self.lines += code.draw_rows(fence.rows, fence.info, self._width, self._styles)
         self.settled = len(self.lines)
         fence.rows, fence.chars, fence.drawn, fence.seen = [], 0, [], 0
@@ -315,32 +287,22 @@ class Document:
     def _tail(self) -> list[Line]:
         partial = self._intake.partial
         if self._fence is not None:
-            return self._fence_tail(self._fence, partial)
+            return self._fence.tail(partial, self._width, self._styles)
         rows = as_if_ended([*self._carry, *self._rows], partial)
         if not any(row.strip() for row in rows):
             return []
         references = dict(self._references)
-        units = parse("\n".join(rows) + "\n", references)
+        units = parse(rows, references)
         if units and units[-1].kind == "flow" and rows[-1].startswith("|"):
             while rows and rows[-1].startswith("|"):  # perhaps the head of a table
                 rows.pop()
-            units = parse("\n".join(rows) + "\n", references)
+            units = parse(rows, references)
         drawn: list[Line] = []
-        before, listed = self._before, self._list
+        before = self._before
         for unit, number in zip(units, self._numbers(units) if units else [], strict=True):
             drawn += self._draw_unit(unit, rows, number, references)
             self._before = unit.tokens[0].type
-        self._before, self._list = before, listed
-        return drawn
-
-    def _fence_tail(self, fence: _Fence, partial: str) -> list[Line]:
-        if fence.seen != len(fence.rows):
-            fence.drawn = code.draw_rows(fence.rows, fence.info, self._width, self._styles)
-            fence.seen = len(fence.rows)
-        drawn = list(fence.drawn)
-        partial = fence.strip(partial)
-        if partial.strip(f" {fence.markup[0]}"):
-            drawn += code.draw_rows([partial], fence.info, self._width, self._styles)
+        self._before = before
         return drawn
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _OVERLAYS = {"strong_open": "strong", "em_open": "em", "s_open": "strike"}
+_ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
 _SAFE = ("http://", "https://")
 
 
@@ -126,13 +127,7 @@ def _table(group: list[Token], pen: Pen) -> list[Line]:
             table.rows.append([])
         elif token.type in {"th_open", "td_open"}:
             if token.type == "th_open":
-                style = str(token.attrs.get("style", ""))
-                align: Align = "left"
-                if style.endswith("center"):
-                    align = "center"
-                elif style.endswith("right"):
-                    align = "right"
-                table.aligns.append(align)
+                table.aligns.append(_ALIGNS.get(str(token.attrs.get("style", "")), "left"))
         elif token.type == "inline":
             base = pen.styles["head"] if len(table.rows) == 1 else pen.base
             table.rows[-1].append(_spans(token, pen, base))
@@ -145,18 +140,16 @@ def item(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
     text = f"{number}{opening.markup}" if number is not None else "-"
     mark = text if number is not None else _BULLETS[min(pen.depth, len(_BULLETS) - 1)]
     look, inside = pen.styles["bullet"], groups(group[1:-1])
-    task = None
     if inside and inside[0][0].type == "paragraph_open":
         content = inside[0][1]
-        task = _TASK.match(content.content)
-        if task is not None:
+        if task := _TASK.match(content.content):
             content.content = content.content[task.end() :].lstrip()
             text += f" {task.group()}"
+            box, style = ("☐", "muted") if task.group(1) == " " else ("☑", "done")
             if number is None:
-                mark = "☐" if task.group(1) == " " else "☑"
-                look = pen.styles["muted" if task.group(1) == " " else "done"]
+                mark, look = box, pen.styles[style]
             else:
-                mark += " ☐" if task.group(1) == " " else " ☑"
+                mark += f" {box}"
     size = len(mark) + 1
     rows = blocks(inside, pen.within(size)) or [line([])]
     first = prefixed(rows[0], [(f"{mark} ", look)], f"{text} ")
@@ -208,6 +201,11 @@ def block(group: list[Token], pen: Pen) -> list[Line]:
             return _verbatim(opening.content, pen, pen.styles["muted"])
         case _:
             return _verbatim(opening.content, pen, pen.base)
+
+
+def unit(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
+    """The lines of a top-level block, or of one item of a list; `number` is an ordered item's."""
+    return item(group, number, pen) if group[0].type == "list_item_open" else block(group, pen)
 
 
 def blocks(inside: list[list[Token]], pen: Pen) -> list[Line]:

@@ -47,34 +47,25 @@ class Intake:
         """The rows that were completed since; with `final`, the last one too."""
         if not self._pending and not (final and self._partial):
             return []
-        raw = (self._partial + "".join(self._pending)).split("\n")
+        *whole, last = (self._partial + "".join(self._pending)).split("\n")
         self._pending.clear()
-        self._partial = raw.pop()
-        rows: list[str] = []
-        for row in raw:
-            rows += _rows(row)
-        while len(self._partial) > ROW_MAX:
-            end = _break(self._partial)
-            rows += clean(self._partial[:end]).split("\n")
-            self._partial = self._partial[end:]
+        rows = [part for row in whole for part in _broken(row)]
+        *broken, self._partial = _broken(last)
+        rows += broken
         if final and self._partial:
-            rows += _rows(self._partial)
+            rows.append(self._partial)
             self._partial = ""
-        return rows
+        return [part for row in rows for part in clean(row.removesuffix("\r")).split("\n")]
 
 
-def _break(row: str) -> int:
-    """Where a row that is too long is broken."""
-    return row.rfind(" ", 1, ROW_MAX) + 1 or ROW_MAX
-
-
-def _rows(row: str) -> list[str]:
-    rows: list[str] = []
+def _broken(row: str) -> list[str]:
+    """The parts of a row, more than one where it is too long."""
+    parts: list[str] = []
     while len(row) > ROW_MAX:
-        end = _break(row)
-        rows += clean(row[:end]).split("\n")
+        end = row.rfind(" ", 1, ROW_MAX) + 1 or ROW_MAX
+        parts.append(row[:end])
         row = row[end:]
-    return rows + clean(row.removesuffix("\r")).split("\n")
+    return [*parts, row]
 
 
 def as_if_ended(rows: list[str], partial: str) -> list[str]:
@@ -156,11 +147,11 @@ def start_of(group: list[Token]) -> int:
     return group[0].map[0] if group[0].map else 0
 
 
-def parse(source: str, references: References) -> list[Unit]:
-    """The units of `source`, in order; inlines are not parsed yet. Adds to `references`."""
+def parse(rows: list[str], references: References) -> list[Unit]:
+    """The units of the source, in order; inlines are not parsed yet. Adds to `references`."""
     tokens: list[Token] = []
     parser = _parser()
-    parser.block.parse(source, parser, {"references": references}, tokens)
+    parser.block.parse("\n".join(rows) + "\n", parser, {"references": references}, tokens)
     units: list[Unit] = []
     for group in _groups(tokens):
         opening = group[0]

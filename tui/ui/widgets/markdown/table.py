@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -27,14 +28,8 @@ class Table:
     rows: list[list[list[Span]]] = field(default_factory=list[list[list[Span]]])
 
 
-def _widest(cell: Sequence[Span]) -> int:
-    text = "".join(part for part, _ in cell)
-    return max(cell_len(row) for row in text.split("\n"))
-
-
-def _longest(cell: Sequence[Span]) -> int:
-    words = "".join(part for part, _ in cell).split()
-    return max((cell_len(word) for word in words if word.isascii()), default=0)
+def _text(cell: Sequence[Span]) -> str:
+    return "".join(part for part, _ in cell)
 
 
 def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | None:
@@ -55,14 +50,8 @@ def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | 
     def widths_of(most: int) -> list[int]:
         return [max(bound, min(width, most)) for width, bound in zip(natural, least, strict=True)]
 
-    low, high = 1, max(natural)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(widths_of(middle)) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    widths = widths_of(low)
+    sizes = range(1, max(natural) + 1)
+    widths = widths_of(bisect_right(sizes, room, key=lambda most: sum(widths_of(most))))
     spare = room - sum(widths)
     for index, width in enumerate(natural):
         if spare and widths[index] < width:
@@ -72,8 +61,7 @@ def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | 
 
 
 def _source(row: Sequence[Sequence[Span]]) -> str:
-    cells = ("".join(text for text, _ in cell).replace("|", "\\|") for cell in row)
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(_text(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def _padded(row: Line | None, width: int, align: Align, styles: Styles) -> list[Span]:
@@ -119,7 +107,7 @@ def _boxed(table: Table, widths: list[int], styles: Styles) -> list[Line]:
 
 def _listed(table: Table, width: int, styles: Styles) -> list[Line]:
     drawn: list[Line] = []
-    head = ["".join(text for text, _ in cell).replace("\n", " ") for cell in table.rows[0]]
+    head = [_text(cell).replace("\n", " ") for cell in table.rows[0]]
     for row in table.rows[1:] or table.rows[:1]:
         if drawn:
             drawn.append(BLANK)
@@ -132,10 +120,10 @@ def _listed(table: Table, width: int, styles: Styles) -> list[Line]:
 
 def draw(table: Table, width: int, styles: Styles) -> list[Line]:
     """The lines of a table in `width` cells."""
-    columns = len(table.aligns)
-    natural = [max(1, *(_widest(row[index]) for row in table.rows)) for index in range(columns)]
-    words = [max(_longest(row[index]) for row in table.rows) for index in range(columns)]
-    widths = fit(natural, words, width - 3 * columns - 1)
+    columns = ["\n".join(map(_text, column)) for column in zip(*table.rows, strict=True)]
+    natural = [max(1, *map(cell_len, text.split("\n"))) for text in columns]
+    words = [max(map(len, filter(str.isascii, text.split())), default=0) for text in columns]
+    widths = fit(natural, words, width - 3 * len(columns) - 1)
     if widths is None:
         return _listed(table, width, styles)
     return _boxed(table, widths, styles)

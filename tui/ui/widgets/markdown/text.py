@@ -45,11 +45,16 @@ class Line(NamedTuple):
 BLANK = Line([], 0)
 
 
+def cells(spans: Iterable[Span]) -> int:
+    """How many cells they take."""
+    return sum(cell_len(text) for text, _ in spans)
+
+
 def line(spans: Iterable[Span], **about: object) -> Line:
     """A line of `spans`; `about` sets its other fields."""
-    segments = [Segment(text, style) for text, style in spans if text]
-    cells = sum(cell_len(segment.text) for segment in segments)
-    return Line(segments, cells, **about)  # pyright: ignore[reportArgumentType]
+    spans = [span for span in spans if span[0]]
+    segments = [Segment(text, style) for text, style in spans]
+    return Line(segments, cells(spans), **about)  # pyright: ignore[reportArgumentType]
 
 
 def decoration(spans: Iterable[Span], *, source: str = "", fill: Style | None = None) -> Line:
@@ -59,11 +64,10 @@ def decoration(spans: Iterable[Span], *, source: str = "", fill: Style | None = 
 
 def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
     """`row` behind a decoration whose source is `lead`."""
-    before = [Segment(text, style) for text, style in prefix if text]
-    size = sum(len(segment.text) for segment in before)
+    size = sum(len(text) for text, _ in prefix)
     return row._replace(
-        segments=before + row.segments,
-        cells=row.cells + sum(cell_len(segment.text) for segment in before),
+        segments=[*(Segment(text, style) for text, style in prefix if text), *row.segments],
+        cells=row.cells + cells(prefix),
         start=row.start + size,
         end=None if row.end is None else row.end + size,
         lead=lead + row.lead,
@@ -137,11 +141,11 @@ def breaks(text: str, width: int) -> list[Piece]:
     return pieces
 
 
-def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[list[Span]]:
-    """The spans of each piece; pieces are in order and do not overlap."""
-    rows: list[list[Span]] = []
+def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[Line]:
+    """A line for each piece; pieces are in order and do not overlap."""
+    rows: list[Line] = []
     index = at = 0  # `at` is where spans[index] begins
-    for start, end, _ in pieces:
+    for start, end, join in pieces:
         row: list[Span] = []
         while index < len(spans) and at + len(spans[index][0]) <= start:
             at += len(spans[index][0])
@@ -157,16 +161,13 @@ def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[list[Span]]:
                     row.append((part, style))
             where += len(text)
             step += 1
-        rows.append(row)
+        rows.append(line(row, join=join))
     return rows
 
 
 def wrap(spans: Sequence[Span], width: int) -> list[Line]:
     """`spans` wrapped at words, or inside those that are too long."""
-    pieces = breaks("".join(text for text, _ in spans), width)
-    return [
-        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
-    ]
+    return cut(spans, breaks("".join(text for text, _ in spans), width))
 
 
 def chop(spans: Sequence[Span], width: int) -> list[Line]:
@@ -180,9 +181,7 @@ def chop(spans: Sequence[Span], width: int) -> list[Line]:
     for chunk in chop_cells(text, width):
         pieces.append(Piece(at, at + len(chunk), "" if at else None))
         at += len(chunk)
-    return [
-        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
-    ]
+    return cut(spans, pieces)
 
 
 _HANG_ROOM = 24
@@ -207,9 +206,7 @@ def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
         hang = min(len(text) - len(text.lstrip(" ")), width // 3)
         room = width - hang - len(CONTINUES)
     pieces = _code_pieces(text, width, room)
-    rows = [
-        line(row, join=piece.join) for piece, row in zip(pieces, cut(spans, pieces), strict=True)
-    ]
+    rows = cut(spans, pieces)
     if pieces[-1].end < len(text):  # spaces at the end, out of sight
         rows[-1] = rows[-1]._replace(source=text[pieces[-1].start :])
     if room == width:
@@ -295,10 +292,10 @@ _OVERLAYS = frozenset({"strong", "em", "strike", "link"})
 COMPONENTS = {f"markdown--{name}" for name in RULES}
 
 
-def css(selector: str) -> str:
+def css(selector: str, rules: Mapping[str, str] = RULES, *, prefix: str = "markdown") -> str:
     """The rules as nested CSS for the widget `selector`."""
-    rules = "\n".join(f"    & > .markdown--{name} {{ {rule} }}" for name, rule in RULES.items())
-    return f"{selector} {{\n{rules}\n}}\n"
+    nested = "\n".join(f"    & > .{prefix}--{name} {{ {rule} }}" for name, rule in rules.items())
+    return f"{selector} {{\n{nested}\n}}\n"
 
 
 def styles(widget: Widget) -> dict[str, Style]:

@@ -1,4 +1,5 @@
-"""What the drill and the tour share: a folder of their own, and the program's screen in it."""
+"""What the drill and the tour share: a folder of their own, and steps one after the other, each
+with a fault that its first requests may meet."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ import os
 import shutil
 import sys
 import tomllib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tui.core import theme_cache
 from tui.core.errors import UsageError
 from tui.core.paths import folders
+from tui.provider.practice.script import Fault
 from tui.ui.toolkit.themes import DEFAULT_DARK
 
 if TYPE_CHECKING:
@@ -77,3 +80,52 @@ def _wants_reduced_motion(config: Path) -> bool:
         return tomllib.loads(config.read_text(encoding="utf-8")).get("motion") == "reduced"
     except (OSError, ValueError):
         return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideStep:
+    """What the requests of a step meet."""
+
+    fault: Fault | None = None
+    attempts: int = 1
+    """How many attempts in a row the fault strikes."""
+    every_model: bool = False
+    """It strikes those of every model; otherwise only those of the model that is asked first."""
+
+
+StepT = TypeVar("StepT", bound=GuideStep)
+
+
+class Guide(Generic[StepT]):
+    """Steps, and at which of them the person is; `end` stands behind the last."""
+
+    def __init__(self, steps: Sequence[StepT], end: StepT) -> None:
+        self.steps = tuple(steps)
+        self._end = end
+        self.go(0)
+
+    @property
+    def step(self) -> StepT:
+        return self._end if self.over else self.steps[self.at]
+
+    @property
+    def over(self) -> bool:
+        return self.at >= len(self.steps)
+
+    def go(self, to: int) -> None:
+        """To the beginning of a step."""
+        self.at, self.struck = to, 0
+        self._model, self._passed = "", False
+
+    def strike(self, model: str) -> Fault | None:
+        """The fault that an attempt with a model meets, if it meets one."""
+        step = self.step
+        if step.fault is None or self._passed:
+            return None
+        self._model = self._model or model
+        if model != self._model and not step.every_model:
+            self._passed = True
+            return None
+        self.struck += 1
+        self._passed = self.struck >= step.attempts
+        return step.fault

@@ -1,4 +1,4 @@
-"""What the command line hands over before an agent stands."""
+"""What is piped into `-p`, before an agent stands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tui.cli.standard_input import standard_input
+from tui.cli.print_mode import standard_input
 
 
 class _Told(io.StringIO):

@@ -1,0 +1,147 @@
+"""The prompt cache of the Messages API: what of a request is read, written and paid.
+
+A prefix is written at each mark and read again from the longest that is known, looked for at each
+mark and at most 20 blocks before it. An entry lives five minutes or an hour from its last use,
+counted from the start of a request. Prefixes below the model's minimum are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, cast
+
+from tests.support.server_models import MODELS, ModelFacts
+from tests.support.server_script import Json, part
+
+LOOK_BACK: Final = 20
+LIVES_S: Final = {"5m": 300.0, "1h": 3600.0}
+CHARACTERS_PER_TOKEN: Final = 4
+
+
+class _Block(NamedTuple):
+    """A block with the hash of all up to its end, and the tokens up to there."""
+
+    prefix: str
+    tokens: int
+    ttl: str
+
+
+@dataclass(slots=True)
+class ServerCache:
+    """Takes requests in order. `dollars` is what all of them cost so far."""
+
+    dollars: float = 0.0
+    _until: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    _hours: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def read(self, body: Json, now: float) -> Json:
+        """The `usage` of a request that begins at `now`, in seconds, without its output."""
+        model = body["model"]
+        facts = MODELS[model]
+        blocks = list(_blocks(body))
+        marks = [n for n, block in enumerate(blocks) if block.ttl]
+        hit = self._hit(model, blocks, marks, now)
+        read = blocks[hit].tokens if hit >= 0 else 0
+        if hit >= 0:
+            self._renew(model, blocks[hit], now)
+        written = {"5m": 0, "1h": 0}
+        end = read
+        for mark in marks:
+            block = blocks[mark]
+            if block.tokens < facts.cached_from:
+                continue
+            if mark > hit:
+                written[block.ttl] += block.tokens - end
+                end = block.tokens
+            self._renew(model, block, now)
+        total = blocks[-1].tokens if blocks else 0
+        return {
+            "input_tokens": total - end,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": sum(written.values()),
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": written["5m"],
+                "ephemeral_1h_input_tokens": written["1h"],
+            },
+        }
+
+    def charge(self, model: str, usage: Json) -> float:
+        """Add what a request cost, in US dollars."""
+        cost = price(MODELS[model], usage)
+        self.dollars += cost
+        return cost
+
+    def _hit(self, model: str, blocks: list[_Block], marks: list[int], now: float) -> int:
+        return max(
+            (
+                n
+                for mark in marks
+                for n in range(mark, max(-1, mark - LOOK_BACK), -1)
+                if self._until.get((model, blocks[n].prefix), -1.0) >= now
+            ),
+            default=-1,
+        )
+
+    def _renew(self, model: str, block: _Block, now: float) -> None:
+        key = model, block.prefix
+        if block.ttl == "1h":
+            self._hours.add(key)
+        life = LIVES_S["1h" if key in self._hours else "5m"]
+        self._until[key] = now + life
+
+
+def price(facts: ModelFacts, usage: Json) -> float:
+    """What a request cost, in US dollars."""
+    prompt = (
+        usage["input_tokens"]
+        + usage.get("cache_read_input_tokens", 0)
+        + usage.get("cache_creation_input_tokens", 0)
+    )
+    return facts.price_of(prompt).cost(usage)
+
+
+def marks_of(body: Json) -> list[str]:
+    """How long the marks of a request let their entries live, in their order."""
+    return [block.ttl for block in _blocks(body) if block.ttl]
+
+
+def _blocks(body: Json) -> Iterator[_Block]:
+    """Every block of a request: tools, system, messages; text in place of blocks is one."""
+    prefix, tokens = "", 0
+    for head, block in _parts(body):
+        bare = {name: value for name, value in block.items() if name != "cache_control"}
+        raw = json.dumps(bare, ensure_ascii=False)  # the order of keys counts
+        prefix = sha256(f"{prefix}{head}{raw}".encode("utf-8", "surrogatepass")).hexdigest()
+        tokens += len(raw) // CHARACTERS_PER_TOKEN
+        mark = part(block, "cache_control")
+        yield _Block(prefix, tokens, mark.get("ttl", "5m") if mark else "")
+
+
+def _parts(body: Json) -> Iterator[tuple[str, Json]]:
+    tools: list[Json] = body.get("tools", [])
+    for tool in tools:
+        yield "tools", tool
+    for block in _listed(body.get("system", [])):
+        yield "system", block
+    settings = [body.get(name) for name in ("thinking", "output_config", "tool_choice")]
+    head = json.dumps([*settings, _has_images(body)])
+    for message in body["messages"]:
+        extra = {name: v for name, v in message.items() if name not in {"role", "content"}}
+        for block in _listed(message["content"]):
+            yield f"{head}{message['role']}{json.dumps(extra)}", block
+
+
+def _listed(content: object) -> list[Json]:
+    if isinstance(content, list):
+        return cast("list[Json]", content)
+    return [{"type": "text", "text": content}]
+
+
+def _has_images(value: Any) -> bool:
+    if isinstance(value, dict):
+        fields = cast("Json", value)
+        return fields.get("type") == "image" or any(map(_has_images, fields.values()))
+    return isinstance(value, list) and any(map(_has_images, cast("list[Any]", value)))

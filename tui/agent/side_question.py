@@ -1,0 +1,231 @@
+"""What the model is asked beside the conversation: for a summary, and what is worth remembering."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from tui.agent import events
+from tui.agent.agent_context import AgentContext
+from tui.agent.limits import Spent
+from tui.agent.request_builder import RequestBuilder
+from tui.context import memory, summary_prompts
+from tui.context.compaction_view import GONE
+from tui.context.history import History
+from tui.context.overrides import SPEAKING, content_of
+from tui.core.errors import HoldfastError, ProviderError
+from tui.core.files import private_folder
+from tui.core.messages import Message, Usage, text_block, text_of
+from tui.provider.base import AttemptStarted, Completed, Request, RetryScheduled, TextDelta
+from tui.session.records import Record
+from tui.tokens import tokenizer
+
+log = logging.getLogger(__name__)
+
+SAVING: Final = "📝 Saving context..."
+"""Shown to the letter."""
+
+_SPLITS = 3
+"""So many times a part that the summarizer finds too long is split."""
+_NOTE_TOKENS = 2000
+"""Of an answer with notes."""
+_NOTE_PARTS = 4
+
+
+async def ask_aside(
+    ctx: AgentContext,
+    question: str,
+    max_tokens: int,
+    *,
+    shown: bool = False,
+) -> tuple[str, Usage]:
+    """Ask the model beside the conversation: no tools, no history, one answer.
+
+    `max_tokens` bounds the answer; the model's own bound holds as well. A summary is `shown` as it
+    comes, "" where it begins anew. What the answer cost is added to `ctx.turn_spent`. Returns
+    the answer and what it used.
+
+    Raises ProviderError or CredentialsError.
+    """
+    request = Request(
+        model=ctx.model.id,
+        system=[],
+        messages=[{"role": "user", "content": [text_block(question)]}],
+        tools=[],
+        max_tokens=max(1, min(max_tokens, ctx.model.max_output)),
+    )
+    async with aclosing(ctx.provider.stream(request)) as parts:
+        async for part in parts:
+            match part:
+                case AttemptStarted() if shown:
+                    ctx.publish(events.CompactionDelta(""))
+                case TextDelta(text) if shown:
+                    ctx.publish(events.CompactionDelta(text))
+                case RetryScheduled():
+                    ctx.publish(part)
+                case Completed(content=content, usage=usage):
+                    ctx.turn_spent += Spent.on(usage, ctx.price)
+                    return text_of(content), usage
+                case _:
+                    pass
+    raise ProviderError("stream_broken", "The answer ended before it was complete.")
+
+
+@dataclass(slots=True)
+class Summarizer:
+    """Makes one summary. `usage` is what its requests have used, whatever came of them."""
+
+    ctx: AgentContext
+    usage: Usage = field(default_factory=Usage)
+
+    async def summary(self, messages: Sequence[Message], focus: str) -> str:
+        """One summary of all of it, from as many requests as its length takes.
+
+        Raises HoldfastError where there is none.
+        """
+        budget = int(self.ctx.model.window * summary_prompts.SHARE)
+        pieces = summary_prompts.transcript(messages)
+        parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
+        found: list[str] = []
+        for number, part in enumerate(parts, 1):
+            found += await self._of_part(part, focus, number, len(parts))
+        while len(found) > 1:
+            groups = _groups(found, budget)
+            found = [
+                await self._ask(summary_prompts.merge_question(g, focus=focus)) for g in groups
+            ]
+        summary = "\n".join(found).strip()
+        if not summary:
+            raise HoldfastError("The model gave an empty summary, so nothing was changed.")
+        return summary
+
+    async def _of_part(
+        self, part: str, focus: str, number: int, of: int, depth: int = 0
+    ) -> list[str]:
+        try:
+            return [
+                await self._ask(summary_prompts.question(part, focus=focus, number=number, of=of))
+            ]
+        except ProviderError as error:
+            too_long = error.error_class in {"context_overflow", "payload_too_large"}
+            if not too_long or depth == _SPLITS:
+                raise
+        first, second = summary_prompts.halves(part)
+        return [
+            *await self._of_part(first, focus, number, of, depth + 1),
+            *await self._of_part(second, focus, number, of, depth + 1),
+        ]
+
+    async def _ask(self, prompt: str) -> str:
+        most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.ctx.model.window // 10))
+        text, usage = await ask_aside(self.ctx, prompt, most, shown=True)
+        self.usage += usage
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFlush:
+    """Flushes one session to its memory file, where there is one and the configuration says so."""
+
+    ctx: AgentContext
+    requests: RequestBuilder
+
+    def pending(self, upto: str = "") -> bool:
+        """Whether something was said, up to a record, that was not flushed yet."""
+        enabled = self.ctx.config.compaction.memory_flush and self.ctx.memory_file is not None
+        return bool(self._fresh(upto)) and enabled
+
+    async def flush_now(self) -> None:
+        """Flush all that is new for the person, who may interrupt it."""
+        with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
+            await self.flush()
+
+    async def flush(self, *, upto: str = "") -> bool:
+        """Ask what is worth keeping of what is new, and write it. False where nothing was kept.
+
+        Nothing is raised but a cancellation: whatever comes after does not depend on it.
+        """
+        path = self.ctx.memory_file
+        if not self.pending(upto) or path is None:
+            return False
+        self.ctx.publish(events.Notice(SAVING))
+        try:
+            notes, usage = await self._notes(self._fresh(upto))
+            added = 0
+            if notes:
+                today = self.ctx.clock.now().astimezone().date()
+                added = await asyncio.to_thread(_write, path, notes, today)
+        except HoldfastError as error:
+            log.warning("the memory was not saved: %s", error)
+            self.ctx.publish(events.Notice(f"The memory was not saved: {error.message}"))
+            return False
+        except Exception:
+            log.exception("the memory was not saved")
+            return False
+        last = self._fresh(upto)[-1].id
+        data = {"path": str(path), "notes": notes, "added": added, "covers": last}
+        self.ctx.recorder.append("memory", **data, model=self.ctx.model.id, usage=usage.to_json())
+        await self.ctx.recorder.show(events.MemorySaved(str(path), added))
+        return bool(added)
+
+    def _fresh(self, upto: str) -> list[Record]:
+        """What was said since the last flush, if an answer is in it."""
+        found: list[Record] = []
+        done = next(
+            (r.data.get("covers") for r in reversed(self.ctx.records) if r.type == "memory"), None
+        )
+        for record in reversed(self.ctx.records):
+            if record.id == done:
+                break
+            if record.type in SPEAKING:
+                found.append(record)
+        found.reverse()
+        if upto:
+            ends = [n for n, record in enumerate(found) if record.id == upto]
+            found = found[: ends[0] + 1] if ends else []
+        answered = any(r.type == "assistant" and content_of(r) for r in found)
+        return found if answered else []
+
+    async def _notes(self, fresh: Sequence[Record]) -> tuple[list[str], Usage]:
+        """The notes of the model on all that is new: a request for each part that one can carry.
+
+        Of very much, the newest parts.
+        """
+        stands = self.requests.view().stands
+        history = History(self.ctx.model.id)
+        for record in fresh:
+            stand = stands.get(record.id)
+            history.add(record, None if stand is None or stand.state == GONE.state else stand)
+        pieces = summary_prompts.transcript(history.messages)
+        parts = summary_prompts.parts(pieces, int(self.ctx.model.window * summary_prompts.SHARE))
+        notes, used = list[str](), Usage()
+        for part in parts[-_NOTE_PARTS:]:
+            text, usage = await ask_aside(self.ctx, memory.question(part), _NOTE_TOKENS)
+            notes += memory.notes_in(text)
+            used += usage
+        return notes, used
+
+
+def _write(path: Path, notes: Sequence[str], today: date) -> int:
+    private_folder(path.parent)
+    return memory.remember(path, notes, today).added
+
+
+def _groups(summaries: Sequence[str], budget: int) -> list[list[str]]:
+    """Summaries in groups of at least two that one request can carry."""
+    groups: list[list[str]] = [[]]
+    room = budget
+    for summary in summaries:
+        size = tokenizer.count(summary)
+        if len(groups[-1]) > 1 and size > room:
+            groups.append([])
+            room = budget
+        groups[-1].append(summary)
+        room -= size
+    return groups

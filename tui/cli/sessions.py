@@ -1,0 +1,351 @@
+"""`holdfast sessions …`: show sessions in the shell, and make copies of them.
+
+No byte of a session is ever changed: an action makes a file, moves one, or adds a title.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tui.agent.composition import make_agent
+from tui.app import launch_config
+from tui.app.options.arguments import Options
+from tui.app.session_repository import add_title
+from tui.context import view
+from tui.context.history import history
+from tui.context.repair import repair
+from tui.core.clock import SystemClock
+from tui.core.errors import SessionError, UsageError
+from tui.core.images import facts, of_block
+from tui.core.messages import blocks_of, text_of
+from tui.core.paths import folders
+from tui.permissions.gate import RulesOnly
+from tui.session import catalog, copies, importers, index
+from tui.session.export import export
+from tui.session.reader import LoadedSession, read
+from tui.session.records import Finding, Record
+from tui.session.session import Session
+
+_EVERY = 500
+_MESSAGES = frozenset({"user", "assistant"})
+
+# Actions that change nothing
+
+
+def list_(options: Options) -> int:
+    where = None if options.all else launch_config.workspace_of(options)
+    entries = index.list_sessions(folders(), where, progress=_progress)
+    if options.json:
+        return _print_json([entry.to_json() for entry in entries])
+    for entry in entries:
+        title = entry.title or "(nothing asked)"
+        flag = "" if entry.state == "ok" else f"  [{entry.state}]"
+        when = entry.updated[:16].replace("T", " ")
+        _print(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
+    if not entries:
+        _note("No sessions here yet." if where else "No sessions yet.")
+    return 0
+
+
+def search(options: Options) -> int:
+    if not (options.target or "").strip():
+        raise UsageError("What is to be found?", hint='holdfast sessions search "some words"')
+    home = folders()
+    found = catalog.scan(home)
+    hits = index.search(home.cache, found, options.target or "", progress=_progress)
+    if options.json:
+        return _print_json([hit.to_json() for hit in hits])
+    for hit in hits:
+        _print(f"{hit.id}  line {hit.line}  {hit.snippet}")
+    if not hits:
+        _note("Nothing found.")
+    elif len(hits) == index.searching.LIMIT:
+        _note(f"These are the first {len(hits)}; more words find fewer.")
+    return 0
+
+
+def show(options: Options) -> int:
+    loaded = _load(_path_of(options))
+    if options.json:
+        shown = _view_of(loaded)
+        return _print_json(
+            {"id": loaded.header.id, "path": str(loaded.path), "messages": shown.messages}
+        )
+    _print(f"# {_printable(_session(loaded).title or loaded.header.id)}")
+    number = 0
+    for record in loaded.branch:
+        if record.type in _MESSAGES:
+            number += 1
+            when = record.time[:16].replace("T", " ")
+            _print(f"\n[{number} {record.type}, {when}]")
+            for block in blocks_of(record.data.get("content")):
+                _print(_block_text(block))
+        elif text := _other(record):
+            _print(f"\n{text}")
+    return 0
+
+
+def check(options: Options) -> int:
+    loaded = _load(_path_of(options))
+    seen = _view_of(loaded)
+    findings = (*loaded.findings, *seen.findings)
+    if options.json:
+        _print_json(
+            {
+                "records": len(loaded.records),
+                "messages": len(seen.messages),
+                "valid": not findings,
+                "findings": _json(findings),
+            }
+        )
+    else:
+        _print_findings(findings)
+    return 1 if findings else 0
+
+
+def view_(options: Options) -> int:
+    """The exact request that the next prompt would send, less the prompt."""
+    session = _session(_load(_path_of(options)))
+    agent = make_agent(launch_config.prepare(options), session, RulesOnly())
+    sent = agent.next_request(prompt_follows=True)
+    return _print_json(
+        {
+            "model": sent.model,
+            "max_tokens": sent.max_tokens,
+            "system": sent.system,
+            "messages": sent.messages,
+            "tools": sent.tools,
+            "thinking": sent.thinking,
+            "ledger": [
+                {"item": item.id, "kind": item.kind, "tokens": item.tokens, "state": item.state}
+                for item in agent.ledger.items(images=True)
+            ],
+        }
+    )
+
+
+# Actions that make a file, move one, or add a title
+
+
+def repair_(options: Options) -> int:
+    """Write a repaired copy, and next to it a byte-identical backup of the original."""
+    path = _path_of(options)
+    loaded = _load(path)
+    messages, repaired = repair(history(loaded.branch).messages, tail="open")
+    findings = (*loaded.findings, *repaired)
+    written = backup = None
+    if not options.dry_run and (findings or options.out):
+        clock = SystemClock()
+        header = copies.header_of(loaded, clock=clock)
+        name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
+        written = options.out.absolute() if options.out else path.absolute().with_name(name)
+        backup = copies.write_repaired(loaded, header, messages, written)
+    if options.json:
+        return _print_json(
+            {
+                "written": str(written) if written else None,
+                "backup": str(backup) if backup else None,
+                "findings": _json(findings),
+            }
+        )
+    _print_findings(findings)
+    if written:
+        _print(str(written))
+        _note(f"The original is unchanged; a copy of it is {backup}.")
+    return 0
+
+
+def import_(options: Options) -> int:
+    """Take over another agent's session as one of ours."""
+    path = _path_of(options)
+    loaded = importers.load(path)
+    clock = SystemClock()
+    if importers.recognise(path) == "ours":
+        raise SessionError(
+            f"{path} is a session of Holdfast's own.",
+            hint="`holdfast -r FILE` goes on with it, `holdfast sessions fork FILE` copies it.",
+        )
+    made = copies.fork(loaded, folders=folders(), clock=clock, cwd=Path.cwd())
+    messages = sum(record.type in _MESSAGES for record in loaded.branch)
+    return _made(options, made, messages=messages, findings=_json(loaded.findings))
+
+
+def export_(options: Options) -> int:
+    """Print a session as a document, or write it to a file."""
+    loaded = _load(_path_of(options))
+    document = export(loaded, options.format, title=_session(loaded).title)
+    if options.out is not None:
+        copies.write_new(options.out.absolute(), document.text.encode("utf-8", "replace"))
+    if options.json:
+        _print_json(
+            {
+                "written": str(options.out.absolute()) if options.out else None,
+                "format": options.format,
+                "secrets": document.secrets,
+                **({} if options.out else {"document": document.text}),
+            }
+        )
+    elif options.out is None:
+        sys.stdout.write(document.text.encode("utf-8", "replace").decode())
+    else:
+        _note(f"Written to {options.out}.")
+    if document.secrets:
+        _note(f"{document.secrets} {'secret' if document.secrets == 1 else 'secrets'} removed.")
+    return 0
+
+
+def fork(options: Options) -> int:
+    loaded = _load(_path_of(options))
+    made = copies.fork(
+        loaded, folders=folders(), clock=SystemClock(), at=options.at or "", cwd=Path.cwd()
+    )
+    return _made(options, made)
+
+
+def rename(options: Options) -> int:
+    """Add a title to the record."""
+    title = " ".join((options.title or "").split())
+    if not title:
+        raise UsageError("What is the title?", hint='holdfast sessions rename ID "a title"')
+    path = _path_of(options)
+    catalog.check_ours(path, folders())
+    id_ = add_title(path, title, SystemClock())
+    if options.json:
+        return _print_json({"id": id_, "path": str(path), "title": title})
+    return 0
+
+
+def delete(options: Options) -> int:
+    path = _path_of(options)
+    moved = copies.delete(path, folders=folders(), clock=SystemClock())
+    if options.json:
+        return _print_json({"id": catalog.id_of(path), "path": str(moved)})
+    _note(f"Moved to {moved}.")
+    return 0
+
+
+_ACTIONS = {
+    "list": list_,
+    "search": search,
+    "show": show,
+    "check": check,
+    "view": view_,
+    "repair": repair_,
+    "import": import_,
+    "export": export_,
+    "fork": fork,
+    "rename": rename,
+    "delete": delete,
+}
+
+
+def run(options: Options) -> int:
+    """Carry out one action. Returns the exit code; raises HoldfastError."""
+    return _ACTIONS[options.action](options)
+
+
+# What is read
+
+
+def _path_of(options: Options) -> Path:
+    """The file that is meant. Raises SessionError or UsageError."""
+    if not options.target:
+        raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
+    return catalog.resolve(options.target, folders())
+
+
+def _load(path: Path) -> LoadedSession:
+    """A session of ours or of another agent, by its content. Raises SessionError.
+
+    What lies in the folder of the sessions is ours, whatever is left of it.
+    """
+    home = folders().sessions.resolve()
+    if home in path.resolve().parents or not path.stat().st_size:
+        return read(path)
+    return importers.load(path)
+
+
+def _session(loaded: LoadedSession) -> Session:
+    """What a session says of itself: its title, the model that answered last."""
+    return Session.of(loaded, clock=SystemClock())
+
+
+def _view_of(loaded: LoadedSession) -> view.View:
+    return view.build(loaded.branch, model=_session(loaded).model, prompt_follows=True)
+
+
+# What is printed
+
+
+def _progress(done: int, of: int) -> None:
+    """Say on a terminal how far a long reading is."""
+    if of >= _EVERY and sys.stderr.isatty():
+        end = "\r" if done < of else "\n"
+        sys.stderr.write(f"Reading sessions: {done:,} of {of:,}{end}")
+        sys.stderr.flush()
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        _print(f"{finding.code}  {finding.where}: {finding.action}")
+    if not findings:
+        _note("Nothing to repair.")
+
+
+def _print_json(value: object) -> int:
+    _print(json.dumps(value, ensure_ascii=True, indent=2))
+    return 0
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def _other(record: Record) -> str:
+    match record.type:
+        case "tool_result":
+            failed = " (failed)" if record.data.get("is_error") else ""
+            return f"result{failed}: {text_of(blocks_of(record.data.get('content')))}"
+        case "interrupt":
+            return f"[interrupted] {record.data.get('text') or ''}".rstrip()
+        case "error":
+            return f"[error] {record.data.get('message') or ''}".rstrip()
+        case _:
+            return ""
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    match block.get("type"):
+        case "text":
+            return str(block.get("text"))
+        case "tool_use":
+            return f"{block.get('name')} {json.dumps(block.get('input'), ensure_ascii=False)}"
+        case "image" if image := of_block(block, ""):
+            return f"({image.info.media_type}, {facts(image)})"
+        case kind:
+            return f"({kind})"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _made(options: Options, path: Path, **more: object) -> int:
+    id_ = catalog.id_of(path)
+    if options.json:
+        return _print_json({"id": id_, "path": str(path), **more})
+    _print(id_)
+    _note(f"Go on with: holdfast -r {id_}")
+    return 0
+
+
+def _json(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    return [finding.to_json() for finding in findings]

@@ -1,0 +1,170 @@
+"""A text area in which long pastes and images are each a word."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Protocol
+
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widgets import TextArea
+
+from tui.core.formatting import plural, size
+
+FOLD_CHARS = 2000
+FOLD_LINES = 20
+"""A paste beyond either is shown as one word, and sent whole."""
+
+_WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
+
+
+class Attachments(Protocol):
+    """Who knows the images behind words; `tui.app.attachments.PromptImages` says what
+    each does."""
+
+    def knows(self, word: str) -> bool: ...
+    def could_hold(self, text: str) -> bool: ...
+    def recall(self, text: str) -> None: ...
+    async def of_paste(self, text: str) -> str | None: ...
+    async def of_clipboard(self) -> tuple[str, bool]: ...
+
+
+class PlaceholderArea(TextArea):
+    """`value` is the text with pastes whole, and the words for images. `images` knows those, once
+    there is a session to send them to."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
+
+    unread_pastes: reactive[int] = reactive(0, repaint=False, init=False)
+    """Pastes that may yet become images."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, highlight_cursor_line=False)
+        self._pastes: dict[str, str] = {}
+        self._pasted = 0
+        self._images: Attachments | None = None
+        self._unlooked: list[str] = []  # pasted before it was known who attaches
+
+    @property
+    def images(self) -> Attachments | None:
+        return self._images
+
+    @images.setter
+    def images(self, images: Attachments | None) -> None:
+        self._images = images
+        unlooked, self._unlooked = self._unlooked, []
+        for pasted in unlooked:
+            self.attach_paths(pasted)
+
+    @property
+    def value(self) -> str:
+        return self.unfolded(self.text)
+
+    def folded(self, text: str) -> str:
+        """What is shown of a text: a word for it when it is long."""
+        if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
+            return text
+        self._pasted += 1
+        lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
+        word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
+        self._pastes[word] = text
+        return word
+
+    def unfolded(self, text: str) -> str:
+        """The text of what is shown: pastes whole."""
+        for word, paste in self._pastes.items():
+            text = text.replace(word, paste)
+        return text
+
+    def add_paste(self, text: str) -> None:
+        """Insert at the cursor, folded into one word when it is long.
+
+        Paths of images are replaced by the words for them, once they have been read.
+        """
+        plain = text.replace("\r\n", "\n").replace("\r", "\n")
+        shown = self.folded(plain)
+        if shown == plain:
+            self.attach_paths(shown)
+        self.insert_at_cursor(shown)
+
+    def insert_at_cursor(self, text: str) -> None:
+        """Put a text in the place of what is selected, as a key would; the cursor goes behind."""
+        if result := self._replace_via_keyboard(text, *self.selection):
+            self.move_cursor(result.end_location)
+
+    def attach_paths(self, pasted: str) -> None:
+        """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
+        if self.images is None:
+            self._unlooked.append(pasted)
+        elif not self.text.startswith("!") and self.images.could_hold(pasted):
+            self.unread_pastes += 1
+            self.run_worker(self._attach_images(self.images, pasted), group="attach")
+
+    async def _attach_images(self, images: Attachments, pasted: str) -> None:
+        """Put the words for images in the place of their pasted paths."""
+        try:
+            words = await images.of_paste(pasted)
+            at = self.text.rfind(pasted) if words else -1
+            if words and at >= 0:
+                end = at + len(pasted.rstrip(" "))  # a terminal ends a dropped path with a blank
+                self.replace(words, self.location(at), self.location(end))
+        finally:
+            self.unread_pastes -= 1
+
+    def action_paste(self) -> None:
+        """Ctrl+V: what the system's clipboard holds, an image or a text."""
+        if self.images is None:
+            super().action_paste()
+        else:
+            self.unread_pastes += 1
+            self.run_worker(self._paste_clipboard(self.images), group="attach")
+
+    async def _paste_clipboard(self, images: Attachments) -> None:
+        try:
+            text, copied = await images.of_clipboard()
+            if copied:
+                self.add_paste(text)
+            elif text:
+                self.insert_at_cursor(text)
+        finally:
+            self.unread_pastes -= 1
+
+    def get_line(self, line_index: int) -> Text:
+        """A line of the text; the words of images look like what they are."""
+        line = super().get_line(line_index)
+        if self.images is not None and "[image " in line.plain:
+            style = self.get_component_rich_style("prompt--image", partial=True)
+            for found in _WORD.finditer(line.plain):
+                if self.images.knows(found[0]):
+                    line.stylize(style, *found.span())
+        return line
+
+    def action_delete_left(self) -> None:
+        """Delete the character before the cursor; a word for a paste or an image as a whole."""
+        if not self._delete_placeholder(before=True):
+            super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """As `action_delete_left`, of what stands behind the cursor."""
+        if not self._delete_placeholder(before=False):
+            super().action_delete_right()
+
+    def _delete_placeholder(self, *, before: bool) -> bool:
+        """Whether such a word stood at the cursor; it is gone then."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        at = line[column - 1 : column] == "]" if before else line[column : column + 1] == "["
+        if not at or not self.selection.is_empty:
+            return False
+        for found in _WORD.finditer(line):
+            start, end = found.span()
+            known = found[0] in self._pastes or (self.images and self.images.knows(found[0]))
+            if known and column == (end if before else start):
+                self._delete_via_keyboard((row, start), (row, end))
+                return True
+        return False
+
+    def location(self, index: int) -> tuple[int, int]:
+        """The row and column of a character."""
+        before = self.text[:index]
+        return before.count("\n"), index - before.rfind("\n") - 1
