@@ -317,6 +317,19 @@ async def test_A24_waiting_ends_when_the_run_is_stopped(tmp_path: Path):
     assert clock.elapsed == 0
 
 
+async def test_A39_a_stop_while_an_attempt_begins_is_not_lost(tmp_path: Path):
+    w = world(tmp_path, "- one\n- two\n", [Hang("never asked for")])
+
+    def stop_soon(event: object) -> None:  # its log is being opened then; no turn runs yet
+        if isinstance(event, TaskStarted):
+            asyncio.get_running_loop().call_soon(w.runner.stop)
+
+    w.on_event = stop_soon
+    state = await asyncio.wait_for(w.run(), PATIENCE_S)
+    assert statuses(state) == ["interrupted", "pending"]
+    assert w.prompts == []
+
+
 async def test_A25_A26_A27_A28_the_models_are_swapped(tmp_path: Path):
     answers = [fail("rate_limit"), fail("timeout"), fail("network"), say("done"), say("two")]
     w = world(tmp_path, "- one\n- two\n", answers, models=ModelPair("first", "second"))

@@ -77,16 +77,24 @@ class TaskAttempt:
 
 
 async def attempt(
-    agent: Agent, prompt: str, *, log: Path, publish: Callable[[Event], None]
+    agent: Agent,
+    prompt: str,
+    *,
+    log: Path,
+    publish: Callable[[Event], None],
+    stopping: Callable[[], bool],
 ) -> TaskAttempt:
     """Send a task to an agent; "" continues where the last attempt of its session failed.
 
-    Directives in the text have no effect. Raises StorageError if the log cannot be opened; if it
-    cannot be written later, only the rest of the log is lost.
+    Directives in the text have no effect. `stopping` is asked before the turn begins: until then
+    the agent has nothing that could be cancelled. Raises StorageError if the log cannot be
+    opened; if it cannot be written later, only the rest of the log is lost.
     """
     made = TaskAttempt(prompted=not prompt)
     turn = agent.send(parse("", attached=prompt)) if prompt else agent.go_on()
     with await asyncio.to_thread(_opened, log) as file:
+        if stopping():
+            return TaskAttempt("interrupted")
         async with aclosing(turn) as told:
             async for event in told:
                 _write(file, made.see(event))

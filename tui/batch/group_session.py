@@ -64,7 +64,9 @@ class GroupSession:
         """
         assert self.agent is not None
         try:
-            return await attempt(self.agent, prompt, log=log, publish=publish)
+            return await attempt(
+                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.stopping
+            )
         except HoldfastError as error:
             self.run.say(f"  {error}")
             return TaskAttempt("failed", classify_error(error), str(error))

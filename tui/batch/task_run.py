@@ -105,8 +105,6 @@ class TaskRun:
             self._publish(event)
 
     async def _send(self, prompt: str) -> TaskAttempt:
-        if self._run.stopping:
-            return TaskAttempt("interrupted")
         path = self._setup.target / (self.task.log or "")
         return await self._group.attempt(prompt, log=path, publish=self._publish)
 

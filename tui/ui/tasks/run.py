@@ -159,14 +159,12 @@ class RunOnScreen:
             title=self._plan.task_file.name,
             elevated=self._plan.launch.elevated,
         )
-        while True:
+        while not self._leaving:
             self._again.clear()
             await self._once()
             if self._leaving or self.failure:
                 return
             await self._again.wait()
-            if self._leaving:
-                return
 
     def stop_and_leave(self) -> None:
         """End it, at once where nothing is at work."""
