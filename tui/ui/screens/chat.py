@@ -37,7 +37,7 @@ from tui.ui.screens.footer import (
 )
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
-from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, CachedRender, PaneRule, Splitter
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
 
 
-class ChatScreen(CurrentSizeScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
     `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with

@@ -26,7 +26,7 @@ from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
 from tui.ui.screens.external_programs import Program, open_file, open_text
-from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.tool_card import shrunk
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
@@ -119,7 +119,7 @@ def _file(text: str) -> LineFile:
     return LineFile(text.encode("utf-8", "replace"))
 
 
-class ContextItemScreen(CurrentSizeScreen, Screen[str]):
+class ContextItemScreen(BaseScreen, Screen[str]):
     """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
 
     CSS_PATH = "context.tcss"

@@ -130,7 +130,7 @@ class RepairScreen(TableScreen[Answer]):
     async def show_sides(self) -> None:
         """Show the part under the cursor, before and after, once the cursor stands still."""
         await asyncio.sleep(SIDES_AFTER_S)
-        if not (self.is_attached and self._damage.findings):
+        if not self._damage.findings:
             return
         number = self.rows.cursor
         before, after = await asyncio.to_thread(self._damage.sides, number)

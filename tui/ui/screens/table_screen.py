@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.core.errors import HoldfastError
-from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.dialog import Dialog, TextField
 from tui.ui.widgets.keys import Keys, in_rows
 from tui.ui.widgets.notices import NoticeLine
@@ -84,7 +84,7 @@ class TableDialog(Dialog[ResultT], RowsOwner):  # pyright: ignore[reportIncompat
     """A dialog that lists rows."""
 
 
-class TableScreen(CurrentSizeScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """A whole screen that lists rows. `compose` yields `head`, `filter_row`, what it shows, `foot`.
 
     With the class "-empty" it shows `#empty` in the place of the rows and their columns.

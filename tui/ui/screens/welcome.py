@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
-from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import in_a_row
 
 _WIDTH = 26
@@ -42,7 +42,7 @@ _TOUR_HELP = (
 )
 
 
-class WelcomeScreen(CurrentSizeScreen, Screen[Setup | None]):
+class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     """Dismissed with what was chosen, or None for leaving.
 
     `why` says what is missing; `problem` what was wrong with the last try. `probe` finds the

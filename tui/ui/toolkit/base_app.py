@@ -17,13 +17,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.app import App, ComposeResult
+from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
-from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.theme import Theme
+from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
@@ -100,12 +101,17 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
-class CurrentSizeScreen(MessagePump):
-    """A screen that is laid out for the size that the terminal has, never for one that it had.
+class BaseScreen(Widget):
+    """What every screen has: its workers end before its widgets, and its size is that of now.
 
     Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
-    that as of a third, lays out the other, and so on without end.
+    that as of a third, lays out the other, and so on without end. A screen that is left loses its
+    widgets first, and only then its workers, which would look for them.
     """
+
+    def remove(self) -> AwaitRemove:
+        self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
+        return super().remove()
 
     @on(events.Resize)
     def _only_the_size_of_now(self, event: events.Resize) -> None:
@@ -114,7 +120,7 @@ class CurrentSizeScreen(MessagePump):
             event.prevent_default()
 
 
-class TooSmall(CurrentSizeScreen, ModalScreen[None]):
+class TooSmall(BaseScreen, ModalScreen[None]):
     """Covers everything while the terminal is too small, and goes by itself."""
 
     DEFAULT_CSS = """

@@ -32,7 +32,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.core.clock import Clock
-from tui.ui.toolkit.base_app import CurrentSizeScreen
+from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import in_rows
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Grace:
         return True
 
 
-class Dialog(CurrentSizeScreen, ModalScreen[T]):
+class Dialog(BaseScreen, ModalScreen[T]):
     """A box over the screen. `compose` yields one that went through `framed`."""
 
     DEFAULT_CSS = """
