@@ -228,15 +228,15 @@ async def test_K32_directives_alone_start_no_request(tmp_path: Path) -> None:
     assert agent.session.directives == {"think": True, "verbose": True, "elevated": False}
 
 
-async def test_K35_think_is_a_second_system_block_of_the_request_only(tmp_path: Path) -> None:
+async def test_K35_think_is_said_at_the_end_and_the_system_prompt_stays(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("a"), say("b"))
     agent = make_agent(tmp_path, provider)
     await events_of(agent, "plain")
     await events_of(agent, "/think hard")
     first, second = provider.requests
-    assert len(second.system) == len(first.system) + 1
-    assert "step-by-step" in second.system[1]["text"]
-    assert "step-by-step" not in json.dumps([r.data for r in agent.session.records])
+    assert second.system == first.system
+    assert "step-by-step" not in json.dumps(first.messages)
+    assert "step-by-step" in second.messages[-1]["content"][-1]["text"]
 
 
 async def test_K33_attached_text_sets_no_directive(tmp_path: Path) -> None:

@@ -124,9 +124,9 @@ async def compact(agent: Agent) -> None:
     assert any(getattr(event, "messages_removed", 0) for event in last)
 
 
-@pytest.mark.parametrize("change", [mask, think, compact])
+@pytest.mark.parametrize(("change", "reason"), [(mask, "mask"), (compact, "compaction")])
 async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays(
-    tmp_path: Path, change: Callable[[Agent], Awaitable[None]]
+    tmp_path: Path, change: Callable[[Agent], Awaitable[None]], reason: str
 ) -> None:
     summary = [{"text": "They read a file."}] if change is compact else []
     turns = [read("r0"), said("s0"), said("s1"), *summary, read("r2"), said("s2"), said("s3")]
@@ -135,16 +135,29 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "what is it?")
         await change(agent)
         seen = await done(agent, "/verbose read it again")
-        told = [e.text for e in seen if isinstance(e, events.Debug) and "Thinking:" in e.text]
-        assert told == ["[DEBUG] Thinking: what there is so far is left out from here on"]
+        (told,) = [event for event in seen if isinstance(event, events.ContextBroken)]
+        assert (told.reason, told.by, told.thoughts) == (reason, "person", 3)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)
-        assert breaks(agent) == [("changed", "program")]
+        assert breaks(agent) == [(reason, "person")]
         assert [thoughts(server, n) for n in (-3, -2, -1)] == [[], ["r2"], ["r2", "s2"]]
 
 
+async def test_think_changes_nothing_of_what_was_sent(tmp_path: Path) -> None:
+    turns = [said("s0"), said("s1"), said("s2")]
+    async with talking(tmp_path, *turns) as (agent, server):
+        await done(agent, "one")
+        await think(agent)
+        await done(agent, "two")
+        await done(agent, "/think off three")
+        assert breaks(agent) == []
+        assert [thoughts(server, n) for n in (0, 1, 2)] == [[], ["s0"], ["s0", "s1"]]
+
+
 @pytest.mark.parametrize("undo", ["unmask", "uncompact"])
-async def test_what_was_left_out_is_never_put_back(tmp_path: Path, undo: str) -> None:
+async def test_what_was_left_out_comes_back_with_the_summary_undone_alone(
+    tmp_path: Path, undo: str
+) -> None:
     summary = [{"text": "They read a file."}] if undo == "uncompact" else []
     turns = [read("r0"), said("s0"), said("s1"), *summary, said("s2"), said("s3"), said("s4")]
     async with talking(tmp_path, *turns) as (agent, server):
@@ -160,7 +173,11 @@ async def test_what_was_left_out_is_never_put_back(tmp_path: Path, undo: str) ->
         await done(agent, "and then?")
         await done(agent, "and at last?")
         assert len(server.posts) == len(turns)
-        assert [thoughts(server, n) for n in (-2, -1)] == [[], ["s3"]]
+        if undo == "unmask":
+            assert [thoughts(server, n) for n in (-2, -1)] == [[], ["s3"]]
+        else:  # what was thought before the summary comes back, what was behind it goes
+            back = ["r0", "s0", "s1"]
+            assert [thoughts(server, n) for n in (-2, -1)] == [back, [*back, "s3"]]
 
 
 async def test_a_mask_in_mid_turn(tmp_path: Path) -> None:
@@ -187,7 +204,12 @@ async def test_tools_that_come_and_go(tmp_path: Path) -> None:
         agent.switch_tool(agent.servers[0], "echo", on=True)
         await done(agent, "four")
         assert len(server.posts) == 4
-        assert [thoughts(server, n) for n in range(4)] == [[], [], ["s2"], []]
+        assert [thoughts(server, n) for n in range(4)] == [
+            [],
+            ["s1"],
+            ["s1", "s2"],
+            ["s1", "s2", "s3"],
+        ]
 
 
 async def test_a_switch_of_the_model_and_back_loses_nothing(tmp_path: Path) -> None:
@@ -210,7 +232,7 @@ async def test_a_model_that_takes_over_is_not_sent_what_changed_either(tmp_path:
         await done(agent, "and then?")
         assert [post.body["model"] for post in server.posts] == [SONNET.id] * 2 + [OPUS.id] * 3
         assert [thoughts(server, n) for n in range(5)] == [[], ["s1"], [], [], ["o2"]]
-        assert breaks(agent) == [("changed", "program")]
+        assert breaks(agent) == [("mask", "person")]
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ async def test_what_a_summary_covers_can_be_recalled_and_searched(tmp_path: Path
     provider = ScriptedProvider(say("first"), say("Short."), ask_back, say("found"))
     agent = agent_on(tmp_path, provider)
     await events_of(agent, "hi")
-    assert "recall" not in [tool["name"] for tool in provider.requests[0].tools]
+    assert "recall" in [tool["name"] for tool in provider.requests[0].tools]
     await drain(agent.compact())
     seen = await events_of(agent, "what was question 3?")
     assert "Person: question 3" in of(seen, events.ToolFinished)[0].text

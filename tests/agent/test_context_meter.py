@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
-from tui.agent.request_builder import wide_enough
+from tui.agent.token_meter import wide_enough
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.messages import Usage, text_block
@@ -81,13 +81,12 @@ def test_O30_a_window_that_was_configured_or_named_by_the_server_stays() -> None
     assert wide_enough(INFO, 200_001).window == 400_000
 
 
-async def test_think_is_counted_while_it_is_on(tmp_path: Path) -> None:
-    agent = make_agent(tmp_path, ScriptedProvider())
-    await events_of(agent, "/think")
-    on = agent.ledger.tokens
-    assert "system:think" in [item.id for item in agent.ledger.items()]
-    await events_of(agent, "/think off")
-    assert 30 < on - agent.ledger.tokens < 90
+async def test_what_is_said_at_the_end_is_counted(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider(say("ok"), say("ok")))
+    await events_of(agent, "/think first")
+    said = [item for item in agent.ledger.items() if item.label.startswith("Think step-by-step")]
+    assert len(said) == 1
+    assert 30 < said[0].tokens < 120
     await agent.close()
 
 

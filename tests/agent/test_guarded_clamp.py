@@ -20,7 +20,7 @@ from tests.agent.test_guards import (
     results,
     sent,
 )
-from tests.support.agents import Yes, events_of, make_agent
+from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.prompts import parse
@@ -136,7 +136,8 @@ async def test_O18_pending_calls_are_closed_before_anything_else_is_recorded(
             agent.cancel()
     await events_of(agent, "go on")  # fails: it leaves nothing pending
     await events_of(agent, "and on")
-    types = [r.type for r in agent.session.records if r.type not in {"intent", "permission", "job"}]
+    others = {"intent", "permission", "job"}
+    types = [type_ for type_ in record_types(agent) if type_ not in others]
     assert types == [
         *["user", "assistant", "tool_result", "tool_result", "interrupt"],
         *["user", "error", "user", "assistant"],

@@ -76,7 +76,7 @@ async def test_an_image_goes_along_in_the_shape_of_the_api(root: Path) -> None:
 async def test_a_mention_attaches_the_image_and_leaves_the_text_as_it_was_typed(root: Path) -> None:
     provider = ScriptedProvider(say("A screen."))
     agent = make_agent(root, provider)
-    told = await events_of(agent, "/think what is this @shot.png?")
+    told = await events_of(agent, "/verbose what is this @shot.png?")
     (record,) = prompts(agent)
     assert record.data["text"] == "what is this @shot.png?"
     (word,) = record.data["images"]

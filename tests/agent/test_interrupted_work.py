@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.support.agents import Yes, events_of, make_agent
+from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
@@ -75,7 +75,7 @@ async def test_calls_without_a_result_are_run_again_and_the_model_goes_on(tmp_pa
     (left,) = interrupted_work(session.records, tmp_path).calls
     told = [event async for event in agent.go_on([left.call_id])]
     assert [e.id for e in told if isinstance(e, events.ToolFinished)] == [left.call_id]
-    assert [r.type for r in session.records][2:] == ["intent", "tool_result", "assistant"]
+    assert record_types(agent)[2:] == ["intent", "tool_result", "assistant"]
     assert not interrupted_work(session.records, tmp_path)
     sent = provider.requests[0].messages
     assert sent[-1]["content"][0]["tool_use_id"] == left.call_id

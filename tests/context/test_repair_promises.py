@@ -165,7 +165,7 @@ def test_B12_an_empty_text_with_a_cache_mark_goes_and_the_request_sets_its_own()
     assert "cache_control cannot be set for empty text blocks" in found[-1].text
     repaired, findings = repair(said)
     assert [f.code for f in findings] == ["B12"]
-    sent = build(
+    sent, _ = build(
         model=MODEL, system=[text_block("s")], messages=repaired, tools=[], prompt_tokens=10
     )
     assert sent.messages[-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
@@ -205,6 +205,6 @@ def test_B36_a_conversation_of_any_length_can_be_brought_under_the_window() -> N
 
 @pytest.mark.parametrize("prompt", [100, 5000, 9000])
 def test_B37_the_output_asked_for_fits_behind_the_prompt(prompt: int) -> None:
-    sent = build(model=MODEL, system=[], messages=[], tools=[], prompt_tokens=prompt)
+    sent, _ = build(model=MODEL, system=[], messages=[], tools=[], prompt_tokens=prompt)
     assert sent.max_tokens <= max(MODEL.window - prompt - MARGIN_TOKENS, MARGIN_TOKENS)
     assert sent.max_tokens >= 1

@@ -119,6 +119,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.OverflowCompactionStarted: events.OverflowCompactionStarted(1, 3, 9),
         events.MemorySaved: events.MemorySaved("MEMORY.md", 2),
         events.CompactionUndone: events.CompactionUndone(5),
+        events.ContextBroken: events.ContextBroken("mask", "person", 41_000, 7, 0.1),
         events.HandOff: events.HandOff("a", ("b",), ("c",)),
         events.ContextFiles: events.ContextFiles(({"name": "A", "raw": 9, "kept": 1},)),
         events.ToolsChanged: events.ToolsChanged("t", (), (), "t left"),

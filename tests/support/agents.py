@@ -81,4 +81,6 @@ async def events_of(agent: Agent, text: str) -> list[Event]:
 
 
 def record_types(agent: Agent) -> list[str]:
-    return [record.type for record in agent.session.records]
+    """The types of the records, less those that every request brings along."""
+    own = {"frame", "request"}
+    return [record.type for record in agent.session.records if record.type not in own]

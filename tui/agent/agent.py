@@ -25,6 +25,7 @@ from tui.agent.side_question import MemoryFlush
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
+from tui.context import recall
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
@@ -35,6 +36,7 @@ from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
 from tui.provider.failover import Failover
+from tui.tools.recall import Recall
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server
@@ -49,6 +51,7 @@ class Agent:
     def __init__(self, ctx: AgentContext) -> None:
         self.session = ctx.session
         self._ctx = ctx
+        ctx.tools[Recall.name] = Recall(self._recall)
         self._requests = RequestBuilder(ctx)
         if ctx.fallbacks:
             ctx.provider = Failover(
@@ -176,6 +179,17 @@ class Agent:
         self._refuse_in_turn()
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
+
+    def reload(self) -> None:
+        """Build the system prompt and the tools anew for the next request: a break.
+
+        What changed since the session began is then said there, and not at the end.
+        """
+        self._requests.frame.renew("reload")
+
+    def reload_cost(self) -> events.ContextBroken:
+        """What `reload` would cost."""
+        return self._requests.reload_cost()
 
     def steer(self, prompt: ParsedPrompt) -> None:
         """Queue a prompt for the running turn; it is sent once the running tools are done."""
@@ -334,6 +348,9 @@ class Agent:
                 if ctx.outputs is not None:
                     await asyncio.to_thread(ctx.outputs.close)
                 await ctx.provider.aclose()
+
+    def _recall(self, query: str, first: int, last: int) -> str:
+        return recall.answer(self._ctx.records, query, first, last)
 
     def _refuse_in_turn(self) -> None:
         if self._ctx.events.busy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, Spent
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
-from tui.context.system_prompt import Injected
+from tui.context.system_prompt import Injected, Source, SystemPrompt
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config, Price
@@ -63,8 +63,16 @@ class AgentContext:
     """To begin with (-y, --verbose)."""
     notices: Sequence[str] = ()
     """What the person should know before the first turn."""
-    layers: Sequence[tuple[str, str]] = ()
-    """The names and texts that `system` is made of, for the ledger."""
+    prompt: SystemPrompt | None = None
+    """What `system` is made of; None where it is one text."""
+    server: str = ""
+    """Whose signatures thinking bears: the host that is asked. "" where nobody signs."""
+    first_party: bool = False
+    """Whether it is the API's own, which knows what other servers do not."""
+    key: bytes = field(default=b"", repr=False)
+    """By which this installation knows again what it recorded."""
+    find_files: Callable[[], Sequence[Source]] | None = None
+    """Reads the files that are in the prompt again; blocks."""
     cache: Path | None = None
     """The folder where token ratios are kept, None to keep none."""
     memory_file: Path | None = None

@@ -18,7 +18,7 @@ from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import MemoryFlush, Summarizer
-from tui.context import compaction_triggers, compaction_view, recall
+from tui.context import compaction_triggers, compaction_view
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
 from tui.context.level_view import last_front_level
@@ -29,7 +29,6 @@ from tui.core.errors import HoldfastError, LimitReachedError
 from tui.core.messages import Message, Usage
 from tui.session.records import Record
 from tui.tokens import tokenizer
-from tui.tools.recall import Recall
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +63,6 @@ class Compactor:
     """That it will soon be time has been said."""
     _gave_up: str = ""
     """The id of the prompt in whose turn it failed."""
-
-    def __post_init__(self) -> None:
-        if recall.has_summary(self.ctx.records):
-            self._offer_recall()
 
     def due(self) -> bool:
         """Whether the view made last is strictly over the threshold; some turns before, say so.
@@ -226,7 +221,6 @@ class Compactor:
         )
         data |= {"model": self.ctx.model.id, "usage": usage.to_json()}
         self.ctx.recorder.append("compaction", **data)
-        self._offer_recall()
         self.requests.view()
         return after
 
@@ -235,15 +229,6 @@ class Compactor:
         self._gave_up = _last_prompt(self.ctx.records)
         self.ctx.publish(events.CompactionFinished(before, before, 0, "", reason, problem))
         return False
-
-    def _offer_recall(self) -> None:
-        """Let the model search what a summary stands for, from the next request on."""
-        if Recall.name not in self.ctx.tools:
-            tool = self.ctx.tools[Recall.name] = Recall(self._recall)
-            self.requests.exchange((), [tool])
-
-    def _recall(self, query: str, first: int, last: int) -> str:
-        return recall.answer(self.ctx.records, query, first, last)
 
     def _announce(self, forecast: int | None) -> None:
         if not compaction_triggers.soon(forecast):

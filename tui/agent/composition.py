@@ -18,6 +18,7 @@ from tui.agent.limits import Limits
 from tui.context import project_files, system_prompt
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
+from tui.core.installation_key import installation_key
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace, branch_of
@@ -29,6 +30,7 @@ from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
+from tui.settings.credentials import DEFAULT_SERVER, server_of
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
@@ -104,6 +106,18 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
     )
 
 
+def server_name(launch: Launch) -> str:
+    """The server that is asked, by which thinking that it signed is known again."""
+    return PRACTICE if launch.practice else server_of(launch.config.base_url)
+
+
+def is_first_party(launch: Launch) -> bool:
+    """Whether the server knows all that the API has, as its own servers do."""
+    features = launch.config.api_features
+    own = server_name(launch) == DEFAULT_SERVER
+    return not launch.practice and (features == "all" or (features == "auto" and own))
+
+
 def known_model(launch: Launch, name: str) -> ModelInfo:
     """What is known of a model before the server has been asked."""
     if launch.practice:
@@ -170,7 +184,13 @@ def make_agent(
             limits=launch.limits,
             directives={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
             notices=(*launch.notices, *found.problems),
-            layers=[(layer.name, layer.text) for layer in prompt.layers],
+            prompt=prompt,
+            server=server_name(launch),
+            first_party=is_first_party(launch),
+            key=installation_key(launch.folders.data) if session.path else b"",
+            find_files=lambda: (
+                project_files.find(launch.workspace, launch.folders, boot=launch.boot).sources
+            ),
             cache=launch.folders.cache if session.path else None,
             memory_file=launch.workspace.tool_results.parent / "MEMORY.md"
             if session.path

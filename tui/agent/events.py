@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import field
 
+from tui.core.formatting import plural
 from tui.core.messages import Usage
 from tui.provider.base import (
     Alive,
@@ -187,6 +188,27 @@ class ContextChanged(WireEvent, frozen=True, tag="context_changed"):
     changes: tuple[dict[str, Any], ...]
 
 
+class ContextBroken(WireEvent, frozen=True, tag="break"):
+    """A request changed what was sent before, by the person, the program or the server.
+
+    `tokens` are written to the cache again; `thoughts` answers lose their thinking. `cost_usd` is
+    None where no price is known.
+    """
+
+    reason: str
+    by: str
+    tokens: int
+    thoughts: int
+    cost_usd: float | None = None
+
+    @property
+    def text(self) -> str:
+        """One line for the person."""
+        lost = f", {plural(self.thoughts, 'thought')} left out" if self.thoughts else ""
+        price = f" (≈ ${self.cost_usd:.2f})" if self.cost_usd is not None else ""
+        return f"Break ({self.reason}): {self.tokens:,} tokens are written again{price}{lost}."
+
+
 class RepairApplied(WireEvent, frozen=True, tag="repair_applied"):
     """`findings` are `{"code", "where", "action"}`."""
 
@@ -342,6 +364,7 @@ Event: TypeAlias = (
     | Alive
     | ContextMeasured
     | ContextChanged
+    | ContextBroken
     | Pruned
     | MemorySaved
     | CompactionStarted

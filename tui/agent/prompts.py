@@ -42,13 +42,6 @@ _LEADING = re.compile(
     r"\s*/(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?", re.IGNORECASE
 )
 
-THINK_PROMPT = (
-    "Think step-by-step. Show your reasoning process explicitly before taking action. "
-    "Consider edge cases, alternative approaches, and potential issues. "
-    "When analyzing code, read related files to understand full context."
-)
-"""What /think adds to the system prompt, to the letter."""
-
 
 @dataclass(frozen=True, slots=True)
 class Directives:

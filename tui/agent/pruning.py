@@ -12,10 +12,10 @@ from tui.agent.events import ContextChanged, Pruned
 from tui.agent.mcp_tools import McpTools
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
-from tui.context.binding import has_thinking
 from tui.context.cache_cost import PruneFigures, first_change
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.prune import Due
+from tui.context.request_trail import has_thinking
 from tui.context.view import View
 from tui.core.errors import HoldfastError
 from tui.provider.base import Request

@@ -21,9 +21,10 @@ from tui.agent.event_text import moment_of
 from tui.agent.events import Parked
 from tui.agent.interrupted_work import last_of_turn, parked_in
 from tui.agent.request_builder import RequestBuilder
-from tui.context.binding import BREAK, has_thinking
+from tui.context.breaks import BREAK
 from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
+from tui.context.request_trail import has_thinking
 from tui.core.clock import timestamp
 from tui.core.errors import ProviderError
 from tui.provider.base import Request

@@ -1,34 +1,46 @@
-"""What the model will be sent of a session: the view, measured, made a request."""
+"""What the model will be sent of a session: the view, made a request that extends the last.
+
+Before a request is sent it is compared with the one before it to the same model. Where it does not
+extend that, this is a break: recorded with its reason and price, and what was thought behind what
+changed is left out from there on (see `tui.context.breaks`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextMeasured, Event, Notice
-from tui.agent.prompts import THINK_PROMPT
+from tui.agent.break_reasons import BreakReason, reason_of
+from tui.agent.events import ContextBroken, Event
+from tui.agent.frame_state import FrameState, form_of
+from tui.agent.token_meter import TokenMeter
 from tui.context import request_assembly
-from tui.context.binding import BREAK, Binding
-from tui.context.history import same_model
+from tui.context.breaks import BREAK, thoughtless
+from tui.context.frame import Frame
+from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
+from tui.context.notices import Form, lifted
+from tui.context.overrides import content_of
+from tui.context.record_index import RecordIndex
+from tui.context.request_trail import (
+    REQUEST,
+    Comparison,
+    RequestTrail,
+    Sent,
+    has_thinking,
+)
 from tui.context.view import View
-from tui.core.errors import StorageError
-from tui.core.messages import text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tokens import estimate
 from tui.tools.base import Tool
-from tui.tools.limits.clamp import Room
 
 log = logging.getLogger(__name__)
-
-_BREAK = Record(BREAK, "", None, "")
-"""Stands for the break that sending a request would record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +57,33 @@ class RequestBuilder:
 
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `hashes` are of the requests that were
-    sent last, by their models; `meter` says how full the context is.
+    sent last, by their models; `meter` says how full the context is; `frame` is what every request
+    begins with.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
-        guard = ctx.config.guard
         self.most_output: int | None = None
         self.asked: Request | None = None
-        self._ctx = ctx
-        self._room = Room(guard.clamp_bytes, guard.clamp_lines)
-        self._viewer = self._fresh_viewer()
-        self._binding = Binding()
         self.hashes: dict[str, str] = {}
-        self._tools = [tool.schema() for tool in ctx.tools.values()]
-        self._layers = list(ctx.layers) or [("prompt", text_of(ctx.system))]
-        self._think = ""
+        self.frame = FrameState(ctx)
+        self._ctx = ctx
+        self._trails: dict[str, RequestTrail] = {}
+        self._sent = RecordIndex({REQUEST})
+        self._framed: Frame | None = None
+        self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
+        self._marks: list[request_assembly.Mark] = []
         self._learning: asyncio.Task[None] | None = None
         self.meter = TokenMeter(ctx)
         self._count_fixed()
         ctx.ledger.resume(ctx.records)
 
     def think(self, on: bool) -> None:
-        """Ask for reasoning with every request, or no longer."""
-        self._think = THINK_PROMPT if on else ""
-        self._count_fixed()
+        """Ask for more thinking from the next request on, or no longer."""
+        self.frame.think = on
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
-        """Tell the model of other tools from the next request on; `gone` are names."""
-        staying = [tool for tool in self._tools if tool["name"] not in gone]
-        self._tools = [*staying, *(tool.schema() for tool in tools)]
+        """Other tools of servers are there from the next request on; `gone` are names."""
+        self.frame.exchange(gone, tools)
         self._count_fixed()
 
     def use(self, info: ModelInfo) -> None:
@@ -82,56 +92,69 @@ class RequestBuilder:
         self.meter.use(info)
         self.close()
 
+    async def settle(self) -> None:
+        """Record what the next request needs before it is built: its frame, and what changed."""
+        await self.frame.settle(self._form(self._ctx.model))
+        self._count_fixed()
+
     def view(self, *, prompt_follows: bool = False) -> View:
         """The view of the record now; the ledger takes from it how each record stands."""
-        view = self._viewer.build(
-            self._ctx.records, model=self._ctx.model.id, prompt_follows=prompt_follows
-        )
+        model = self._ctx.model
+        if self._viewed != self._rendering(model):
+            self._viewer, self._viewed = self._fresh_viewer(model), self._rendering(model)
+        view = self._viewer.build(self._ctx.records, model=model.id, prompt_follows=prompt_follows)
         self.meter.update(view)
+        end = view.summary.end if view.summary else 0
+        self.frame.covered = self._ctx.records[end - 1].id if end else ""
         return view
 
     def measured(self) -> list[Event]:
         """How full the context is, as events."""
         return self.meter.events()
 
+    def reload_cost(self) -> ContextBroken:
+        """What a new frame would cost with the next request."""
+        ctx = self._ctx
+        gone = thoughtless(ctx.records)
+        answers = (r for r in ctx.records if r.type == "assistant" and r.id not in gone)
+        thoughts = sum(has_thinking(content_of(record)) for record in answers)
+        return ContextBroken("reload", "person", ctx.ledger.tokens, thoughts)
+
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        view = self.view(prompt_follows=prompt_follows)
-        made = self._built(view, self._ctx.model, prompt_follows=prompt_follows)
-        if self._binding.check(made, self._ctx.records):
+        view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
+        made = self._built(view, model, prompt_follows=prompt_follows)
+        found, _ = self._compare(made, model)
+        if found.misplaced is None:
             return made
-        return self._without_thinking(self._ctx.model, prompt_follows=prompt_follows)
+        reason = reason_of(self._ctx.records, self._since(model))
+        records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
+        view = self._fresh_viewer(model).build(
+            records, model=model.id, prompt_follows=prompt_follows
+        )
+        return self._built(view, model, prompt_follows=prompt_follows)
 
     def ask(self, view: View) -> tuple[Request, View]:
-        """The request to send of a view, and the view that it is made of.
-
-        Where thinking in it stands behind what it was not made for, a break is recorded, which
-        leaves that thinking out.
-        """
-        made = self.asked = self._built(view, self._ctx.model)
-        if not self._note(made):
-            self._ctx.recorder.append(BREAK, reason="changed", by="program")
-            view = self.view()
-            made = self.asked = self._built(view, self._ctx.model)
-            self._note(made)
+        """The request to send of a view, and the view that it is made of; both are recorded."""
+        made, view = self._checked(view, self._ctx.model, self.view)
+        self.asked = made
         return made, view
 
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
 
-        Its thinking is its own: that of others is left out. None where its window is too small.
+        None where its window is too small.
         """
         if asked is not self.asked:  # a question beside the conversation: it has no history
             most = min(asked.max_tokens, model.max_output)
             return replace(asked, model=model.id, max_tokens=most)
         if not self.fits(model).ok:
             return None
-        made = self._made_for(model)
-        if not self._note(made):
-            self._ctx.recorder.append(BREAK, reason="changed", by="program")
-            made = self._made_for(model)
-            self._note(made)
-        return made
+
+        def view() -> View:
+            return self._fresh_viewer(model).build(self._ctx.records, model=model.id)
+
+        return self._checked(view(), model, view)[0]
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
@@ -146,8 +169,9 @@ class RequestBuilder:
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts of the ledger's items that every request carries, by id."""
-        texts = {f"system:{name}": text for name, text in self._fixed_layers()}
-        schemas = {f"tool:{tool['name']}": json.dumps(tool, indent=2) for tool in self._tools}
+        frame = self.frame.current
+        texts = {f"system:{name}": text for name, text in frame.layers}
+        schemas = {f"tool:{tool['name']}": json.dumps(tool, indent=2) for tool in frame.tools}
         return texts | schemas
 
     def learn(self) -> None:
@@ -161,40 +185,129 @@ class RequestBuilder:
             self._learning.cancel()
             self._learning = None
 
-    def _made_for(self, model: ModelInfo) -> Request:
-        view = self._fresh_viewer().build(self._ctx.records, model=model.id)
-        return self._built(view, model)
+    def _form(self, model: ModelInfo) -> Form:
+        return form_of(model, first_party=self._ctx.first_party)
 
-    def _fresh_viewer(self) -> LevelViewer:
-        return LevelViewer(self._room, self._ctx.config.prune)
+    def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
+        """What a view depends on besides the record and the model's name."""
+        ctx = self._ctx
+        rendering = Rendering(ctx.server, self._form(model), ctx.first_party, self.frame.untrusted)
+        return rendering, self.frame.current.room
 
-    def _fixed_layers(self) -> list[tuple[str, str]]:
-        return [*self._layers, *([("think", self._think)] if self._think else [])]
+    def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
+        rendering, _ = self._rendering(model)
+        return LevelViewer(self.frame.current.room, self._ctx.config.prune, rendering)
 
     def _count_fixed(self) -> None:
         """Count what every request carries now."""
-        self._ctx.ledger.fixed(self._fixed_layers(), self._tools)
+        frame = self.frame.current
+        if frame is not self._framed:
+            self._framed = frame
+            self._ctx.ledger.fixed(frame.layers, frame.tools)
 
-    def _note(self, made: Request) -> bool:
-        """Keep the hash of a request that may be sent; False where thinking in it may not."""
-        found = self.hashes[made.model] = self._binding.check(made, self._ctx.records)
-        return bool(found)
+    def _since(self, model: ModelInfo) -> Record | None:
+        """The record of the request that was sent last to a model."""
+        sent = self._sent.of(self._ctx.records)
+        found = (r for r in reversed(sent) if r.data.get("model") == model.id)
+        return next((r for r in found if r.data.get("server") == self._ctx.server), None)
 
-    def _without_thinking(self, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
-        """The request as it is behind a break."""
-        records = [*self._ctx.records, _BREAK]
-        view = self._fresh_viewer().build(records, model=model.id, prompt_follows=prompt_follows)
-        return self._built(view, model, prompt_follows=prompt_follows)
+    def _compare(self, made: Request, model: ModelInfo) -> tuple[Comparison, Callable[[], None]]:
+        """A request beside the last to the same model; what is returned takes it as sent."""
+        trail = self._trails.setdefault(model.id, RequestTrail())
+        before = self._since(model)
+        last = Sent.of(before) if before else None
+        found, candidate = trail.compare(made, last, self._ctx.records)
+        return found, lambda: trail.keep(candidate)
+
+    def _checked(
+        self, view: View, model: ModelInfo, again: Callable[[], View]
+    ) -> tuple[Request, View]:
+        """A request that may be sent, recorded. A break that it needs is recorded before it."""
+        made = self._built(view, model)
+        found, keep = self._compare(made, model)
+        broken: BreakReason | None = None
+        if not found.extends or found.misplaced is not None:
+            broken = reason_of(self._ctx.records, self._since(model))
+            if not broken.reason and self._goes_back(made, model):
+                broken = None
+            elif not broken.recorded:
+                self._record_break(broken, made, found)
+            view = again()
+            made = self._built(view, model)
+            found, keep = self._compare(made, model)
+            if found.misplaced is not None:
+                everything = BreakReason("unexplained", "program")
+                self._record_break(everything, made, found)
+                view = again()
+                made = self._built(view, model)
+                found, keep = self._compare(made, model)
+        keep()
+        self._record_request(made, model, found, broken)
+        return made, view
+
+    def _goes_back(self, made: Request, model: ModelInfo) -> bool:
+        """Whether a request extends one that was sent before the last."""
+        trail = RequestTrail()
+        for record in reversed(self._sent.of(self._ctx.records)):
+            sent = Sent.of(record) if record.data.get("model") == model.id else None
+            if sent and trail.compare(made, sent, self._ctx.records)[0].extends:
+                return True
+        return False
+
+    def _record_break(self, broken: BreakReason, made: Request, found: Comparison) -> None:
+        """Record a break and say what it costs."""
+        ctx = self._ctx
+        changed = found.changed if found.changed is not None else -1
+        behind = made.messages[max(changed, 0) :]
+        tokens = round(ctx.ledger.ratio * sum(map(_weight, behind)))
+        if changed < 0:
+            tokens = ctx.ledger.tokens
+        place = next((n for n, r in enumerate(ctx.records) if r.id == broken.start), 0)
+        gone = thoughtless(ctx.records)
+        answers = [r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone]
+        lost = sum(has_thinking(content_of(record)) for record in answers)
+        if broken.reason == "unexplained":
+            log.error("a request changed what was sent before at message %s", changed)
+        data = broken.to_json() | {"message": changed, "tokens": tokens, "thoughts": lost}
+        ctx.recorder.append(BREAK, **data)
+        ctx.publish(ContextBroken(broken.reason, broken.by, tokens, lost))
+
+    def _record_request(
+        self, made: Request, model: ModelInfo, found: Comparison, broken: BreakReason | None
+    ) -> None:
+        ctx = self._ctx
+        self.hashes[made.model] = found.sent.sha256
+        number = len(self._sent.of(ctx.records)) + 1
+        form = self._form(model)
+        data: dict[str, Any] = {
+            "n": number,
+            "model": made.model,
+            "server": ctx.server,
+            **found.sent.to_json(),
+            "max_tokens": made.max_tokens,
+            "thinking": made.thinking,
+            "effort": made.effort,
+            "marks": self._marks,
+            "form": [form.system_messages, form.tool_additions, form.turn_effort],
+        }
+        ctx.recorder.append(REQUEST, **data, **({"break": broken.reason} if broken else {}))
 
     def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
-        made = request_assembly.build(
+        frame = self.frame.current
+        messages = view.messages
+        if self._form(model).system_messages:
+            messages = lifted(messages)
+        before = self._since(model)
+        marks = [(number, place) for number, place in (before.data["marks"] if before else ())]
+        end = request_assembly.end_of_turn(messages, prompt_follows=prompt_follows)
+        made, self._marks = request_assembly.build(
             model=model,
-            system=self._ctx.system,
-            messages=view.messages,
-            tools=self._tools,
+            system=frame.system,
+            messages=messages,
+            tools=frame.tools,
             prompt_tokens=self.meter.tokens_for(model.id),
-            think=self._think,
-            anchors=view.anchors,
+            think=self.frame.think,
+            marks=[*marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )
         most = self.most_output
@@ -206,102 +319,5 @@ class RequestBuilder:
             self._ctx.model = info
 
 
-class TokenMeter:
-    """How full the context is: feeds the ledger, and keeps the token ratio of the model asked."""
-
-    def __init__(self, ctx: AgentContext) -> None:
-        self._ctx = ctx
-        self._saved_ratio = estimate.UNKNOWN
-        self._updated = False
-        self.use(ctx.model)
-
-    def use(self, model: ModelInfo) -> None:
-        """Reckon for a model, with the ratio that earlier sessions found."""
-        self._saved_ratio = self._ratio(model.id) or estimate.UNKNOWN
-        self._ctx.ledger.use(model.id, self._saved_ratio)
-
-    def tokens_for(self, model: str) -> int:
-        """The tokens of the next request to a model, by the ratio that earlier sessions found.
-
-        Where they found none, those of the model that is asked now.
-        """
-        ledger = self._ctx.ledger
-        other = None if same_model(model, ledger.model) else self._ratio(model)
-        return ledger.under(other) if other else ledger.tokens
-
-    def update(self, view: View) -> None:
-        """Take from a view how each record stands.
-
-        What a resumed session masked or cut was so before its last answer was measured.
-        """
-        self._ctx.ledger.stand(
-            view.states,
-            view.stands,
-            view.pinned,
-            summary=view.summary.record if view.summary else None,
-            measured=not self._updated,
-        )
-        self._updated = True
-
-    def events(self) -> list[Event]:
-        """How full the context is, and before that a word where the window was wrong.
-
-        The model of the agent has the right window then.
-        """
-        model, held = self._ctx.model, self._ctx.ledger.measure().measured
-        self._ctx.model = wide_enough(model, held)
-        now = self._measured()
-        if self._ctx.model.window == model.window:
-            return [now]
-        text = (
-            f"The context holds {held:,} tokens, more than the window of {model.window:,} that was "
-            f"known. {self._ctx.model.window:,} is assumed from here."
-        )
-        return [Notice(text), now]
-
-    async def save_ratio(self) -> None:
-        """Keep the ratio for the next session with this model."""
-        model, ratio = self._ctx.ledger.model, self._ctx.ledger.ratio
-        if self._ctx.cache is None or ratio == self._saved_ratio:
-            return
-        self._saved_ratio = ratio
-        try:
-            await asyncio.to_thread(estimate.save_ratio, self._ctx.cache, model, ratio)
-        except StorageError as error:
-            log.warning("%s", error)
-
-    def _ratio(self, model: str) -> float | None:
-        return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
-
-    def _measured(self) -> ContextMeasured:
-        ledger, model = self._ctx.ledger, self._ctx.model
-        threshold = self._ctx.config.compaction.threshold
-        now = ledger.measure()
-        return ContextMeasured(
-            now.tokens,
-            now.measured,
-            now.estimated,
-            model.window,
-            {str(part): size for part, size in now.parts.items()},
-            model.source,
-            reserve=request_assembly.output_room(model, now.tokens),
-            drift=now.drift,
-            forecast=ledger.forecast(threshold * model.window),
-            saved=now.saved,
-            threshold=threshold,
-        )
-
-
-def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
-    """The model with a window that holds what it has held already.
-
-    Where more was measured than the window that was known, that was wrong: it is doubled until
-    it fits, and assumed. A window that the person or the server named stays: more than that is an
-    overflow that nobody told of.
-    """
-    if held <= model.window or model.source in {"config", "server"}:
-        return model
-    window = max(1, model.window)
-    while window < held:
-        window *= 2
-    return replace(model, window=window, source="assumed")
+def _weight(message: Any) -> float:
+    return estimate.content_weight(message["content"])

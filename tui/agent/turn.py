@@ -22,7 +22,7 @@ from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.tool_dispatch import ToolDispatcher
-from tui.context.binding import BOUND_TO, BREAK, has_thinking
+from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Block, text_block, text_of, tool_calls
@@ -177,6 +177,7 @@ class TurnRunner:
 
     async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
         """Whether there is anything to ask the model."""
+        await self.requests.frame.read_files()
         if prompt is not None:
             return await self._take(await with_mentioned(prompt, self.ctx))
         if not any(record.type == "user" for record in self.ctx.records):
@@ -253,12 +254,11 @@ class TurnRunner:
         ctx.limits.check(self.spent + ctx.turn_spent, priced=ctx.price is not None)
         self.requests.learn()
         await self.mcp.before_request()
+        await self.requests.settle()
         view = self.requests.view()
         view = await self._overflow.before_request(view)
         view = await self.pruning.before_request(view)
         request, view = self.requests.ask(view)
-        if ctx.records[-1].type == BREAK:
-            ctx.debug("[DEBUG] Thinking: what there is so far is left out from here on")
         if ctx.verbose:
             self.pruning.explain(request, view)
         return request
@@ -288,6 +288,7 @@ class TurnRunner:
             usage=answer.usage.to_json(),
             stop_reason=answer.stop_reason,
             request_id=answer.request_id,
+            server=self.ctx.server,
             **bound,
         )
         message = events.AssistantMessage(

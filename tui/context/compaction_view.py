@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from tui.context.binding import answers_before_break
-from tui.context.history import History
+from tui.context.breaks import thoughtless
+from tui.context.history import History, Rendering
 from tui.context.overrides import SPEAKING, Stand, content_of, summary_text
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
@@ -101,12 +101,14 @@ def begin(
     *,
     pinned: Collection[str] = (),
     stands: Mapping[str, Stand] | None = None,
+    rendering: Rendering | None = None,
 ) -> ViewStart:
     """The history that a view of a branch begins with: empty, or a summary and what is held.
 
     `stands` are the stand-ins of records that are not said as recorded.
     """
-    summary, told = in_force(records), History(model, answers_before_break(records))
+    summary = in_force(records)
+    told = History(model, thoughtless(records), rendering or Rendering())
     if summary is None:
         return ViewStart(told)
     covered = [record for record in records[: summary.end] if record.type in SPEAKING]

@@ -4,6 +4,7 @@
     assistant     an assistant message
     tool_result   at the front of the user message after its call, in the order of the calls
     interrupt     what the model had said by then, as an assistant message; nothing if that is none
+    notice        behind all else in the user message that is not answered yet
 
 Records of other types are not sent. Damage stays as it is: that is for the repair. If a record is
 not sent as recorded, its stand-in (`overrides.Stand`) is sent instead.
@@ -16,6 +17,7 @@ from bisect import bisect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from tui.context.notices import PLAIN, Form, NoticeBlock, block_of
 from tui.context.overrides import Stand, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, tool_calls
@@ -26,22 +28,37 @@ _NEVER_SENT = ("caller",)
 _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "context", "is_error")
 
 
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """For whom messages are made, besides the model: the server, what it knows, and what of the
+    record is not to be trusted (ids of notices). `shared_thinking`: it takes thinking of its other
+    models, and drops what a model cannot read.
+    """
+
+    server: str = ""
+    form: Form = PLAIN
+    shared_thinking: bool = False
+    untrusted: Collection[str] = ()
+
+
 @dataclass(slots=True)
 class History:
     """Builds messages. `sources` has the id of its record for every block.
 
-    `model` is the one that gets the request: thinking of another model is left out, because a
-    server refuses signatures of other models. So is that of the answers in `thoughtless`, which
-    are ids of records.
+    `model` is the one that gets the request: thinking that it could not read, or that another
+    server made, is left out. So is that of the answers in `thoughtless`, which are ids of records.
     """
 
     model: str = ""
     thoughtless: Collection[str] = ()
+    rendering: Rendering = field(default_factory=Rendering)
     messages: list[Message] = field(default_factory=list[Message])
     sources: list[list[str]] = field(default_factory=list[list[str]])
     _calls: dict[str, int] = field(default_factory=dict[str, int])
     _front: list[int] = field(default_factory=list[int])
     _prompt: list[Block] | None = None
+    _notices: int = 0
+    """So many blocks at the end of the last user message are notices."""
 
     def open(self, id_: str, block: Block) -> None:
         """Begin with a block of the user's: what stands for all that was before."""
@@ -63,6 +80,8 @@ class History:
                 self._add_result(record, stand)
             case "interrupt":
                 self._add_answer(record.id, stand.blocks if stand else content_of(record))
+            case "notice":
+                self._add_notice(record)
             case _:
                 pass
 
@@ -73,13 +92,30 @@ class History:
         self._prompt = blocks
         self._extend("user", record.id, stand.blocks if stand else blocks)
 
+    def _add_notice(self, record: Record) -> None:
+        block = block_of(record, self.rendering.form)
+        if block is None or record.id in self.rendering.untrusted:
+            return
+        if not isinstance(block, NoticeBlock):
+            self._extend("user", record.id, [block])
+            return
+        before, self._notices = self._notices, 0
+        self._extend("user", record.id, [block])
+        self._notices = before + 1
+
     def _answer(self, record: Record, stand: Stand | None) -> list[Block]:
         blocks = [_as_sent(block) for block in (stand.blocks if stand else content_of(record))]
-        model = record.data.get("model")
-        foreign = isinstance(model, str) and not same_model(model, self.model)
-        if foreign or record.id in self.thoughtless:
+        if self._foreign(record) or record.id in self.thoughtless:
             return [block for block in blocks if str(block.get("type")) not in THINKING]
         return blocks
+
+    def _foreign(self, record: Record) -> bool:
+        """Whether the thinking of an answer is nothing for the server that gets the request."""
+        by, server = record.data.get("model"), self.rendering.server
+        if server and record.data.get("server") != server:
+            return True
+        shared = self.rendering.shared_thinking
+        return not shared and isinstance(by, str) and not same_model(by, self.model)
 
     def _add_answer(self, id_: str, blocks: list[Block]) -> None:
         if not blocks:
@@ -115,12 +151,15 @@ class History:
             return
         if self._last_role() != role:
             self._begin(role)
-        self.messages[-1]["content"].extend(blocks)
-        self.sources[-1].extend([id_] * len(blocks))
+        content, sources = self.messages[-1]["content"], self.sources[-1]
+        at = len(content) - self._notices
+        content[at:at] = blocks
+        sources[at:at] = [id_] * len(blocks)
 
     def _begin(self, role: str) -> None:
         self.messages.append({"role": "user" if role == "user" else "assistant", "content": []})
         self.sources.append([])
+        self._notices = 0
 
     def _last_role(self) -> str:
         return self.messages[-1]["role"] if self.messages else ""

@@ -40,6 +40,7 @@ KINDS: dict[str, Kind] = {
     "assistant": "assistant",
     "interrupt": "assistant",
     "tool_result": "result",
+    "notice": "user",
 }
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from tui.context.compaction_view import Summary, in_force
+from tui.context.history import Rendering
 from tui.context.overrides import SPEAKING, RecordState, Stand
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.rules.order import Tail
@@ -48,11 +49,17 @@ def last_front_level(records: Sequence[Record]) -> int:
 class LevelViewer:
     """Makes the views of one growing branch, as `Viewer` does, with the repair levels in force."""
 
-    def __init__(self, room: Room | None = None, prune: Prune | None = None) -> None:
+    def __init__(
+        self,
+        room: Room | None = None,
+        prune: Prune | None = None,
+        rendering: Rendering | None = None,
+    ) -> None:
         """`room` and `prune` are as in `Viewer`."""
         self._room = room
         self._prune = prune
-        self._viewer = Viewer(room, prune)
+        self._rendering = rendering
+        self._viewer = Viewer(room, prune, rendering=rendering)
         self._behind: tuple[str, str, list[Message], Viewer] | None = None
         self._start_anew()
 
@@ -110,7 +117,12 @@ class LevelViewer:
         if self._behind is None or self._behind[:2] != (key, model):
             told = build(before, model=model, room=self._room, prompt_follows=True)
             made, _ = apply_level(told.messages, level, tail="open")
-            self._behind = (key, model, made, Viewer(self._room, self._prune, head=made))
+            self._behind = (
+                key,
+                model,
+                made,
+                Viewer(self._room, self._prune, head=made, rendering=self._rendering),
+            )
         _, _, head, viewer = self._behind
         seen = viewer.build(records[front + 1 :], model=model, prompt_follows=prompt_follows)
         speaking = [record.id for record in before if record.type in SPEAKING]

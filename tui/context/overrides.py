@@ -36,7 +36,7 @@ OVERLAY_VIEWS: Final[tuple[OverlayView, ...]] = ("full", "clamped", "imageless",
 SUMMARY: Final = "[Previous conversation summary]"
 """The first line of the message that replaces a compacted beginning."""
 
-SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt"})
+SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt", "notice"})
 """The types of record that become part of a message."""
 
 MEDIA = frozenset({"image", "document"})
@@ -151,6 +151,8 @@ def content_of(record: Record) -> list[Block]:
     if record.type == "interrupt":
         said = record.data.get("text")
         return [text_block(said)] if isinstance(said, str) and said.strip() else []
+    if record.type == "notice":
+        return [text_block(string_of(record.data.get("text")))]
     return blocks_of(record.data.get("content")) if record.type in SPEAKING else []
 
 

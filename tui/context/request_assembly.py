@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from tui.core.messages import Block, Message
 from tui.provider.base import ModelInfo, Request
@@ -16,8 +16,12 @@ OUTPUT_TOKENS = 32_000
 MARGIN_TOKENS = 1024
 """Left free in the window, since the prompt's size is an estimate."""
 
+Mark: TypeAlias = tuple[int, int]
+"""A place for a cache breakpoint: the number of a message, and of a block in it."""
+
 _MARKS = 4
 _CACHED = {"type": "ephemeral"}
+_UNMARKED = frozenset({"thinking", "redacted_thinking", "tool_addition", "tool_removal"})
 
 
 def build(
@@ -27,30 +31,31 @@ def build(
     messages: list[Message],
     tools: list[dict[str, Any]],
     prompt_tokens: int,
-    think: str = "",
-    anchors: Iterable[int] = (),
+    think: bool = False,
+    marks: Iterable[Mark] = (),
     prompt_follows: bool = False,
-) -> Request:
-    """One request. Nothing that is passed in is changed.
+) -> tuple[Request, list[Mark]]:
+    """One request, and where its marks stand in the messages. Nothing that is passed in is changed.
 
-    It has at most four cache breakpoints: behind the system prompt, on the user messages that
-    `anchors` name (see `tui.context.prune`), and on the last user messages. With
-    `prompt_follows` it is all that stands before a prompt which bears one of them.
+    It has at most four cache breakpoints: behind the system prompt, on the last block that may
+    carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
+    before a prompt which bears the last of them.
 
-    `think` is the text of a second system block, in force for this request only; it also
-    asks for adaptive thinking and more effort where the model has them (K37a).
+    `think` asks for adaptive thinking and more effort where the model has them (K37a).
     """
-    deep = bool(think) and model.adaptive_thinking
-    extra: list[Block] = [{"type": "text", "text": think}] if think else []
-    return Request(
+    deep = think and model.adaptive_thinking
+    wanted = [_last_mark(messages)] if not prompt_follows else []
+    marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows)
+    request = Request(
         model=model.id,
-        system=[*_mark_last(system), *extra],
-        messages=_marked(messages, list(anchors), prompt_follows=prompt_follows),
+        system=_mark_last(system),
+        messages=marked,
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": "summarized"} if deep else None,
         effort="xhigh" if deep else None,
     )
+    return request, placed
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:
@@ -105,31 +110,51 @@ def _readable(value: object) -> str:
     return re.sub(r"\\(.)", lambda found: found[0] + "\n    " * (found[1] == "n"), text)
 
 
+def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) -> Mark | None:
+    """Where the turn before the last prompt ends."""
+    for number in range(len(messages) - 1 + prompt_follows, 0, -1):
+        before = messages[number - 1]
+        prompt = number == len(messages) or messages[number]["role"] == "user"
+        calls = any(block.get("type") == "tool_use" for block in before["content"])
+        if prompt and before["role"] == "assistant" and not calls:
+            return _mark_in(messages, number - 1)
+    return None
+
+
 def _mark_last(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks with a cache breakpoint on the last one that may carry it."""
-    marked = list(blocks)
-    for index in range(len(marked) - 1, -1, -1):
-        if marked[index].get("type") not in {"thinking", "redacted_thinking"}:
-            marked[index] = {**marked[index], "cache_control": _CACHED}
-            break
-    return marked
+    """The blocks with a cache breakpoint on the last one."""
+    return [*blocks[:-1], {**blocks[-1], "cache_control": _CACHED}] if blocks else []
+
+
+def _last_mark(messages: Sequence[Message]) -> Mark | None:
+    """The last place that may carry a breakpoint."""
+    for number in range(len(messages) - 1, -1, -1):
+        if found := _mark_in(messages, number):
+            return found
+    return None
+
+
+def _mark_in(messages: Sequence[Message], number: int) -> Mark | None:
+    """The last place in a message that may carry one."""
+    content = messages[number]["content"]
+    for place in range(len(content) - 1, -1, -1):
+        if content[place].get("type") not in _UNMARKED:
+            return number, place
+    return None
 
 
 def _marked(
-    messages: Sequence[Message], anchors: Sequence[int], *, prompt_follows: bool
-) -> list[Message]:
-    """Breakpoints on user messages: the last one writes, the one before it and the anchors read.
-
-    An anchor counts more than the last but one, whose prefix changes when pruning goes on.
-    """
-    users = [n for n, message in enumerate(messages) if message["role"] == "user"]
-    prompt = -1
-    if prompt_follows:  # behind an answer, or joined to a message of the person
-        prompt = len(messages) - (users[-1:] == [len(messages) - 1])
-        users = [*(n for n in users if n != prompt), prompt]
-    wanted = [*users[-1:], *(n for n in anchors if n in users), *users[-2:-1]]
-    marked = list(messages)
-    for index in list(dict.fromkeys(wanted))[: _MARKS - 1]:
-        if index != prompt:
-            marked[index] = {"role": "user", "content": _mark_last(marked[index]["content"])}
-    return marked
+    messages: Sequence[Message], wanted: Iterable[Mark | None], most: int
+) -> tuple[list[Message], list[Mark]]:
+    """The messages with breakpoints at the first places that are wanted and there."""
+    marked, placed = list(messages), list[Mark]()
+    for mark in wanted:
+        if mark is None or mark in placed or len(placed) == most or mark[0] >= len(marked):
+            continue
+        number, place = mark
+        content = [*marked[number]["content"]]
+        if place < len(content) and content[place].get("type") not in _UNMARKED:
+            content[place] = {**content[place], "cache_control": _CACHED}
+            marked[number] = cast("Message", {**marked[number], "content": content})
+            placed.append(mark)
+    return marked, placed

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
@@ -100,6 +101,10 @@ class SystemPrompt:
 
     layers: tuple[PromptLayer, ...]
     injected: tuple[Injected, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What layer 3c says, by name."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The hashes of the files that are in it, by name."""
 
     def blocks(self) -> list[Block]:
         """The layers as the system blocks of a request: one, so that it is cached as one."""
@@ -145,14 +150,15 @@ def compose(
     """The system prompt of a session. Made once a session, so that it stays in the cache."""
     caps = caps or Bootstrap()
     found = list(sources)
-    facts = _environment(workspace, today, auto_grant, branch)
+    facts = environment(workspace, today, auto_grant, branch)
+    said = "\n".join(f"{name}: {value}" for name, value in facts.items())
     parts = [
         _Part("identity", _prose("identity")),
         *_from_files(found, "project", caps),
         _Part("security", _prose("security"), head="# Security\n\n"),
         _Part("tools", _prose("tools"), head="# Tools\n\n"),
         _Part("tiers", _prose("tiers"), head="# Commands\n\n"),
-        _Part("environment", facts, head="# Environment\n\n"),
+        _Part("environment", said, head="# Environment\n\n"),
         *_from_files(found, "user", caps),
         *_from_files(found, "boot", caps),
         *_from_files(found, "memory", caps),
@@ -166,7 +172,22 @@ def compose(
             for part in parts
             if part.source
         ),
+        facts=facts,
+        files={source.name: hash_of(source) for source in found},
     )
+
+
+def hash_of(source: Source) -> str:
+    """What a file's text is known by."""
+    return sha256(source.text.encode("utf-8", "replace")).hexdigest()
+
+
+def newer_version(source: Source, caps: Bootstrap | None = None) -> str:
+    """A newer version of a file as the model is told of it: wrapped as in the prompt, with its cap.
+
+    "" where nothing is left of it.
+    """
+    return _of_file(source, (caps or Bootstrap()).max_chars_per_file).text
 
 
 def marker(chars: int) -> str:
@@ -222,8 +243,10 @@ def _say_cut(source: Source, kept: int) -> None:
     log.warning("%s was cut for the prompt: %d of %d characters", source.name, kept, source.raw)
 
 
-def _environment(workspace: Workspace, today: date, auto_grant: Sequence[str], branch: str) -> str:
-    """Layer 3c. Facts without a value are left out."""
+def environment(
+    workspace: Workspace, today: date, auto_grant: Sequence[str], branch: str
+) -> dict[str, str]:
+    """The facts of layer 3c, by name. Those without a value are left out."""
     facts = [
         ("Working directory", str(workspace.root)),
         ("Added directories", ", ".join(map(str, workspace.extra))),
@@ -233,7 +256,7 @@ def _environment(workspace: Workspace, today: date, auto_grant: Sequence[str], b
         ("Platform", f"{platform.system()} {platform.machine()}".strip()),
         ("Date", today.isoformat()),
     ]
-    return "\n".join(f"{name}: {value}" for name, value in facts if value)
+    return {name: value for name, value in facts if value}
 
 
 @cache

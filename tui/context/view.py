@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui.context.binding import BREAK, answers_before_break
+from tui.context.breaks import BREAK, thoughtless
 from tui.context.compaction_view import Summary, ViewStart, begin
-from tui.context.history import History
+from tui.context.history import History, Rendering
 from tui.context.overrides import (
     SPEAKING,
     RecordState,
@@ -104,10 +104,12 @@ class Viewer:
         prune: Prune | None = None,
         *,
         head: Sequence[Message] = (),
+        rendering: Rendering | None = None,
     ) -> None:
         """`room` and `prune` are as in `build`. Every view goes on from `head`, a valid list; a
         compaction does not count then, as it would be one of what the head stands for."""
         self._room = room
+        self._rendering = rendering or Rendering()
         self._head = head
         self._pruner = Pruner(prune) if prune else None
         self._start_anew("", [])
@@ -187,10 +189,12 @@ class Viewer:
             if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
         }
         if self._head:
-            opened = ViewStart(History(model, answers_before_break(records)))
+            opened = ViewStart(History(model, thoughtless(records), self._rendering))
             opened.history.go_on_from(self._head)
         else:
-            opened = begin(records, model, pinned=self._pinned, stands=given)
+            opened = begin(
+                records, model, pinned=self._pinned, stands=given, rendering=self._rendering
+            )
         self._told, self._summary = opened.history, opened.summary
         self._stands: dict[str, Stand] = opened.stands
         self._states: dict[str, RecordState] = {}

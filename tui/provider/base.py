@@ -61,6 +61,9 @@ class ModelInfo:
     max_output: int
     source: Literal["config", "server", "catalogue", "assumed"]
     adaptive_thinking: bool = False
+    system_messages: bool = False
+    tool_additions: bool = False
+    turn_effort: bool = False
 
 
 class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, StorageError
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _SERVICE = "holdfast"
-_DEFAULT_SERVER = "https://api.anthropic.com"
+DEFAULT_SERVER: Final = "https://api.anthropic.com"
 _PATIENCE_S = 2.0
 _LIMIT = 100_000
 
@@ -52,7 +52,7 @@ class _Keyring(Protocol):
 def server_of(base_url: str) -> str:
     """The name under which a server's key is stored: scheme, host, port and path, normalised."""
     if not base_url:
-        return _DEFAULT_SERVER
+        return DEFAULT_SERVER
     try:
         parts = urlsplit(base_url.strip())
         scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port

@@ -50,6 +50,10 @@ DESCRIPTIONS: Final[Mapping[str, Description]] = {
     "base_url": Description(
         'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.'
     ),
+    "api_features": Description(
+        "What the server knows. auto: all of it at Anthropic's own address, elsewhere only what "
+        "every server knows. all: for a gateway that passes everything on. basic: nothing new."
+    ),
     "theme": Description("The colours; your own go into themes/ beside the file.", "now"),
     "context_window": Description(
         "The model's window in tokens. 0 asks the server, else goes by the catalogue."

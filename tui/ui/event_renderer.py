@@ -151,7 +151,11 @@ class EventRenderer:
                     chat.add(item)
             case events.ToolsAwaited(servers):
                 chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
-            case events.Notice(text) | events.ToolsChanged(text=text):
+            case (
+                events.Notice(text)
+                | events.ToolsChanged(text=text)
+                | events.ContextBroken(text=text)
+            ):
                 chat.add(NoticeItem(text))
             case events.ContextFiles(files):
                 chat.add(files_item(files))

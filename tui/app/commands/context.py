@@ -86,6 +86,21 @@ async def uncompact(conversation: Conversation, _: str) -> None:
             conversation.frontend.show(event)
 
 
+async def reload(conversation: Conversation, _: str) -> None:
+    """Take the files and tools of now into the system prompt, after the price was shown."""
+    agent = conversation.idle_agent()
+    if agent is None:
+        return
+    question = ChoiceQuestion(
+        "Reload the instructions and the tools?",
+        f"The next request begins with them as they are now. {agent.reload_cost().text}",
+        (AnswerOption("r", "Reload", "reload"), AnswerOption("b", "Back", "back")),
+    )
+    if await conversation.frontend.choose(question) == "reload" and conversation.agent is agent:
+        agent.reload()
+        conversation.frontend.say("The next request begins with what is there now.")
+
+
 async def prune(conversation: Conversation, _: str) -> None:
     """Leave out at once what pruning has put off until it pays."""
     agent, say = conversation.idle_agent(), conversation.frontend.say

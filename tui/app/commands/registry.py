@@ -72,6 +72,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "[FOCUS]",
     ),
     SlashCommand("uncompact", "send the full conversation again", "commands.context.uncompact"),
+    SlashCommand("reload", "take changed instructions and tools now", "commands.context.reload"),
     SlashCommand("context", "what the model sees, item by item; mask and pin"),
     SlashCommand("prune", "leave out old tool results now", "commands.context.prune"),
     SlashCommand("pin", "keep the chosen tool result in the context, or let it go"),

@@ -1,0 +1,261 @@
+"""The frame of one agent's session, and what is said at the end because something changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import tui
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import ContextBroken, Notice
+from tui.context import notices, system_prompt
+from tui.context.breaks import BREAK
+from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
+from tui.context.notices import NOTICE, Form, ModelKnowledge
+from tui.context.overrides import SPEAKING, content_of
+from tui.context.record_index import RecordIndex
+from tui.context.request_trail import has_thinking
+from tui.context.system_prompt import environment, hash_of, newer_version
+from tui.core.formatting import plural
+from tui.core.messages import text_of, tool_calls
+from tui.core.redaction import mask_values
+from tui.core.workspace import branch_of
+from tui.permissions.types import Mode
+from tui.provider.base import ModelInfo
+from tui.session.records import Record
+from tui.tools.base import Tool
+from tui.tools.limits.clamp import Room
+
+_MODES: Mapping[Mode, str] = {
+    "ask": "ask: writes and commands are asked for",
+    "accept_edits": "accept edits: files of the workspace are written without a question",
+    "plan": "plan: read only, nothing is written or run",
+}
+_LAYERS_OF_RULES = frozenset({"security"})
+
+
+class FrameState:
+    """Keeps the frame of a session, and records what changed since it was made.
+
+    `think` is whether the person wants the model to think more; `covered` is the id of the last
+    record that a summary stands for (ids sort by time); `untrusted` are the notices of
+    the record that this installation did not make.
+    """
+
+    def __init__(self, ctx: AgentContext) -> None:
+        self.think = False
+        self.covered = ""
+        self.untrusted = notices.untrusted(ctx.records, ctx.key)
+        self._ctx = ctx
+        self._builtin = frozenset(ctx.tools)
+        self._schemas = {name: tool.schema() for name, tool in ctx.tools.items()}
+        self._index = RecordIndex({FRAME, NOTICE})
+        self._known: tuple[Record, Frame | None] | None = None
+        self._now: Frame | None = None
+        self._files: list[dict[str, Any]] = []
+        self._waiting: frozenset[str] = frozenset()
+        self._outdated = ""
+
+    @property
+    def current(self) -> Frame:
+        """The frame in force; before the first request the one that it would have."""
+        return self._recorded() or self._fresh()
+
+    def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
+        """Other tools of servers are there now; `gone` are names."""
+        for name in gone:
+            self._schemas.pop(name, None)
+        self._schemas |= {tool.name: tool.schema() for tool in tools}
+        self._now = None
+
+    def renew(self, reason: str) -> None:
+        """Make a new frame with the next request, which is a break."""
+        self._outdated = reason
+
+    def waiting(self, form: Form) -> frozenset[str]:
+        """The tools that the model is not told of before there is a new frame."""
+        return frozenset(self._schemas) - self._knowledge(form).tools
+
+    async def read_files(self) -> None:
+        """Look whether a file of the prompt has changed; the next request says so."""
+        if self._ctx.find_files is None or self._recorded() is None:
+            return
+        sources = await asyncio.to_thread(self._ctx.find_files)
+        caps = self._ctx.config.bootstrap
+        told = self._known_files()
+        own = any(record.type == "memory" for record in self._ctx.records)
+        found: list[dict[str, Any]] = []
+        for source in sources:
+            same = told.get(source.name) == hash_of(source)
+            if same or (own and source.origin == "memory"):
+                continue
+            lead = f"{source.name} has changed. It says now:"
+            text = f"{lead}\n\n{newer_version(source, caps)}"
+            files = {source.name: hash_of(source)}
+            found.append({"kind": "file", "text": text, "files": files})
+        here = {source.name for source in sources}
+        for name in told.keys() - here:
+            if told[name]:
+                text = f"{name} is not there any more. What it said holds no longer."
+                found.append({"kind": "file", "text": text, "files": {name: ""}})
+        self._files = found
+
+    async def settle(self, form: Form) -> None:
+        """Record what the next request needs: a frame where there is none, and what changed."""
+        before = self._recorded()
+        if before is None or self._outdated:
+            if self._outdated:
+                await self._compose()
+            self._record_frame(before)
+        if _ends_with_the_model(self._ctx.records):
+            self._note(notices.go_on())
+        for data in self._files:
+            self._note(data)
+        self._files = []
+        told = self._knowledge(form)
+        if self._ctx.prompt is not None:
+            facts = await self._facts()
+            if changed := notices.state(told.facts, facts):
+                self._note(changed)
+        if told.think != self.think:
+            self._note(notices.think(on=self.think))
+        self._announce(form, told)
+
+    def _announce(self, form: Form, told: ModelKnowledge) -> None:
+        """Tell the model, or else the person, of tools that joined."""
+        fresh = sorted(self._schemas.keys() - told.tools)
+        if not fresh:
+            return
+        if form.tool_additions:
+            self._note(notices.joined([self._schemas[name] for name in fresh]))
+        elif self._waiting != frozenset(fresh):
+            self._waiting = frozenset(fresh)
+            some = plural(len(fresh), "new tool")
+            verb, them = ("waits", "it") if len(fresh) == 1 else ("wait", "them")
+            names = ", ".join(fresh[:5])
+            self._ctx.publish(Notice(f"{some} {verb} ({names}). /reload takes {them} now."))
+
+    async def _compose(self) -> None:
+        """Write the system prompt anew, from the files as they are now."""
+        ctx = self._ctx
+        if ctx.find_files is None:
+            return
+        ctx.prompt = system_prompt.compose(
+            ctx.workspace,
+            today=ctx.clock.now().astimezone().date(),
+            auto_grant=ctx.config.permissions.auto_grant,
+            branch=await asyncio.to_thread(branch_of, ctx.workspace.root),
+            sources=await asyncio.to_thread(ctx.find_files),
+            caps=ctx.config.bootstrap,
+        )
+        self._now = None
+
+    def _recorded(self) -> Frame | None:
+        """The frame of the branch, if it can be replayed."""
+        found = [r for r in self._index.of(self._ctx.records)[-1:] if r.type == FRAME]
+        record = found[0] if found else self._last_frame()
+        if record is None:
+            return None
+        if self._known is None or self._known[0] is not record:
+            read = last_frame([record], self._ctx.key)
+            self._known = record, read[1] if read and self._replayable(read[1]) else None
+        return self._known[1]
+
+    def _last_frame(self) -> Record | None:
+        marks = self._index.of(self._ctx.records)
+        return next((record for record in reversed(marks) if record.type == FRAME), None)
+
+    def _replayable(self, frame: Frame) -> bool:
+        """Whether the rules and the built-in tools are still those of this program."""
+        now = self._fresh()
+        rules = [text for name, text in now.layers if name in _LAYERS_OF_RULES]
+        if rules != [text for name, text in frame.layers if name in _LAYERS_OF_RULES]:
+            return False
+        tools = {str(tool.get("name")): canonical(tool) for tool in frame.tools}
+        return all(tools.get(name) == canonical(self._schemas[name]) for name in self._builtin)
+
+    def _fresh(self) -> Frame:
+        """The frame that would be made now."""
+        if self._now is None:
+            ctx, guard = self._ctx, self._ctx.config.guard
+            prompt = ctx.prompt
+            layers = [(one.name, one.text) for one in prompt.layers] if prompt else []
+            self._now = Frame(
+                tuple(layers or [("prompt", text_of(ctx.system))]),
+                [*self._schemas.values()],
+                {**prompt.facts, "Mode": _MODES["ask"]} if prompt else {},
+                dict(prompt.files) if prompt else {},
+                Room(guard.clamp_bytes, guard.clamp_lines),
+            )
+        return self._now
+
+    def _record_frame(self, before: Frame | None) -> None:
+        """Record a new frame. What was thought behind another one is left out from here on."""
+        frame, ctx = self._fresh(), self._ctx
+        reason, self._outdated = self._outdated or "new", ""
+        if before is not None and canonical(before.to_json()) == canonical(frame.to_json()):
+            return
+        if ctx.session.redact:
+            masked, _ = mask_values({"layers": dict(frame.layers), "tools": frame.tools})
+            frame = replace(frame, layers=tuple(masked["layers"].items()), tools=masked["tools"])
+        thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
+        if thoughts and before is None:
+            ctx.recorder.append(BREAK, reason="reload", by="program", why=self._why_new())
+            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
+        data = frame.to_json() | {"reason": reason, "version": tui.__version__}
+        ctx.recorder.append(FRAME, **sealed(data, ctx.key))
+        self._waiting = frozenset()
+
+    def _why_new(self) -> str:
+        """Why what was sent before cannot be replayed, in words for the person."""
+        record = self._last_frame()
+        if record is None:
+            return "the session has no frame of its own yet"
+        if last_frame([record], self._ctx.key) is None:
+            return "this installation did not make its frame, or it is damaged"
+        return "the program's rules or tools are newer"
+
+    def _note(self, data: dict[str, Any]) -> None:
+        if self._ctx.session.redact:
+            data, _ = mask_values(data)
+        self._ctx.recorder.append(NOTICE, **sealed(data, self._ctx.key))
+        if data["kind"] != "continue":
+            self._ctx.debug(f"[DEBUG] ModelKnowledge at the end: {data['text']}")
+
+    async def _facts(self) -> dict[str, str]:
+        ctx = self._ctx
+        root = ctx.workspace.root
+        branch = await asyncio.to_thread(branch_of, root)
+        today = ctx.clock.now().astimezone().date()
+        facts = environment(ctx.workspace, today, ctx.config.permissions.auto_grant, branch)
+        return facts | {"Mode": _MODES[ctx.mode]}
+
+    def _knowledge(self, form: Form) -> ModelKnowledge:
+        marks = self._index.of(self._ctx.records)
+        gone = {record.id for record in marks if record.id <= self.covered}
+        return notices.knowledge(self.current, marks, gone | self.untrusted, form)
+
+    def _known_files(self) -> Mapping[str, str]:
+        told = dict(self.current.files)
+        for record in self._index.of(self._ctx.records):
+            if record.type == NOTICE and record.id not in self.untrusted:
+                told |= record.data.get("files") or {}
+        return told
+
+
+def _ends_with_the_model(records: Sequence[Record]) -> bool:
+    """Whether the last word is the model's, with nothing that it waits for."""
+    last = next((record for record in reversed(records) if record.type in SPEAKING), None)
+    if last is None or last.type not in {"assistant", "interrupt"}:
+        return False
+    said = content_of(last)
+    return bool(said) and not tool_calls(said)
+
+
+def form_of(model: ModelInfo, *, first_party: bool) -> Form:
+    """What a model and its server know."""
+    if not first_party:
+        return notices.PLAIN
+    return Form(model.system_messages, model.tool_additions, model.turn_effort)

@@ -1,0 +1,119 @@
+"""How full the context of one agent is, for the model that is asked now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import ContextMeasured, Event, Notice
+from tui.context import request_assembly
+from tui.context.history import same_model
+from tui.context.view import View
+from tui.core.errors import StorageError
+from tui.provider.base import ModelInfo
+from tui.tokens import estimate
+
+log = logging.getLogger(__name__)
+
+
+class TokenMeter:
+    """How full the context is: feeds the ledger, and keeps the token ratio of the model asked."""
+
+    def __init__(self, ctx: AgentContext) -> None:
+        self._ctx = ctx
+        self._saved_ratio = estimate.UNKNOWN
+        self._updated = False
+        self.use(ctx.model)
+
+    def use(self, model: ModelInfo) -> None:
+        """Reckon for a model, with the ratio that earlier sessions found."""
+        self._saved_ratio = self._ratio(model.id) or estimate.UNKNOWN
+        self._ctx.ledger.use(model.id, self._saved_ratio)
+
+    def tokens_for(self, model: str) -> int:
+        """The tokens of the next request to a model, by the ratio that earlier sessions found.
+
+        Where they found none, those of the model that is asked now.
+        """
+        ledger = self._ctx.ledger
+        other = None if same_model(model, ledger.model) else self._ratio(model)
+        return ledger.under(other) if other else ledger.tokens
+
+    def update(self, view: View) -> None:
+        """Take from a view how each record stands.
+
+        What a resumed session masked or cut was so before its last answer was measured.
+        """
+        self._ctx.ledger.stand(
+            view.states,
+            view.stands,
+            view.pinned,
+            summary=view.summary.record if view.summary else None,
+            measured=not self._updated,
+        )
+        self._updated = True
+
+    def events(self) -> list[Event]:
+        """How full the context is, and before that a word where the window was wrong.
+
+        The model of the agent has the right window then.
+        """
+        model, held = self._ctx.model, self._ctx.ledger.measure().measured
+        self._ctx.model = wide_enough(model, held)
+        now = self._measured()
+        if self._ctx.model.window == model.window:
+            return [now]
+        text = (
+            f"The context holds {held:,} tokens, more than the window of {model.window:,} that was "
+            f"known. {self._ctx.model.window:,} is assumed from here."
+        )
+        return [Notice(text), now]
+
+    async def save_ratio(self) -> None:
+        """Keep the ratio for the next session with this model."""
+        model, ratio = self._ctx.ledger.model, self._ctx.ledger.ratio
+        if self._ctx.cache is None or ratio == self._saved_ratio:
+            return
+        self._saved_ratio = ratio
+        try:
+            await asyncio.to_thread(estimate.save_ratio, self._ctx.cache, model, ratio)
+        except StorageError as error:
+            log.warning("%s", error)
+
+    def _ratio(self, model: str) -> float | None:
+        return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
+
+    def _measured(self) -> ContextMeasured:
+        ledger, model = self._ctx.ledger, self._ctx.model
+        threshold = self._ctx.config.compaction.threshold
+        now = ledger.measure()
+        return ContextMeasured(
+            now.tokens,
+            now.measured,
+            now.estimated,
+            model.window,
+            {str(part): size for part, size in now.parts.items()},
+            model.source,
+            reserve=request_assembly.output_room(model, now.tokens),
+            drift=now.drift,
+            forecast=ledger.forecast(threshold * model.window),
+            saved=now.saved,
+            threshold=threshold,
+        )
+
+
+def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
+    """The model with a window that holds what it has held already.
+
+    Where more was measured than the window that was known, that was wrong: it is doubled until
+    it fits, and assumed. A window that the person or the server named stays: more than that is an
+    overflow that nobody told of.
+    """
+    if held <= model.window or model.source in {"config", "server"}:
+        return model
+    window = max(1, model.window)
+    while window < held:
+        window *= 2
+    return replace(model, window=window, source="assumed")

@@ -1,0 +1,75 @@
+"""Breaks: deliberate changes of what was already sent, and the thinking that they cost. Pure.
+
+A `break` record says why, by whom, and from where on: answers between the record `from` and the
+break are sent without their thinking, for good. Without `from` that is every answer above. A
+break with a `cause` (the id of a compaction) is void once that compaction is undone.
+
+Undoing a compaction is no break. What was thought before it comes back with what it was made
+behind; what was thought behind the summary goes, since that is what it was made behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tui.core.messages import Block, tool_calls
+from tui.session.records import Record
+
+BREAK: Final = "break"
+"""The type of the record."""
+
+
+def thoughtless(records: Sequence[Record]) -> frozenset[str]:
+    """The ids of the answers of a branch that are sent without their thinking."""
+    if not any(record.type in {BREAK, "uncompaction"} for record in records):
+        return frozenset()
+    places = {record.id: place for place, record in enumerate(records)}
+    undone = max((n for n, r in enumerate(records) if r.type == "uncompaction"), default=-1)
+    gone: set[int] = set()
+    compacted: int | None = None
+    for place, record in enumerate(records):
+        if record.type == "compaction":
+            compacted = place if compacted is None else compacted
+        elif record.type == "uncompaction":
+            if compacted is not None:
+                gone.update(range(compacted, place))
+            compacted = None
+        elif record.type == BREAK and not (record.data.get("cause") and place < undone):
+            start = record.data.get("from")
+            first = places.get(start, 0) if isinstance(start, str) else 0
+            gone.update(range(first, place))
+    return frozenset(records[n].id for n in gone if records[n].type == "assistant")
+
+
+def turn_start(records: Sequence[Record], place: int) -> int:
+    """Where the turn begins that a record belongs to: its first prompt."""
+    start = place
+    for number in range(place, -1, -1):
+        record = records[number]
+        if record.type == "user":
+            start = number
+        elif number < place and _ends_turn(record):
+            break
+    return start
+
+
+def in_turn(records: Sequence[Record]) -> bool:
+    """Whether the turn that is to be asked for has an answer already."""
+    for record in reversed(records):
+        if record.type == "user":
+            return False
+        if record.type == "assistant":
+            return bool(_calls(record))
+        if record.type == "interrupt":
+            return False
+    return False
+
+
+def _ends_turn(record: Record) -> bool:
+    return record.type == "interrupt" or (record.type == "assistant" and not _calls(record))
+
+
+def _calls(record: Record) -> Iterable[Block]:
+    content = record.data.get("content")
+    return tool_calls(content) if isinstance(content, list) else ()  # pyright: ignore[reportUnknownArgumentType] - JSON

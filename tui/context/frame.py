@@ -1,0 +1,126 @@
+"""The frame: the part of every request that is built once and then sent to the byte. Pure.
+
+A server keys its cache by the system prompt and the tools, and signs thinking over them. So they
+are recorded with the first request of a session (a `frame` record) and replayed from there; what
+changes later is said at the end (see `tui.context.notices`). A new frame is a break.
+
+A frame holds the operator's words. One that this installation did not make, as in a session file
+that was copied or edited, is not replayed: its seal is an HMAC with a key that only this
+installation has.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from tui.core.messages import Block, list_of, object_of, text_block
+from tui.session.records import Record
+from tui.tools.limits.clamp import Room
+
+FRAME: Final = "frame"
+"""The type of the record."""
+SEAL: Final = "seal"
+"""The field that holds the HMAC of a record's other fields."""
+
+_JOINT: Final = "\n\n"
+
+Tools: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands before the messages of every request.
+
+    `layers` are the names and texts that the system prompt is joined of; `facts` what it says of
+    the workspace, by name; `files` the hashes of the files whose text is in it, by name; `room`
+    what a tool result may take.
+    """
+
+    layers: tuple[tuple[str, str], ...]
+    tools: list[dict[str, Any]]
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    room: Room = field(default_factory=Room)
+
+    @property
+    def system(self) -> list[Block]:
+        """The system prompt: one block, so that it is cached as one."""
+        text = _JOINT.join(text for _, text in self.layers)
+        return [text_block(text)] if text else []
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of its record, less the seal."""
+        shown = {"system": self.system, "tools": self.tools}
+        return {
+            **shown,
+            "layers": [[name, len(text)] for name, text in self.layers],
+            "facts": dict(self.facts),
+            "files": dict(self.files),
+            "room": [self.room.bytes, self.room.lines],
+            "sha256": sha256(canonical(shown)).hexdigest(),
+        }
+
+
+def frame_in(record: Record) -> Frame | None:
+    """The frame that a record holds; None where it is damaged."""
+    data = record.data
+    system, tools = list_of(data.get("system")), list_of(data.get("tools"))
+    shown = {"system": data.get("system"), "tools": data.get("tools")}
+    if sha256(canonical(shown)).hexdigest() != data.get("sha256"):
+        return None
+    text = str(object_of(system[0]).get("text", "")) if system else ""
+    layers: list[tuple[str, str]] = []
+    start = 0
+    for entry in list_of(data.get("layers")):
+        name, size = entry if isinstance(entry, list) and len(entry) == 2 else ("", 0)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+        if not isinstance(name, str) or not isinstance(size, int):
+            return None
+        layers.append((name, text[start : start + size]))
+        start += size + len(_JOINT)
+    room = list_of(data.get("room"))
+    sizes = [size for size in room if isinstance(size, int)]
+    found = Frame(
+        tuple(layers),
+        [object_of(tool) for tool in tools],
+        _strings(data.get("facts")),
+        _strings(data.get("files")),
+        Room(*sizes) if len(sizes) == 2 else Room(),
+    )
+    return found if found.system == system else None
+
+
+def last_frame(records: Sequence[Record], key: bytes) -> tuple[Record, Frame] | None:
+    """The frame in force on a branch; None where there is none that is to be trusted."""
+    record = next((one for one in reversed(records) if one.type == FRAME), None)
+    if record is None or not is_sealed(record, key):
+        return None
+    found = frame_in(record)
+    return (record, found) if found else None
+
+
+def sealed(data: dict[str, Any], key: bytes) -> dict[str, Any]:
+    """The fields of a record with their seal."""
+    return data | {SEAL: hmac.new(key, canonical(data), sha256).hexdigest()}
+
+
+def is_sealed(record: Record, key: bytes) -> bool:
+    """Whether this installation made a record."""
+    seal = record.data.get(SEAL)
+    bare = {name: value for name, value in record.data.items() if name != SEAL}
+    return isinstance(seal, str) and hmac.compare_digest(
+        seal, hmac.new(key, canonical(bare), sha256).hexdigest()
+    )
+
+
+def canonical(value: object) -> bytes:
+    """A JSON value as bytes that do not depend on the order of keys."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
+
+
+def _strings(value: object) -> dict[str, str]:
+    return {name: text for name, text in object_of(value).items() if isinstance(text, str)}

@@ -1,0 +1,188 @@
+"""What is said at the end of a conversation because it changed after the frame was made. Pure.
+
+A `notice` record is made once, before the request that it goes with, and stands there from then
+on. `kind` is
+
+    state      facts of the workspace and of the mode; `facts` has what they are now, by name
+    think      /think on or off
+    effort     how deep the model thinks from its next answer on; `effort` has the level
+    tools      tools that joined; `tools` has their schemas
+    file       a new version of a file whose text other people can edit; `files` has its hash
+    continue   "(continue)", where the model is asked again behind its own last word
+
+The program's own words are a message of the role "system" where the model has it, else a marked
+text behind all else in the user's message. A file's text and "(continue)" are always the user's.
+No notice is sent that this installation did not make: see the seal in `tui.context.frame`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tui.context.frame import FRAME, Frame, is_sealed
+from tui.context.repairs.order import CONTINUE
+from tui.core.messages import Block, Message, list_of, object_of, string_of, text_block
+from tui.session.records import Record
+
+NOTICE: Final = "notice"
+"""The type of the record."""
+
+NAME_CHARS: Final = 200
+"""Characters of a name that others can choose, such as a branch's."""
+
+THINK_ON: Final = (
+    "Think step-by-step. Show your reasoning process explicitly before taking action. "
+    "Consider edge cases, alternative approaches, and potential issues. "
+    "When analyzing code, read related files to understand full context."
+)
+"""What /think says to the model, to the letter."""
+_IN_THOUGHT: Final = "These steps belong into your thinking, not into the answer."
+THINK_OFF: Final = "From here on, think only as much as the task needs."
+
+_OPENING, _CLOSING = "<notice>", "</notice>"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a model and its server know, and so how a record is rendered for them.
+
+    `system_messages`: the role "system" in the middle of a conversation; `tool_additions`: tools
+    that join there; `turn_effort`: an effort that such a message sets.
+    """
+
+    system_messages: bool = False
+    tool_additions: bool = False
+    turn_effort: bool = False
+
+
+PLAIN: Final = Form()
+"""Any server that speaks the Messages API."""
+
+
+class NoticeBlock(dict[str, Any]):
+    """A notice as a text block of a user message, which `lifted` makes a system message.
+
+    `system` are the messages that stand for it then.
+    """
+
+    __slots__ = ("system",)
+    system: list[dict[str, Any]]
+
+
+def block_of(record: Record, form: Form) -> Block | None:
+    """What a notice is in a user message; None where it is nothing for this form."""
+    kind, text = record.data.get("kind"), string_of(record.data.get("text"))
+    if not text.strip() or (kind == "tools" and not form.tool_additions):
+        return None
+    if kind in {"file", "continue"}:
+        return text_block(text)
+    block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
+    content: list[Block] = [text_block(text)]
+    if kind == "tools":
+        content += [_addition(tool) for tool in list_of(record.data.get("tools"))]
+    block.system = [{"role": "system", "content": content}]
+    effort = record.data.get("effort")
+    if form.turn_effort and isinstance(effort, str):
+        block.system.append({"role": "system", "content": [], "output_config": {"effort": effort}})
+    return block
+
+
+def _addition(tool: object) -> Block:
+    definition = {"type": "tool_definition", "definition": tool}
+    return {"type": "tool_addition", "tool": definition}
+
+
+def lifted(messages: Sequence[Message]) -> list[Message]:
+    """The messages with each notice at the end of one made a system message behind it."""
+    made: list[Message] = []
+    for message in messages:
+        content = message["content"]
+        end = len(content)
+        while end > 1 and isinstance(content[end - 1], NoticeBlock):
+            end -= 1
+        if end == len(content):
+            made.append(message)
+            continue
+        made.append({"role": message["role"], "content": content[:end]})
+        for block in content[end:]:
+            if isinstance(block, NoticeBlock):
+                made.extend(block.system)  # pyright: ignore[reportArgumentType] - a Message
+    return made
+
+
+def untrusted(records: Iterable[Record], key: bytes) -> frozenset[str]:
+    """The ids of the notices that this installation did not make."""
+    return frozenset(r.id for r in records if r.type == NOTICE and not is_sealed(r, key))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKnowledge:
+    """What the model has been told: in the frame, and in the notices that it still sees."""
+
+    facts: Mapping[str, str]
+    files: Mapping[str, str]
+    tools: frozenset[str]
+    think: bool
+
+
+def knowledge(
+    frame: Frame, records: Sequence[Record], left_out: Collection[str], form: Form
+) -> ModelKnowledge:
+    """What a model of this form knows, by the frame in force and the notices of a branch.
+
+    `records` are the branch's frames and notices; those that are `left_out` it does not see.
+    """
+    facts, files = dict(frame.facts), dict(frame.files)
+    tools, think = {str(tool.get("name")) for tool in frame.tools}, False
+    framed = max((n for n, record in enumerate(records) if record.type == FRAME), default=-1)
+    for number, record in enumerate(records):
+        data = record.data
+        if record.type != NOTICE or record.id in left_out:
+            continue
+        if data.get("kind") == "think":
+            think = data.get("on") is True
+        if number < framed:
+            continue  # the frame says it
+        facts |= {name: str(value) for name, value in object_of(data.get("facts")).items()}
+        files |= {name: str(value) for name, value in object_of(data.get("files")).items()}
+        if form.tool_additions:
+            tools |= {str(object_of(tool).get("name")) for tool in list_of(data.get("tools"))}
+    return ModelKnowledge(facts, files, frozenset(tools), think)
+
+
+def state(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Any] | None:
+    """The fields of a notice about the facts that changed; None where none has."""
+    changed = {name: value for name, value in now.items() if before.get(name, "") != value}
+    changed |= {name: "" for name in before.keys() - now.keys() if before[name]}
+    if not changed:
+        return None
+    lines = [f"- {name}: {_quoted(value)}" for name, value in changed.items()]
+    text = "\n".join(["From here on this is so:", *lines])
+    return {"kind": "state", "text": text, "facts": changed}
+
+
+def think(*, on: bool) -> dict[str, Any]:
+    """The fields of a notice about /think."""
+    text = f"{THINK_ON}\n\n{_IN_THOUGHT}" if on else THINK_OFF
+    return {"kind": "think", "text": text, "on": on}
+
+
+def go_on() -> dict[str, Any]:
+    """The fields of a notice that asks the model to go on behind its own last word."""
+    return {"kind": "continue", "text": CONTINUE}
+
+
+def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The fields of a notice about tools that joined."""
+    names = ", ".join(str(tool.get("name")) for tool in tools)
+    return {"kind": "tools", "text": f"These tools joined: {names}.", "tools": list(tools)}
+
+
+def _quoted(value: str) -> str:
+    """A value that others may have chosen: as one line, quoted, and not long."""
+    if not value:
+        return "none"
+    return json.dumps(value[:NAME_CHARS], ensure_ascii=False)

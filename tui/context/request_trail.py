@@ -1,0 +1,275 @@
+"""What was sent last to a model, and whether the next request extends it.
+
+Two requests are compared by rolling hashes: that of everything up to the end of a message, over
+its blocks as canonical JSON. Cache marks make no difference. The hash of a request is that at its
+end; its `request` record and the answer keep it, so that it can be checked later, too.
+
+One invariant: thinking stands in a request if and only if everything before it, and the thinking
+before it, is what stood there when it was made.
+
+Nothing is hashed twice: a message that is the same object as in the request before keeps its hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from operator import is_
+from typing import Any, Final
+
+from tui.context.record_index import RecordIndex
+from tui.context.rules.blocks import THINKING
+from tui.core.messages import Block, Message, blocks_of
+from tui.provider.base import Request
+from tui.session.records import Record
+
+REQUEST: Final = "request"
+"""The type of the record."""
+BOUND_TO: Final = "bound_to"
+"""The field of an answer's record: the hash of the request that it answers."""
+
+_COMMON: Final = frozenset({"role", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a request stands, by hash and number of messages.
+
+    `open_messages` are those before its last user message: until an answer stands behind that
+    one, it may grow and its notices move. `blocks` counts system, tools and messages.
+    """
+
+    sha256: str
+    messages: int
+    open_sha256: str
+    open_messages: int
+    blocks: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of a `request` record."""
+        return {
+            "sha256": self.sha256,
+            "messages": self.messages,
+            "open": [self.open_sha256, self.open_messages],
+            "blocks": self.blocks,
+        }
+
+    @classmethod
+    def of(cls, record: Record) -> Sent | None:
+        """From a `request` record; None where that is damaged."""
+        match record.data:
+            case {
+                "sha256": str(whole),
+                "messages": int(count),
+                "open": [str(before), int(open_count)],
+                "blocks": int(blocks),
+            }:
+                return cls(whole, count, before, open_count, blocks)
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A request beside the one before it.
+
+    `extends`: the one before is its beginning. `changed` is the number of the first message that
+    is another, -1 where the system prompt or the tools are, None where it extends or that is not
+    known. `misplaced` is the number of the first message whose thinking stands behind something
+    that it was not made for, None where all is well.
+    """
+
+    sent: Sent
+    extends: bool
+    changed: int | None = None
+    misplaced: int | None = None
+
+
+@dataclass(slots=True)
+class Part:
+    """A message with the hash of everything up to its end, and how many blocks that is."""
+
+    message: Message
+    digests: list[bytes]
+    after: bytes
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A request that may be sent: the first `same` parts are those of the one before."""
+
+    frame: Part
+    same: int
+    tail: list[Part]
+
+
+class RequestTrail:
+    """Follows the requests of one agent to one model."""
+
+    def __init__(self) -> None:
+        self._frame = Part({"role": "user", "content": []}, [], b"", 0)
+        self._messages: list[Message] = []
+        self._parts: list[Part] = []
+        self._answers = BoundAnswers()
+
+    def compare(
+        self, request: Request, last: Sent | None, records: Sequence[Record]
+    ) -> tuple[Comparison, Candidate]:
+        """A request beside `last`, the one that was sent before it to the same model.
+
+        Returns with it what `keep` takes once it is sent. `records` are the branch's.
+        """
+        found = self._candidate(request)
+        sent = self._sent(request, found)
+        extends = last is None or self._extends(found, sent, last)
+        known = bool(self._frame.digests)
+        changed = None if extends or not known else self._changed(found)
+        misplaced = self._misplaced(found, records)
+        return Comparison(sent, extends, changed, misplaced), found
+
+    def keep(self, sent: Candidate) -> None:
+        """Take a request as sent."""
+        self._frame = sent.frame
+        del self._parts[sent.same :], self._messages[sent.same :]
+        self._parts += sent.tail
+        self._messages += [part.message for part in sent.tail]
+
+    def _candidate(self, request: Request) -> Candidate:
+        frame = self._next(None, {"role": "user", "content": [*request.system, *request.tools]})
+        same = 0
+        if frame is self._frame:
+            identical = [*map(is_, self._messages, request.messages), False]
+            same = identical.index(False)
+        tail: list[Part] = []
+        before, following = self._parts[same - 1] if same else frame, frame is self._frame
+        for number in range(same, len(request.messages)):
+            old = self._parts[number] if following and number < len(self._parts) else None
+            part = self._next(before, request.messages[number], old)
+            following = part is old
+            if following and not tail:
+                same += 1
+            else:
+                tail.append(part)
+            before = part
+        return Candidate(frame, same, tail)
+
+    def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
+        """A part behind another one: `old`, where it says the same."""
+        if before is None:
+            old = self._frame
+        digests = _digests(message, old)
+        if old is not None and old.digests == digests:
+            return old
+        start, total = (before.after, before.total) if before else (b"", 0)
+        after = sha256(b"".join([start, *digests])).digest()
+        return Part(message, digests, after, total + len(digests))
+
+    def _after(self, found: Candidate, messages: int) -> Part | None:
+        """The part that ends behind so many messages."""
+        if messages == 0:
+            return found.frame
+        if messages <= found.same:
+            return self._parts[messages - 1]
+        place = messages - found.same - 1
+        return found.tail[place] if place < len(found.tail) else None
+
+    def _sent(self, request: Request, found: Candidate) -> Sent:
+        opened = count = len(request.messages)
+        while opened and request.messages[opened - 1]["role"] != "assistant":
+            opened -= 1
+        end, start = self._after(found, count), self._after(found, opened)
+        assert end
+        assert start
+        return Sent(end.after.hex(), count, start.after.hex(), opened, end.total)
+
+    def _extends(self, found: Candidate, sent: Sent, last: Sent) -> bool:
+        at = self._after(found, last.messages)
+        grown = sent.open_messages == last.open_messages and sent.open_sha256 == last.open_sha256
+        return grown or (at is not None and at.after.hex() == last.sha256)
+
+    def _changed(self, found: Candidate) -> int:
+        return found.same if found.frame is self._frame else -1
+
+    def _misplaced(self, found: Candidate, records: Sequence[Record]) -> int | None:
+        """The first message of the tail whose thinking was made for another conversation.
+
+        Of each message the first thinking counts.
+        """
+        bound = self._answers.of(records)
+        for place, part in enumerate(found.tail):
+            if part.message["role"] != "assistant":
+                continue
+            signature = next(_signatures(part.message["content"]), None)
+            if signature is None:
+                continue
+            before = self._after(found, found.same + place)
+            if before is None or before.after.hex() not in bound.get(signature, ()):
+                return found.same + place
+        return None
+
+
+@dataclass(slots=True)
+class BoundAnswers:
+    """Which requests brought thinking, by its signature."""
+
+    _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
+    _found: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    _read: list[Record] = field(default_factory=list[Record])
+
+    def of(self, records: Sequence[Record]) -> Mapping[str, set[str]]:
+        """The hashes of the requests, by signature."""
+        answers = self._index.of(records)
+        known = len(self._read)
+        if known > len(answers) or (known and answers[known - 1] is not self._read[-1]):
+            self._found, self._read, known = {}, [], 0
+        for record in answers[known:]:
+            request = record.data.get(BOUND_TO)
+            if isinstance(request, str):
+                for key in _signatures(blocks_of(record.data.get("content"))):
+                    self._found.setdefault(key, set()).add(request)
+            self._read.append(record)
+        return self._found
+
+
+def last_sent(records: Sequence[Record], model: str, server: str) -> Sent | None:
+    """The request that was sent last to a model on a branch."""
+    for record in reversed(records):
+        data = record.data
+        if record.type == REQUEST and data.get("model") == model and data.get("server") == server:
+            return Sent.of(record)
+    return None
+
+
+def has_thinking(content: Iterable[Block]) -> bool:
+    """Whether an answer holds thinking."""
+    return any(str(block.get("type")) in THINKING for block in content)
+
+
+def _digests(message: Message, old: Part | None) -> list[bytes]:
+    """The hash of each block; of one that is the same object as before, its old one."""
+    content = message["content"]
+    known: dict[int, bytes] = {}
+    if old is not None and len(old.message["content"]) == len(old.digests):
+        blocks = old.message["content"]
+        known = {id(block): digest for block, digest in zip(blocks, old.digests, strict=True)}
+    role = message["role"]
+    found = [known.get(id(block)) or _digest(role, block) for block in content]
+    if not content:  # only what else a message may say, such as an effort
+        found.append(_digest(role, {k: v for k, v in message.items() if k not in _COMMON}))
+    return found
+
+
+def _digest(role: str, block: Mapping[str, Any]) -> bytes:
+    """The hash of a block as it is sent; the order of keys counts, cache marks do not."""
+    bare = {name: part for name, part in block.items() if name != "cache_control"}
+    return sha256(json.dumps([role, bare], separators=(",", ":"), default=str).encode()).digest()
+
+
+def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What thinking is known by, in its order."""
+    for block in content:
+        if str(block.get("type")) in THINKING:
+            yield str(block.get("signature") or block.get("data"))
