@@ -172,7 +172,7 @@ async def tasks(frontend: PlainFrontend, _: str) -> None:
     from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
     from tui.batch.run_store import OfflineRun  # noqa: PLC0415
 
-    run = OfflineRun(frontend.services.workspace, frontend.services.clock)
+    run = OfflineRun(frontend.services.workspace)
     await run.refresh()
     if run.state is None:
         frontend.terminal.say("There is no run in this folder: holdfast run TASKS.md begins one.")

@@ -55,7 +55,7 @@ class FolderRun(OfflineRun):
 
     def __init__(self, frontend: ScreenFrontend) -> None:
         self._frontend, self._services = frontend, frontend.services
-        super().__init__(self._services.workspace, self._services.clock)
+        super().__init__(self._services.workspace)
 
     @property
     def begins(self) -> bool:
