@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.app.dialog_data import SessionRow
-from tui.app.ports import AppServices
+from tui.app.services import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock

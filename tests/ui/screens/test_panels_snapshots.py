@@ -27,7 +27,7 @@ from tests.ui.screens.test_recovery import ROWS
 from tui.agent import events
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.config import Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record

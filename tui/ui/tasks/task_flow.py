@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.app.dialog_data import YesNoQuestion
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.batch.command.plan import RunPlan, plan
 from tui.batch.group_session import first_record_of
 from tui.batch.run_store import OfflineRun
