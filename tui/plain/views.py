@@ -264,8 +264,8 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
             now = "offered to the model" if verb == "on" else "kept from the model"
             frontend.terminal.say(f"{tool} is {now} from the next request on.")
         case "log", []:
-            lines = await asyncio.to_thread(_end_of, server)
-            frontend.terminal.say(*lines)
+            text = await server.log_end(_LOG_BYTES)
+            frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])
         case _:
             raise UsageError(f"/mcp {argument} is not known.", hint=_MCP)
 
@@ -281,15 +281,6 @@ def server_lines(server: Server) -> list[str]:
             for tool in server.tools
         ),
     ]
-
-
-def _end_of(server: Server) -> list[str]:
-    try:
-        data = server.log_file.read_bytes()[-_LOG_BYTES:]
-    except OSError:
-        data = b""
-    lines = shown(data.decode("utf-8", "replace").rstrip("\n"))[-_LOG_LINES:] if data else []
-    return lines or ["The server has written nothing."]
 
 
 async def quit_(frontend: PlainFrontend, _: str) -> None:
