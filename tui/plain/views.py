@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import UNPRICED, diff_text, usage_rows
+from tui.app.commands.views import UNPRICED, session_diff, usage_rows
 from tui.app.permission_log import MODE_NAMES, decisions, rule_lines
-from tui.context.file_changes import changes
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -155,16 +154,9 @@ async def output(frontend: PlainFrontend, number: str) -> None:
 
 
 async def diff_(frontend: PlainFrontend, _: str) -> None:
-    agent = frontend.conversation.agent
-    found = changes(list(agent.session.records)) if agent else []
-    if not found:
-        frontend.terminal.say(
-            "This session's tools have changed no file. What a command did to files is not known"
-            " here."
-        )
-        return
-    text = await asyncio.to_thread(diff_text, found, frontend.services.workspace)
-    frontend.terminal.say(f"{plural(len(found), 'file')} changed: {changed(text)}.", *diff(text))
+    if found := await session_diff(frontend.conversation):
+        count, text = found
+        frontend.terminal.say(f"{plural(count, 'file')} changed: {changed(text)}.", *diff(text))
 
 
 async def tasks(frontend: PlainFrontend, _: str) -> None:
@@ -219,12 +211,8 @@ async def permissions(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    rules = rule_lines(
-        frontend.services.permissions(),
-        mode=agent.mode,
-        elevated=frontend.speaker.elevated,
-        folders=[shorten(folder) for folder in agent.folders],
-    )
+    elevated = frontend.speaker.elevated
+    rules = rule_lines(frontend.services.permissions(), agent, elevated=elevated)
     frontend.terminal.say("Rules in force; deny counts before ask, ask before allow.")
     frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
     found = decisions(agent.session.records)
