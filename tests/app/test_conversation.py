@@ -20,7 +20,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.errors import SessionError
 from tui.permissions.types import Answer, Call, Decision
 

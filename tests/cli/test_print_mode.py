@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tui.cli import print_mode
 from tui.cli.print_mode import standard_input
 
 
@@ -33,7 +34,8 @@ def test_a_silent_standard_input_is_waited_for_and_said_to_be(
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
         monkeypatch.setattr(sys, "stderr", err)
-        assert standard_input(patience_s=0) == "late but here"
+        monkeypatch.setattr(print_mode, "STDIN_PATIENCE_S", 0)
+        assert standard_input() == "late but here"
     assert "< /dev/null" in err.getvalue()
 
 

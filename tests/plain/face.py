@@ -12,7 +12,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.world import World
 from tui.app.conversation import Conversation
 from tui.app.open_session import open_first
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.plain.frontend import PlainFrontend
 from tui.plain.input_loop import converse, leave
 

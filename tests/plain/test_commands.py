@@ -17,7 +17,7 @@ from tui.agent import events
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.dialog_data import ModelRow
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core import plain_detection
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, VIEWS

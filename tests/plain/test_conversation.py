@@ -17,7 +17,7 @@ from tests.support.script import Ask, Hold
 from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision

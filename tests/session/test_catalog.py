@@ -145,7 +145,7 @@ async def test_a_long_session_is_described_without_reading_it_whole(
     session = await written(Path("/w"), home, clock, *more, ANSWER)
     whole = index.list_sessions(home)[0]
     monkeypatch.setattr(catalog, "WHOLE", 100_000)
-    monkeypatch.setattr(reader.read_ends, "__defaults__", (20_000,))
+    monkeypatch.setattr(reader, "END_BYTES", 20_000)
     monkeypatch.setattr(catalog, "_CHUNK", 777)
     assert index.list_sessions(home) == [whole]
     assert whole.id == session.id

@@ -33,7 +33,7 @@ async def test_secrets_are_masked_in_memory_and_on_disk(tmp_path: Path, clock: F
     assert KEY.encode() not in session.path.read_bytes()
     assert answer.data["content"][1]["input"] == {"command": MASK}
     assert [r.data for r in read(session.path).branch] == [r.data for r in session.records]
-    assert session.redacted == 5
+    assert str([r.data for r in session.records]).count(MASK) == 4
     assert MASK in session.title
 
 
@@ -45,6 +45,5 @@ async def test_without_it_the_record_is_exact(tmp_path: Path, clock: FakeClock) 
 def test_thinking_that_held_a_secret_is_left_out_for_its_signature_would_not_fit() -> None:
     told = {"type": "thinking", "thinking": f"the key {KEY}", "signature": "sig"}
     other = {"type": "thinking", "thinking": "nothing of the kind", "signature": "sig"}
-    data, count = redacted({"content": [told, other, text(KEY)]})
+    data = redacted({"content": [told, other, text(KEY)]})
     assert data["content"] == [other, text(MASK)]
-    assert count == 2

@@ -23,7 +23,7 @@ from tui.agent.prompts import ParsedPrompt
 from tui.agent.request_builder import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
-from tui.app.ports import AppServices, SessionChoice
+from tui.app.services import AppServices, SessionChoice
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected

@@ -6,7 +6,7 @@
 work that an earlier run left open; `error_options`: the ways on from a failed request.
 `commands`: the table of slash commands, the router, the handlers; `models`: /model.
 `drafts`, `attachments`, `send_queue`, `user_shell`, `prompt_history`: parts of a conversation.
-`ports`: what the rest of the program is asked for; `program`: the composition root.
+`services`: what a front end is given; `program`: the composition root.
 `options`, `launch_config`, `doctor`: the command line as data, the installation examined.
 """
 

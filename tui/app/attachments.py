@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent.prompts import highest_image
 from tui.app.frontend import Frontend
-from tui.app.ports import AppServices
+from tui.app.services import AppServices
 from tui.core import image_files, images
 from tui.core.clipboard import INSTEAD, Clip
 from tui.core.errors import ImageError

@@ -20,8 +20,8 @@ from tui.app.attachments import PromptImages
 from tui.app.commands.registry import user_commands
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
-from tui.app.ports import AppServices, SessionChoice
 from tui.app.send_queue import SendQueue
+from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
 from tui.core.errors import StorageError
 from tui.core.gc_pause import gc_pause

@@ -28,6 +28,9 @@ from tui.session.records import Finding, Record
 SHOWN_BYTES = 64 * 1024
 """So much of a line is shown."""
 
+KINDS_NAMED = 6
+"""So many kinds of damage a summary names."""
+
 _JOINED_BYTES = 256 * 1024
 _LINE = re.compile(r"line (\d+)(?: \(byte (\d+)\))?")
 _MESSAGE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
@@ -89,11 +92,11 @@ def damage_findings(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.code != INTERRUPTION]
 
 
-def findings_summary(findings: Sequence[Finding], most: int = 6) -> str:
+def findings_summary(findings: Sequence[Finding]) -> str:
     """What was found, counted by kind, the most frequent first."""
     kinds = Counter(_WORDS.get(finding.code, "other finding(s)") for finding in findings)
-    named = [_counted(count, kind) for kind, count in kinds.most_common(most)]
-    left = len(kinds) - most
+    named = [_counted(count, kind) for kind, count in kinds.most_common(KINDS_NAMED)]
+    left = len(kinds) - KINDS_NAMED
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 

@@ -15,7 +15,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.app.models import choose_model
 from tui.app.open_session import set_up, switch_session
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
 from tui.session.records import Record

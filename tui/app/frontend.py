@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.permissions.types import Approver
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ModelQuestion, ModelRow, YesNoQuestion
-from tui.app.ports import AppServices
+from tui.app.services import AppServices
 from tui.core.formatting import tokens
 
 if TYPE_CHECKING:

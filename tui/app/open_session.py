@@ -17,7 +17,7 @@ from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
-from tui.app.ports import AppServices, SessionChoice
+from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.core.config import Permissions
+from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import Mode
 from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 MODE_NAMES: Final[Mapping[Mode, str]] = {
     "ask": "asks before changes",
@@ -58,13 +62,11 @@ def _clock(time: str) -> str:
         return ""
 
 
-def rule_lines(
-    rules: Permissions, *, mode: Mode, elevated: bool, folders: Sequence[str]
-) -> list[tuple[str, str]]:
+def rule_lines(rules: Permissions, agent: Agent, *, elevated: bool) -> list[tuple[str, str]]:
     """The rules in force in the order in which they count: a name, and what holds."""
     lines = [
-        ("mode", MODE_NAMES[mode]),
-        ("folders", ", ".join(folders)),
+        ("mode", MODE_NAMES[agent.mode]),
+        ("folders", ", ".join(map(shorten, agent.folders))),
         ("ceiling", rules.ceiling),
     ]
     lines += [

@@ -14,7 +14,7 @@ from tui.agent.composition import known_model, make_agent
 from tui.app import launch_config
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.app.options.arguments import Options
-from tui.app.ports import AppServices, Opening, SessionChoice
+from tui.app.services import AppServices, Opening, SessionChoice
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.paths import shorten

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.app.dialog_data import SessionRow
-from tui.app.ports import AppServices
+from tui.app.services import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
@@ -72,12 +72,11 @@ class SessionRepository:
         entries = index.entries(self.folders.cache, found, progress)
         return [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
 
-    def others(self, *, everywhere: bool) -> list[SessionRow]:
+    def others(self) -> list[SessionRow]:
         """The sessions of other agents in their usual folders."""
         from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
         roots = importers.usual_folders(self.home, os.environ)
-        found = importers.find(roots, None if everywhere else self.workspace)
         return [
             SessionRow(
                 id=one.path.stem,
@@ -89,7 +88,7 @@ class SessionRepository:
                 cwd=one.cwd,
                 agent=_AGENTS[one.format],
             )
-            for one in found
+            for one in importers.find(roots)
         ]
 
     def search(

@@ -50,7 +50,7 @@ class JjIsolation(Isolation):
     def begin(self) -> str:
         """A task begins on a change of its own. Returns the commit it starts from."""
         parents = self._ids("@-")
-        fresh = not self._diff() and not self._description("@") and len(parents) == 1
+        fresh = not self._diff() and not self._log("@", "description").strip() and len(parents) == 1
         if not fresh:
             self._run("new")
             parents = self._ids("@-")
@@ -126,9 +126,6 @@ class JjIsolation(Isolation):
     def _diff(self) -> str:
         """The paths that count and differ in the working copy's change."""
         return self._run("diff", "-r", "@", "--name-only", self._fileset()).strip()
-
-    def _description(self, revision: str) -> str:
-        return self._log(revision, "description").strip()
 
     def _ids(self, revisions: str) -> list[str]:
         return self._log(revisions, 'commit_id ++ "\\n"').split()

@@ -40,7 +40,6 @@ class RunStore:
     task_file: Path
     folder: RunFolder
     state: RunState
-    clock: Clock
     say: Callable[[str], None]
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -65,11 +64,11 @@ class RunStore:
         state = await asyncio.to_thread(folder.load_for, task_file, file)
         if state is None:
             await asyncio.to_thread(isolation.check)
-            book = cls(task_file, folder, begin(task_file, file, now=now), clock, say)
+            book = cls(task_file, folder, begin(task_file, file, now=now), say)
             opened(book.state)
         else:
             state, hit = recovered(state, now=now)
-            book = cls(task_file, folder, state, clock, say)
+            book = cls(task_file, folder, state, say)
             opened(state)
             for task in hit:
                 output = await asyncio.to_thread(book.logged, task)
@@ -214,9 +213,8 @@ class OfflineRun:
     pausing = False
     skipped: frozenset[int] = frozenset()
 
-    def __init__(self, target: Path, clock: Clock) -> None:
+    def __init__(self, target: Path) -> None:
         self._folder = RunFolder(target)
-        self._clock = clock
         self.state: RunState | None = None
 
     @property
@@ -254,4 +252,4 @@ class OfflineRun:
         if self.state is None:
             raise UsageError("There is no run here.", hint="holdfast run TASKS.md begins one.")
         path = Path(self.state.task_file)
-        return RunStore(path, self._folder, self.state, self._clock, lambda _: None)
+        return RunStore(path, self._folder, self.state, lambda _: None)

@@ -270,7 +270,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     return asyncio.run(converse())
 
 
-def standard_input(*, patience_s: float = STDIN_PATIENCE_S) -> str:
+def standard_input() -> str:
     """What was piped in, "" from a terminal. It is data: directives in it do not count.
 
     Blocks until it ends; says so after a silence. Raises UsageError above MAX_STDIN bytes.
@@ -278,7 +278,7 @@ def standard_input(*, patience_s: float = STDIN_PATIENCE_S) -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     with suppress(OSError, ValueError):  # not everything can be waited for
-        if not select.select([sys.stdin], [], [], patience_s)[0]:
+        if not select.select([sys.stdin], [], [], STDIN_PATIENCE_S)[0]:
             note = "Waiting for standard input; without any, add: < /dev/null"
             print(note, file=sys.stderr)  # noqa: T201
     data = sys.stdin.buffer.read(MAX_STDIN + 1)

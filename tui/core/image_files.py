@@ -16,7 +16,15 @@ from pathlib import Path
 
 from tui.core.errors import ImageError
 from tui.core.files import read_small, replace_file
-from tui.core.images import MAX_FILE, Image, display_name, image_info, of_bytes, too_large
+from tui.core.images import (
+    MAX_FILE,
+    Image,
+    display_name,
+    image_info,
+    media_type,
+    of_bytes,
+    too_large,
+)
 
 STORED_DAYS = 30
 """An image that was attached and never sent is removed after so many days."""
@@ -32,7 +40,7 @@ def load(path: Path, name: str = "") -> Image | None:
     """
     try:
         head, state = read_small(path, limit=_HEAD, whole=False)
-        if not head.startswith(b"\xff\xd8\xff") and image_info(head) is None:
+        if media_type(head) != "image/jpeg" and image_info(head) is None:
             return None  # a JPEG's size stands further on
         if state.st_size > MAX_FILE:
             raise too_large(name or path.name, state.st_size)

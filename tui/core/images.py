@@ -215,21 +215,36 @@ def base64_image_info(data: str) -> ImageInfo | None:
             return None
         if found := image_info(head):
             return found if found.width and found.height else None
-        if not head.startswith(b"\xff\xd8"):
+        if media_type(head) != "image/jpeg":
             return None
     return None
 
 
 def image_info(head: bytes) -> ImageInfo | None:
     """Type and size from the first bytes of a PNG, GIF, WebP or JPEG; None for anything else."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return ImageInfo("image/png", _big(head[16:20]), _big(head[20:24]))
-    if head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
-        return ImageInfo("image/gif", _little(head[6:8]), _little(head[8:10]))
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP" and len(head) >= 30:
-        return _webp(head)
-    if head.startswith(b"\xff\xd8"):
-        return _jpeg(head)
+    match media_type(head):
+        case "image/png" if len(head) >= 24:
+            return ImageInfo("image/png", _big(head[16:20]), _big(head[20:24]))
+        case "image/gif" if len(head) >= 10:
+            return ImageInfo("image/gif", _little(head[6:8]), _little(head[8:10]))
+        case "image/webp" if len(head) >= 30:
+            return _webp(head)
+        case "image/jpeg":
+            return _jpeg(head)
+        case _:
+            return None
+
+
+def media_type(head: bytes) -> str | None:
+    """The media type of an image that the Messages API takes, by its first bytes."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
     return None
 
 

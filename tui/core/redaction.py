@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
 from typing import Any, cast
 
 MASK = "[secret removed]"
@@ -44,10 +43,9 @@ _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 """How PNG, JPEG, GIF and WebP begin in base64."""
 
 
-def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The environment of a tool's or server's process: ours without the program's own secrets."""
-    source = os.environ if env is None else env
-    return {name: value for name, value in source.items() if not _PRIVATE.match(name)}
+    return {name: value for name, value in os.environ.items() if not _PRIVATE.match(name)}
 
 
 def mask(text: str) -> tuple[str, int]:

@@ -10,8 +10,8 @@ from textual import on
 
 from tui.agent import events
 from tui.app.options.arguments import Options
-from tui.app.ports import SessionChoice
 from tui.app.program import CompositionRoot
+from tui.app.services import SessionChoice
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.demo.drill import INTRO, Drill

@@ -17,7 +17,7 @@ from textual.style import Style
 from textual.widgets import Static
 
 from tui.agent.events import Event
-from tui.app.ports import Opening
+from tui.app.services import Opening
 from tui.core.clock import Clock, SystemClock
 from tui.demo import tour_scene
 from tui.demo.drill_screen import GuidedApp, GuidedProgram

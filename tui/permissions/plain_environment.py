@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tui.core.redaction import child_environment
@@ -92,7 +92,7 @@ def repository_objection(
 
     Its submodules count: `git status` runs git in each. No repository is harmless.
     """
-    git = _Git(plain_environment(workspace))
+    git = partial(_run_git, plain_environment(workspace))
     pending, seen = [folder], 0
     while pending:
         seen += 1
@@ -108,30 +108,27 @@ def repository_objection(
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
-    """Runs git in a folder; returns its exit code and its output."""
-
-    env: dict[str, str]
-
-    def __call__(self, folder: Path, *args: str) -> tuple[int, str]:
-        try:
-            done = subprocess.run(
-                ["git", *args],
-                cwd=folder,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=_PATIENCE_S,
-                check=False,
-            )
-        except FileNotFoundError:  # no git, or no such folder: the command will fail the same way
-            return 127, ""
-        return done.returncode, os.fsdecode(done.stdout)
+def _run_git(env: dict[str, str], folder: Path, *args: str) -> tuple[int, str]:
+    """The exit code of git in a folder, and its output."""
+    try:
+        done = subprocess.run(
+            ["git", *args],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except FileNotFoundError:  # no git, or no such folder: the command will fail the same way
+        return 127, ""
+    return done.returncode, os.fsdecode(done.stdout)
 
 
-def _judge(folder: Path, git: _Git, readable: Callable[[Path], bool]) -> tuple[str, list[Path]]:
+def _judge(
+    folder: Path, git: Callable[..., tuple[int, str]], readable: Callable[[Path], bool]
+) -> tuple[str, list[Path]]:
     """Why the repository is not harmless, "" if it is; and the folders of its submodules."""
     code, found = git(
         folder, "rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel"

@@ -31,9 +31,9 @@ class Editor:
     """Reads one line at a time, in the main thread. `complete` says by what the last word of a
     line may be replaced."""
 
-    def __init__(self, history: PromptHistory, complete: Complete | None = None) -> None:
+    def __init__(self, history: PromptHistory) -> None:
         self._history = history
-        self.complete: Complete = complete or _nothing
+        self.complete: Complete = lambda _: ()
         self._found: Sequence[str] = ()
         self._readline = None if os.environ.get("INSIDE_EMACS") else _readline()
         if self._readline is not None:
@@ -90,10 +90,6 @@ class Editor:
         if number == 0:
             self._found = self.complete(lib.get_line_buffer()[: lib.get_endidx()])
         return self._found[number] if number < len(self._found) else None
-
-
-def _nothing(_: str) -> Sequence[str]:
-    return ()
 
 
 def _readline() -> ModuleType | None:

@@ -13,7 +13,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption
-from tui.app.ports import AppServices, SessionChoice
+from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.plain import question_lines, views

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import UNPRICED, diff_text, usage_rows
+from tui.app.commands.views import UNPRICED, session_diff, usage_rows
 from tui.app.permission_log import MODE_NAMES, decisions, rule_lines
-from tui.context.file_changes import changes
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -155,16 +154,9 @@ async def output(frontend: PlainFrontend, number: str) -> None:
 
 
 async def diff_(frontend: PlainFrontend, _: str) -> None:
-    agent = frontend.conversation.agent
-    found = changes(list(agent.session.records)) if agent else []
-    if not found:
-        frontend.terminal.say(
-            "This session's tools have changed no file. What a command did to files is not known"
-            " here."
-        )
-        return
-    text = await asyncio.to_thread(diff_text, found, frontend.services.workspace)
-    frontend.terminal.say(f"{plural(len(found), 'file')} changed: {changed(text)}.", *diff(text))
+    if found := await session_diff(frontend.conversation):
+        count, text = found
+        frontend.terminal.say(f"{plural(count, 'file')} changed: {changed(text)}.", *diff(text))
 
 
 async def tasks(frontend: PlainFrontend, _: str) -> None:
@@ -172,7 +164,7 @@ async def tasks(frontend: PlainFrontend, _: str) -> None:
     from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
     from tui.batch.run_store import OfflineRun  # noqa: PLC0415
 
-    run = OfflineRun(frontend.services.workspace, frontend.services.clock)
+    run = OfflineRun(frontend.services.workspace)
     await run.refresh()
     if run.state is None:
         frontend.terminal.say("There is no run in this folder: holdfast run TASKS.md begins one.")
@@ -219,12 +211,8 @@ async def permissions(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    rules = rule_lines(
-        frontend.services.permissions(),
-        mode=agent.mode,
-        elevated=frontend.speaker.elevated,
-        folders=[shorten(folder) for folder in agent.folders],
-    )
+    elevated = frontend.speaker.elevated
+    rules = rule_lines(frontend.services.permissions(), agent, elevated=elevated)
     frontend.terminal.say("Rules in force; deny counts before ask, ask before allow.")
     frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
     found = decisions(agent.session.records)
@@ -264,8 +252,8 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
             now = "offered to the model" if verb == "on" else "kept from the model"
             frontend.terminal.say(f"{tool} is {now} from the next request on.")
         case "log", []:
-            lines = await asyncio.to_thread(_end_of, server)
-            frontend.terminal.say(*lines)
+            text = await server.log_end(_LOG_BYTES)
+            frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])
         case _:
             raise UsageError(f"/mcp {argument} is not known.", hint=_MCP)
 
@@ -281,15 +269,6 @@ def server_lines(server: Server) -> list[str]:
             for tool in server.tools
         ),
     ]
-
-
-def _end_of(server: Server) -> list[str]:
-    try:
-        data = server.log_file.read_bytes()[-_LOG_BYTES:]
-    except OSError:
-        data = b""
-    lines = shown(data.decode("utf-8", "replace").rstrip("\n"))[-_LOG_LINES:] if data else []
-    return lines or ["The server has written nothing."]
 
 
 async def quit_(frontend: PlainFrontend, _: str) -> None:

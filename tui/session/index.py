@@ -82,25 +82,24 @@ def search(
     found: Sequence[SessionFileState],
     query: str,
     *,
-    limit: int = searching.LIMIT,
     progress: ReadProgress | None = None,
 ) -> list[Hit]:
     """The records of these files that hold the words of a query, the newest file first.
 
-    At most `limit` are returned.
+    At most `searching.LIMIT` are returned.
     """
     words, tell = searching.words_of(query), progress or _nobody
     if not words:
         return []
 
     def without() -> list[Hit]:
-        return list(islice(searching.scan(_counted(found, tell), words), limit))
+        return list(islice(searching.scan(_counted(found, tell), words), searching.LIMIT))
 
     def within(index: sqlite3.Connection) -> list[Hit]:
         if not _has_words(index):
             return without()
         _read_texts(index, found, tell)
-        return list(islice(_hits(index, found, words), limit))
+        return list(islice(_hits(index, found, words), searching.LIMIT))
 
     return _with_index(cache, within, without)
 

@@ -20,6 +20,9 @@ from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
+END_BYTES = 128 * 1024
+"""So much of either end of a long session is read for a look at it."""
+
 _HEAD_FIELDS = ("type", "id", "parent", "time")
 
 _Place: TypeAlias = tuple[JsonLine, dict[str, Any]]
@@ -62,8 +65,8 @@ def read(path: Path) -> LoadedSession:
     return _assemble(path, objects, state.st_mtime, findings, drafts.unsent())
 
 
-def read_ends(path: Path, size: int = 128 * 1024) -> LoadedSession:
-    """The first and last `size` bytes of a long session, as if nothing were between. Blocks.
+def read_ends(path: Path) -> LoadedSession:
+    """The first and last END_BYTES of a long session, as if nothing were between. Blocks.
 
     The active branch is the part of it in the last bytes, followed by the part in the first ones.
     The findings are those of the lines that were read. Raises SessionError as `read` does.
@@ -71,16 +74,16 @@ def read_ends(path: Path, size: int = 128 * 1024) -> LoadedSession:
     findings, drafts = Findings(), DraftReader()
     with open_session(path) as stream:
         state = os.fstat(stream.fileno())
-        if state.st_size <= 2 * size:
+        if state.st_size <= 2 * END_BYTES:
             return read(path)
         try:
-            head = stream.read(size)
-            tail = os.pread(stream.fileno(), size, state.st_size - size)
+            head = stream.read(END_BYTES)
+            tail = os.pread(stream.fileno(), END_BYTES, state.st_size - END_BYTES)
         except OSError as error:
             raise _unreadable(path, error) from error
     head = head[: head.rfind(b"\n") + 1]
     start = tail.find(b"\n") + 1
-    far = state.st_size - size + start
+    far = state.st_size - END_BYTES + start
     lines = chain(_lines(head), _lines(tail[start:], offset=far))
     objects = list(_without_drafts(parse(lines, findings), drafts))
     seen = _assemble(path, objects, state.st_mtime, Findings(), drafts.unsent())

@@ -144,21 +144,21 @@ _LAST_STAMP = (1 << 56) - 1
 _SIGNED = frozenset({"thinking", "redacted_thinking"})
 
 
-def redacted(data: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """A record's fields with every secret masked, and how many there were.
+def redacted(data: dict[str, Any]) -> dict[str, Any]:
+    """A record's fields with every secret masked.
 
     Thinking that held one is left out: its signature would not be valid for the masked text.
     """
     masked, count = mask_values(data)
     content: object = data.get("content")
     if not count or not isinstance(content, list):
-        return masked, count
+        return masked
     kept = [
         after
         for before, after in zip(cast("list[Any]", content), masked["content"], strict=True)
         if before == after or not _signed(before)
     ]
-    return masked | {"content": kept}, count
+    return masked | {"content": kept}
 
 
 def _signed(block: object) -> bool:

@@ -37,7 +37,7 @@ class Session:
     typed, queued and streamed when an earlier run ended.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
-    the model then gets the masked text. `redacted` counts them.
+    the model then gets the masked text.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class Session:
         self.model = ""
         self.usage = Usage()
         self.redact = False
-        self.redacted = 0
         self.unsent = unsent or UnsentWork()
         self._file = file
         self._clock = clock
@@ -269,8 +268,7 @@ class Session:
 
     def _made(self, type_: str, data: dict[str, Any]) -> Record:
         if self.redact:
-            data, found = redacted(data)
-            self.redacted += found
+            data = redacted(data)
         now = self._clock.now()
         last = self.records[-1].id if self.records else None
         self._last_id = new_id(now, after=self._last_id or last or "")

@@ -12,9 +12,10 @@ from typing import Any
 
 from tui.core.errors import StorageError, ToolError
 from tui.core.files import atomic_write, private_copy, safe_name
+from tui.core.formatting import size
 from tui.tools.base import ToolContext
 from tui.tools.file_access import Snapshot, changed, in_thread, open_regular, os_failure
-from tui.tools.text_decoding import printable, size_text
+from tui.tools.text_decoding import printable
 
 
 def _check_still_wanted(path: Path, shown: str, found: Snapshot | None, stop: Event) -> None:
@@ -81,7 +82,7 @@ def _keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, s
                     shutil.copyfileobj(source, file, 1 << 20)
     except (StorageError, OSError) as error:
         raise ToolError(
-            f"The old content of {shown} ({size_text(found.stat.st_size)}) could not be kept, "
+            f"The old content of {shown} ({size(found.stat.st_size)}) could not be kept, "
             f"so nothing was written: {error}",
             hint="Tell the person; the folder .holdfast must be writable.",
         ) from error

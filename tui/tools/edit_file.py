@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from tui.core.errors import ToolError
+from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.atomic_replace import replace_file
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
@@ -26,7 +27,7 @@ from tui.tools.file_access import (
     resolve,
     take_snapshot,
 )
-from tui.tools.text_decoding import DecodedText, decode, printable, size_text
+from tui.tools.text_decoding import DecodedText, decode, printable
 
 
 class EditFileParams(Params, frozen=True, kw_only=True):
@@ -96,8 +97,8 @@ def _edit(
 ) -> tuple[bytes, tuple[list[int], UnifiedDiff]]:
     if found.data is None:
         raise ToolError(
-            f"{shown} is too large to edit: {size_text(found.stat.st_size)}, "
-            f"the limit is {size_text(WHOLE_FILE_LIMIT)}.",
+            f"{shown} is too large to edit: {size(found.stat.st_size)}, "
+            f"the limit is {size(WHOLE_FILE_LIMIT)}.",
             hint="Change it with a command (sed, a short script) through run_command.",
         )
     file = decode(found.data, shown)

@@ -14,10 +14,11 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from tui.core.errors import ToolError
+from tui.core.formatting import size
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.file_access import in_thread, missing, os_failure, resolve
-from tui.tools.text_decoding import printable, size_text
+from tui.tools.text_decoding import printable
 
 MAX_ENTRIES = 1000
 
@@ -89,6 +90,6 @@ def _line(entry: os.DirEntry[str]) -> str:
     if stats.S_ISDIR(stat.st_mode):
         return f"{name}/"
     if stats.S_ISREG(stat.st_mode):
-        return f"{name}  {size_text(stat.st_size)}"
+        return f"{name}  {size(stat.st_size)}"
     kinds = {stats.S_IFIFO: "FIFO", stats.S_IFSOCK: "socket"}
     return f"{name}  ({kinds.get(stats.S_IFMT(stat.st_mode), 'device')})"

@@ -18,8 +18,8 @@ from typing import BinaryIO
 from tui.core.config import Guard
 from tui.core.errors import StorageError
 from tui.core.files import free_bytes, private_file
+from tui.core.formatting import size
 from tui.core.messages import RawOutput
-from tui.tools.text_decoding import size_text
 
 FEW_CHARS = 1024
 """Up to so many characters of overwritten states are shown, as lines: a notice that they are left
@@ -191,7 +191,7 @@ class Spill:
             return
         self.written = min(self.written + len(data), self._most)
         if self.written == self._most:
-            self.stopped = f"the limit is {size_text(self._most)}"
+            self.stopped = f"the limit is {size(self._most)}"
 
     def close(self) -> None:
         if self._file is not None:
@@ -275,7 +275,7 @@ class Capture:
         kept = f"the whole output is in {self.full}" if self.full else "the whole output is kept"
         if self._spill.stopped:
             kept = (
-                f"its first {size_text(self._spill.written)} are in {self.full}, "
+                f"its first {size(self._spill.written)} are in {self.full}, "
                 f"no more was kept: {self._spill.stopped}"
                 if self.full
                 else f"it could not be kept: {self._spill.stopped}"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import BinaryIO
 
+from tui.core import formatting
 from tui.core.errors import ToolError
-from tui.tools.text_decoding import size_text
 
 _CHUNK = 1 << 20
 _FOOTER_BYTES = 200
@@ -88,7 +88,7 @@ def read_page(
             open_end = source.read(1) != b"\n"
             total = f" of {_count_newlines(source, 0, size, stop) + open_end}"
         else:
-            notes.insert(0, f"up to byte {start + used:,} of {size_text(size)}")
+            notes.insert(0, f"up to byte {start + used:,} of {formatting.size(size)}")
         place, go_on = f"lines {line}-{last}{total}", f"offset={last + 1}"
     else:
         place = f"line {last}, up to byte {start + used} of {size}"

@@ -15,6 +15,8 @@ from typing import Annotated, BinaryIO, ClassVar
 from msgspec import Meta
 
 from tui.core.errors import ToolError
+from tui.core.formatting import size
+from tui.core.images import MAX_FILE, media_type
 from tui.core.messages import ToolOutput
 from tui.core.output_store import why_missing
 from tui.tools.base import Effect, Params, Tool, ToolContext
@@ -27,20 +29,10 @@ from tui.tools.file_access import (
     resolve,
 )
 from tui.tools.paging import PageLimits, read_page
-from tui.tools.text_decoding import (
-    HEAD_BYTES,
-    binary_kind,
-    bom_of,
-    media_type,
-    printable,
-    size_text,
-)
+from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
 
 _HASHED_BYTES = 2 << 20
 """Files up to this size are read as a whole, so that the ledger knows their content."""
-
-_IMAGE_BYTES = 5 * 1024 * 1024 // 4 * 3
-"""The API takes images up to 5 MB, measured on their base64 text."""
 
 
 class ReadFileParams(Params, frozen=True, kw_only=True):
@@ -94,9 +86,7 @@ def _read(
                 return _image(file, head, image, stat, shown), stat, None
             # What a command printed was saved as text, even with NUL bytes in it.
             if kind is not None and path.parent != ctx.spill_path.parent:
-                said = (
-                    f"{shown} is a binary file: {kind}, {size_text(stat.st_size)}. It is not shown."
-                )
+                said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. It is not shown."
                 return ToolOutput.text(said, summary=kind), stat, None
             source, digest = _text(file, head, stat)
             limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
@@ -116,14 +106,14 @@ def _read(
 
 
 def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> ToolOutput:
-    kind = f"{image.removeprefix('image/').upper()} image, {size_text(stat.st_size)}"
-    if stat.st_size > _IMAGE_BYTES:
+    kind = f"{image.removeprefix('image/').upper()} image, {size(stat.st_size)}"
+    if stat.st_size > MAX_FILE:
         said = (
-            f"{shown} is a {kind}: too large to look at (at most {size_text(_IMAGE_BYTES)}). "
+            f"{shown} is a {kind}: too large to look at (at most {size(MAX_FILE)}). "
             "Make a smaller copy with a command and read that."
         )
         return ToolOutput.text(said, summary=kind)
-    data = base64.b64encode(head + file.read(_IMAGE_BYTES)).decode("ascii")
+    data = base64.b64encode(head + file.read(MAX_FILE)).decode("ascii")
     source = {"type": "base64", "media_type": image, "data": data}
     return ToolOutput([{"type": "image", "source": source}], summary=kind)
 
@@ -135,7 +125,7 @@ def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, 
         return file, None
     if stat.st_size > WHOLE_FILE_LIMIT:
         raise ToolError(
-            f"The file is {encoding.upper()}, {size_text(stat.st_size)}: too large to convert.",
+            f"The file is {encoding.upper()}, {size(stat.st_size)}: too large to convert.",
             hint="Convert it to UTF-8 with a command (iconv) and read the copy.",
         )
     data = head + file.read(WHOLE_FILE_LIMIT)

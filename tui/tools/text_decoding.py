@@ -1,4 +1,4 @@
-"""Bytes and text: byte order marks, kinds of binary files, sizes and names in words."""
+"""Bytes and text: byte order marks, kinds of binary files, names in words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from tui.core.errors import ToolError
+from tui.core.images import media_type
 
 HEAD_BYTES = 8192
 """How many bytes of a file are read to find out what it is."""
@@ -91,19 +92,6 @@ def bom_of(head: bytes) -> tuple[bytes, str]:
     return next(((bom, name) for bom, name in _BOMS if head.startswith(bom)), (b"", "utf-8"))
 
 
-def media_type(head: bytes) -> str | None:
-    """The media type of an image that the Messages API takes, by its first bytes."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "image/webp"
-    return None
-
-
 def binary_kind(head: bytes) -> str | None:
     """What kind of binary file starts with `head`; None for text, also in an unknown encoding."""
     if bom_of(head)[0]:
@@ -127,18 +115,6 @@ def _is_utf8_start(head: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def size_text(size: int) -> str:
-    """A size in words: `512 B`, `1.2 KB`, `3.4 MB`, `4.8 GB`."""
-    if size < 1024:
-        return f"{size} B"
-    value = size / 1024
-    for unit in ("KB", "MB", "GB"):
-        if value < 1023.95:
-            return f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TB"
 
 
 def printable(name: str) -> str:

@@ -10,12 +10,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from tui.core.errors import ToolError
+from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.atomic_replace import replace_file
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import Snapshot, in_thread, resolve, take_snapshot
-from tui.tools.text_decoding import decode, printable, size_text
+from tui.tools.text_decoding import decode, printable
 
 
 class WriteFileParams(Params, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class WriteFile(Tool[WriteFileParams]):
         details = await replace_file(ctx, path, data, found)
         if found is None:
             lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
-            said, summary = f"Created {shown}: {size_text(len(data))}.", f"new, {lines}"
+            said, summary = f"Created {shown}: {size(len(data))}.", f"new, {lines}"
         else:
             said, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
         return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)
@@ -83,8 +84,8 @@ def _compare(
         old = None
     if old is not None:
         return found, unified(old, content, shown)
-    size = size_text(found.stat.st_size)
+    was = size(found.stat.st_size)
     new = unified(None, content, shown)
     return found, UnifiedDiff(
-        f"{shown}: {size}, not shown as text, is replaced by:\n{new.text}", new.added, 0
+        f"{shown}: {was}, not shown as text, is replaced by:\n{new.text}", new.added, 0
     )

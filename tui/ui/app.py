@@ -29,7 +29,7 @@ from tui.ui.widgets.prompt import Prompt
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
     from tui.app.open_session import SessionWatch
-    from tui.app.ports import Opening
+    from tui.app.services import Opening
     from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.screens.output_side import OutputSide
     from tui.ui.start.terminal_takeover import TerminalTakeover

@@ -31,7 +31,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
-from tui.app.ports import AppServices, SessionChoice
+from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause

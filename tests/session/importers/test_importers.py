@@ -111,13 +111,13 @@ def test_sessions_are_found_where_the_agents_keep_them(tmp_path: Path) -> None:
     put(folders["codex"][0] / "2026" / "02" / "10" / "rollout-d.jsonl", codex().records, mine, 200)
     (claude / "notes.jsonl").write_bytes(b"not a session\n")
 
-    found = importers.find(folders, mine)
+    found = importers.find(folders)
     assert [(f.path.name, f.format) for f in found] == [
         ("a.jsonl", "claude_code"), ("rollout-d.jsonl", "codex"), ("b.jsonl", "pi"),
+        ("c.jsonl", "pi"),
     ]  # fmt: skip
-    assert [f.title for f in found] == ["A fine session", "prompt 0", "prompt 0"]
+    assert [f.title for f in found] == ["A fine session", "prompt 0", "prompt 0", "prompt 0"]
     assert found[0].size == found[0].path.stat().st_size
-    assert [f.path.name for f in importers.find(folders)][-1] == "c.jsonl"
     assert importers.find(importers.usual_folders(tmp_path / "nobody")) == []
 
 

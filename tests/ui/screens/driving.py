@@ -15,7 +15,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.script import MODEL, Step
 from tests.support.world import World
 from tui.agent import events
-from tui.app.ports import Opening
+from tui.app.services import Opening
 from tui.core.messages import Usage
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import Item

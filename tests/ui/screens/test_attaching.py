@@ -19,7 +19,7 @@ from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tests.ui.screens.test_rewind import RealWorld, choose
 from tui.app import drafts
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.clipboard import Clip
 from tui.core.images import MAX_FILE, of_bytes
 from tui.core.paths import folders

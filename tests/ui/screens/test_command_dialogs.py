@@ -11,7 +11,7 @@ from textual.widgets import Static
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tui.agent.compaction import CompactionPreview
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core.config import Permissions
 from tui.core.paths import folders

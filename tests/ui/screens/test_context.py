@@ -16,7 +16,7 @@ from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.events import ContextChanged, Event
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.overrides import overlays_of, pins_of
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu

@@ -9,7 +9,7 @@ from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.app import drafts
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.session.drafts import UnsentWork
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
 

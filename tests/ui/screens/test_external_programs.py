@@ -21,22 +21,28 @@ def program(folder: Path, name: str, body: str = "") -> Path:
     return path
 
 
-def test_what_is_set_comes_first_then_what_there_is(tmp_path: Path) -> None:
-    environment = {"PATH": str(tmp_path)}
-    assert command_of("pager", environment) == []
+def test_what_is_set_comes_first_then_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("PAGER", "VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    assert command_of("pager") == []
     for name in ("vi", "more"):
         program(tmp_path, name)
-    assert command_of("pager", environment) == ["more"]
-    assert command_of("editor", environment) == ["vi"]
+    assert command_of("pager") == ["more"]
+    assert command_of("editor") == ["vi"]
     program(tmp_path, "less")
-    assert command_of("pager", environment) == ["less", "-R"]
+    assert command_of("pager") == ["less", "-R"]
     mine = program(tmp_path, "mine")
-    assert command_of("pager", environment | {"PAGER": f"{mine} -x 'a b'"}) == [
-        *(str(mine), "-x", "a b"),
-    ]
-    assert command_of("editor", environment | {"EDITOR": "mine", "VISUAL": ""}) == ["mine"]
+    monkeypatch.setenv("PAGER", f"{mine} -x 'a b'")
+    assert command_of("pager") == [str(mine), "-x", "a b"]
+    monkeypatch.setenv("EDITOR", "mine")
+    monkeypatch.setenv("VISUAL", "")
+    assert command_of("editor") == ["mine"]
     for unusable in ("nowhere", "'open", "  "):
-        assert command_of("pager", environment | {"PAGER": unusable}) == ["less", "-R"]
+        monkeypatch.setenv("PAGER", unusable)
+        assert command_of("pager") == ["less", "-R"]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.agent.prompts import ParsedPrompt
-from tui.app.ports import Opening, SessionChoice
+from tui.app.services import Opening, SessionChoice
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.messages import blocks_of, text_block, text_of, tool_calls

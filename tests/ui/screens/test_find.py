@@ -11,6 +11,7 @@ from textual.widgets import Static
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.ui.app import HoldfastApp
+from tui.ui.widgets.conversation import search
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.search_bars import FindBar
@@ -77,11 +78,11 @@ async def test_while_it_is_still_looked_for_nobody_says_that_there_is_no_more(
     slices = 0
     advance = ItemSearch.advance
 
-    def some(self: ItemSearch, items: Sequence[Item], seconds: float = 0.0) -> None:
+    def some(self: ItemSearch, items: Sequence[Item]) -> None:
         nonlocal slices
         slices += 1
-        assert seconds == 0.0
-        advance(self, items, 1.0 if slices > 40 else 1e-9)
+        monkeypatch.setattr(search, "SLICE_S", 1.0 if slices > 40 else 1e-9)
+        advance(self, items)
 
     monkeypatch.setattr(ItemSearch, "advance", some)
     async with running(World()) as (app, pilot):

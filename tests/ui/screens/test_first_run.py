@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList, Static
 from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, StorageError
 from tui.settings.local_servers import LocalServer
 from tui.ui.app import HoldfastApp

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from tests.support.script import MODEL, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, turn, until
+from tests.ui.widgets.stage import search_status
 from tui.agent import events
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.output_side import OutputSide
@@ -87,7 +88,8 @@ async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Pat
         assert "this is the full copy" in badge(app)
         assert side.copy.view.has_focus
         await pilot.press("G")
-        assert side.copy.view.rows()[-1] == (len("".join(f"line {n}\n" for n in range(2999))), 0)
+        shown = side.copy.view.render_lines(side.copy.view.size.region)
+        assert shown[-1].text.strip() == "line 2999"
         await pilot.press("escape")
         await until(pilot, lambda: side.size.width < app.size.width)
         assert side.whole
@@ -102,11 +104,11 @@ async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
         await pilot.press("slash")
         await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
         await pilot.press(*"299", "enter")
-        await until(pilot, lambda: "1 of 13" in side.copy.status)  # 299, 1299, 2299, 2990 …
+        await until(pilot, lambda: "1 of 13" in search_status(side.copy))  # 299, 1299, 2299, 2990 …
         await pilot.press("n")
-        await until(pilot, lambda: "2 of 13" in side.copy.status)
+        await until(pilot, lambda: "2 of 13" in search_status(side.copy))
         await pilot.press("N", "N")
-        await until(pilot, lambda: "13 of 13 · from the end" in side.copy.status)
+        await until(pilot, lambda: "13 of 13 · from the end" in search_status(side.copy))
         await pilot.press("escape")
         await until(pilot, lambda: not side.copy.has_class("-search"))
         assert side.display
@@ -119,7 +121,7 @@ async def test_slash_searches_what_was_not_cut_too() -> None:
     async with running(world) as (app, pilot):
         side = await opened(world, Path(), pilot, app)
         await pilot.press("slash", *"two", "enter")
-        await until(pilot, lambda: "1 of 1" in side.copy.status)
+        await until(pilot, lambda: "1 of 1" in search_status(side.copy))
 
 
 async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:

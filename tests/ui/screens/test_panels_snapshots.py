@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
 from tests.support.world import OldSession, World, record
@@ -27,7 +28,7 @@ from tests.ui.screens.test_recovery import ROWS
 from tui.agent import events
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.config import Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record
@@ -58,7 +59,10 @@ def examined(stage: Stage) -> Shot:
         return CHECKS
 
     def done(app: HoldfastApp) -> bool:
-        return isinstance(app.screen, DoctorScreen) and app.screen.found
+        if not isinstance(app.screen, DoctorScreen):
+            return False
+        checks = app.screen.query("#checks").results(Static)
+        return any("Looking" not in str(shown.visual) for shown in checks)
 
     stage.monkeypatch.setattr(doctor, "examine", examine)
     return stage.app(World()), prompt("/doctor", done)

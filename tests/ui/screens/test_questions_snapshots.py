@@ -24,7 +24,7 @@ from tests.ui.screens.pictures import (
 from tests.ui.screens.test_recovery import ROWS
 from tui.agent import events
 from tui.agent.compaction import CompactionPreview
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.core.errors import ErrorClass, ProviderError

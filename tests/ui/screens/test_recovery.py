@@ -13,7 +13,7 @@ from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app.dialog_data import KeySetup, ModelRow
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded

@@ -12,7 +12,7 @@ from tests.context.wild import call
 from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, until
 from tui.app.damage_report import Damage, damage_findings, findings_summary
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.session.reader import read
 from tui.session.records import Finding
 from tui.session.session import Session

@@ -13,7 +13,7 @@ from tests.support.world import OldSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Compare, press
 from tests.ui.screens.test_snapshots import SIZES, shoot
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 
 PATH = Path("/data/sessions/proj/20261121T070000Z-00f3a2c1d0e9.jsonl")
 

@@ -18,7 +18,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.agent.agent import Agent
 from tui.app.commands.rewind import restore_files
-from tui.app.ports import AppServices, SessionChoice
+from tui.app.services import AppServices, SessionChoice
 from tui.context.file_changes import FileChange
 from tui.core.paths import folders
 from tui.permissions.types import Approver

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
 from tui.agent.agent import Agent
-from tui.app.ports import Opening, SessionChoice
+from tui.app.services import Opening, SessionChoice
 from tui.core.errors import SessionError
 from tui.core.paths import folders
 from tui.permissions.types import Approver

@@ -16,7 +16,7 @@ from tests.support.foreign import claude_code
 from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, running, until
 from tui.app.dialog_data import SessionRow
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.paths import folders
 from tui.session import catalog

@@ -17,7 +17,7 @@ from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.interrupted_work import interrupted_work
 from tui.app.interruption import known, summary_of
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders

@@ -12,7 +12,7 @@ from tests.support.world import OldSession, World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, press
 from tui.app.damage_report import Damage
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.errors import SessionInUseError
 from tui.session.records import Finding
 from tui.ui.screens.repair import RepairScreen

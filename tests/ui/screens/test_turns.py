@@ -13,7 +13,7 @@ from tests.support.script import MODEL, Burst, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
 from tui.agent import events
-from tui.app.ports import Opening
+from tui.app.services import Opening
 from tui.app.work import BURST
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage

@@ -7,9 +7,11 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.widget import Widget
+from textual.widgets import Static
 
 from tui.ui.toolkit import themes
 from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.file_viewer.pane import FilePane
 
 
 class Stage(App[None]):
@@ -41,3 +43,8 @@ class Stage(App[None]):
         size = self.widget.size
         strips = self.widget.render_lines(size.region)
         return [strip.text.rstrip() for strip in strips]
+
+
+def search_status(pane: FilePane) -> str:
+    """What the row for searching says."""
+    return str(pane.query(".search Static").last(Static).render())

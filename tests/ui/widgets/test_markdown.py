@@ -11,6 +11,7 @@ from rich.style import Style
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown import Document, Line, render
+from tui.ui.widgets.markdown import document as markdown_document
 from tui.ui.widgets.markdown.parse import parse
 from tui.ui.widgets.markdown.text import RULES
 
@@ -21,8 +22,8 @@ def shown(text: str, width: int = 60) -> str:
     return "\n".join(line.text.rstrip() for line in render(text, STYLES, width))
 
 
-def streamed(text: str, cuts: list[int], *, draw: bool, cap: int, width: int = 40) -> list[Line]:
-    document = Document(STYLES, width, cap=cap)
+def streamed(text: str, cuts: list[int], *, draw: bool, width: int = 40) -> list[Line]:
+    document = Document(STYLES, width)
     settled: list[Line] = []
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         document.feed(text[start:end])
@@ -66,14 +67,16 @@ def test_streamed_in_any_pieces_is_the_same_as_at_once(
     case: tuple[str, list[int]], draw: bool, cap: int
 ) -> None:
     text, cuts = case
-    assert streamed(text, cuts, draw=draw, cap=cap) == render(text, STYLES, 40, cap=cap)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markdown_document, "CAP", cap)
+        assert streamed(text, cuts, draw=draw) == render(text, STYLES, 40)
 
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS)
 def test_letter_by_letter_is_the_same_as_at_once(text: str) -> None:
     cuts = list(range(1, len(text)))
-    assert streamed(text, cuts, draw=True, cap=8_000) == render(text, STYLES, 40)
+    assert streamed(text, cuts, draw=True) == render(text, STYLES, 40)
 
 
 @settings(max_examples=200, deadline=None)

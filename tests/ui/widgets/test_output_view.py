@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.color import Color
@@ -11,7 +12,7 @@ from textual.selection import Selection
 
 from tests.ui.screens.driving import until
 from tests.ui.widgets.stage import Stage
-from tui.ui.widgets import text_view
+from tui.ui.widgets import output_lines, text_view
 from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.line_view import key
 from tui.ui.widgets.output_lines import LINE_MAX, OutputLines
@@ -125,8 +126,12 @@ def test_one_endless_line_is_bounded_and_counted() -> None:
     assert output.over(0) == 1_000_000 - LINE_MAX
 
 
-def test_memory_is_bounded_and_the_line_that_says_so_counts_right() -> None:
-    output = OutputLines(bytes_max=100_000, head_lines=10)
+def test_memory_is_bounded_and_the_line_that_says_so_counts_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output_lines, "BYTES_MAX", 100_000)
+    monkeypatch.setattr(output_lines, "HEAD_LINES", 10)
+    output = OutputLines()
     for number in range(50_000):
         output.write(f"line {number}\n")
     lines = list(output)
@@ -138,8 +143,10 @@ def test_memory_is_bounded_and_the_line_that_says_so_counts_right() -> None:
     assert lines[11] == f"line {10 + output.dropped_lines}"
 
 
-def test_few_long_lines_are_bounded_too() -> None:
-    output = OutputLines(bytes_max=1_000_000, head_lines=500)
+def test_few_long_lines_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_lines, "BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(output_lines, "HEAD_LINES", 500)
+    output = OutputLines()
     for number in range(400):
         output.write(f"{number} {'x' * 10_000}\n")
     gap = output.gap

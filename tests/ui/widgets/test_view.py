@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.widgets.stage import Stage
+from tests.ui.widgets.stage import Stage, search_status
 from tui.ui.widgets.file_viewer import line_file
 from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
@@ -151,9 +151,9 @@ async def test_the_search_goes_round_and_marks_the_place() -> None:
         async def said(text: str) -> None:
             for _ in range(400):
                 await pilot.pause(0.005)
-                if text in app.pane.status:
+                if text in search_status(app.pane):
                     return
-            pytest.fail(f"{app.pane.status!r} is not {text!r}")
+            pytest.fail(f"{search_status(app.pane)!r} is not {text!r}")
 
         await pilot.press("slash", *"error", "enter")
         await said("1 of 2")
@@ -181,7 +181,7 @@ async def test_a_find_far_to_the_side_is_brought_into_sight() -> None:
             await pilot.press("slash", *"needle", "enter")
             for _ in range(200):
                 await pilot.pause(0.005)
-                if "1 of 1" in app.pane.status:
+                if "1 of 1" in search_status(app.pane):
                     break
             assert any("needle" in row for row in app.rows())
             await pilot.press("escape", "w")

@@ -11,7 +11,7 @@ from tui.core.workspace import PRIVATE_DIR
 from tui.settings.user_commands import UserCommands
 
 if TYPE_CHECKING:
-    from tui.app.ports import AppServices
+    from tui.app.services import AppServices
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Point, PointQuestion
 from tui.app.models import use_model
 from tui.app.open_session import switch_session
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.file_changes import FileChange, RestoredFile, changes, restore
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.app import error_options
 from tui.app.damage_report import damage_findings
 from tui.app.open_session import ask_damaged, forked, switch_session
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 

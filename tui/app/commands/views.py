@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.context.file_changes import FileChange, texts
+from tui.context.file_changes import FileChange, changes, texts
 from tui.core.formatting import money, tokens
 from tui.tools.diff import unified
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.app.conversation import Conversation
 
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""
@@ -35,8 +37,21 @@ def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
     ]
 
 
-def diff_text(found: Iterable[FileChange], root: Path) -> str:
-    """One unified diff of all files, from before the session to how they are now. Blocks."""
+async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
+    """How many files the session's own tools changed, and one unified diff of them all, from
+    before the session to how they are now; where there are none it is said."""
+    agent = conversation.agent
+    found = changes(list(agent.session.records)) if agent else []
+    if not found:
+        conversation.frontend.say(
+            "This session's tools have changed no file.",
+            hint="What a command did to files is not known here.",
+        )
+        return None
+    return len(found), await asyncio.to_thread(_diff_text, found, conversation.services.workspace)
+
+
+def _diff_text(found: Iterable[FileChange], root: Path) -> str:
     return "\n".join(_of_file(change, root) for change in found)
 
 

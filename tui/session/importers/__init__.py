@@ -125,21 +125,17 @@ def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Form
     }
 
 
-def find(
-    folders: Mapping[Format, Iterable[Path]], workspace: Path | None = None
-) -> list[ForeignSession]:
-    """The sessions in these folders that belong to a workspace, or all, the newest first.
+def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
+    """The sessions in these folders, the newest first.
 
     Blocks: the beginning of every file is read. What cannot be read is not listed.
     """
-    wanted = os.path.realpath(workspace) if workspace else None
     found = [
         one
         for format_, roots in folders.items()
         for root in roots
         for path in _files_below(root)
         if (one := _describe(path, format_)) is not None
-        and (wanted is None or os.path.realpath(one.cwd) == wanted)
     ]
     return sorted(found, key=lambda one: (one.changed, str(one.path)), reverse=True)
 

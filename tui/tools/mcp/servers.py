@@ -97,6 +97,18 @@ class Server:
         self.tools = tools
         self.start()
 
+    async def log_end(self, most: int) -> str:
+        """The last `most` bytes of what it wrote to its standard error, or that it wrote none."""
+        import aiofiles  # noqa: PLC0415 - only when somebody looks
+
+        try:
+            async with aiofiles.open(self.log_file, "rb") as file:
+                await file.seek(max(0, await file.seek(0, os.SEEK_END) - most))
+                text = (await file.read()).decode("utf-8", "replace")
+        except OSError:
+            text = ""
+        return text or "The server has written nothing."
+
     async def call(
         self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
     ) -> ToolOutput:

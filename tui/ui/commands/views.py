@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui.app.commands.views import UNPRICED, diff_text, usage_rows
+from tui.app.commands.views import UNPRICED, session_diff, usage_rows
 from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
@@ -90,21 +90,13 @@ async def find(frontend: ScreenFrontend, text: str) -> None:
 
 async def diff(frontend: ScreenFrontend, _: str) -> None:
     """What the session's own tools changed in files."""
-    from tui.context.file_changes import changes  # noqa: PLC0415 - on demand, as those below
-    from tui.ui.screens.reports import DiffScreen  # noqa: PLC0415
+    from tui.ui.screens.reports import DiffScreen  # noqa: PLC0415 - on demand
     from tui.ui.widgets.diff import counts  # noqa: PLC0415
 
-    agent = frontend.conversation.agent
-    found = changes(list(agent.session.records)) if agent else []
-    if not found:
-        frontend.say(
-            "This session's tools have changed no file.",
-            hint="What a command did to files is not known here.",
-        )
-        return
-    text = await asyncio.to_thread(diff_text, found, frontend.services.workspace)
-    title = f"{plural(len(found), 'file')} changed · {counts(text)}"
-    frontend.app.push_screen(DiffScreen(title, text))
+    if found := await session_diff(frontend.conversation):
+        count, text = found
+        title = f"{plural(count, 'file')} changed · {counts(text)}"
+        frontend.app.push_screen(DiffScreen(title, text))
 
 
 async def tasks(frontend: ScreenFrontend, _: str) -> None:
@@ -131,12 +123,8 @@ async def permissions(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    rules = rule_lines(
-        frontend.services.permissions(),
-        mode=agent.mode,
-        elevated=frontend.chat.header.state.elevated,
-        folders=[shorten(folder) for folder in agent.folders],
-    )
+    elevated = frontend.chat.header.state.elevated
+    rules = rule_lines(frontend.services.permissions(), agent, elevated=elevated)
     frontend.app.push_screen(PermissionsScreen(rules, decisions(agent.session.records)))
 
 

@@ -31,16 +31,15 @@ AT_ONCE_S = 1.0
 """Whatever fails within this time has shown nothing."""
 
 
-def command_of(program: Program, environment: dict[str, str] | None = None) -> list[str]:
+def command_of(program: Program) -> list[str]:
     """The command that the person has set, else the first there is; [] where there is none.
 
     What is set and cannot be found is not used either.
     """
-    known = os.environ if environment is None else environment
-    for text in (*(known.get(name, "") for name in _SETTINGS[program]), *_OTHERS[program]):
+    for text in (*(os.environ.get(name, "") for name in _SETTINGS[program]), *_OTHERS[program]):
         with suppress(ValueError):
             words = shlex.split(text)
-            if words and shutil.which(words[0], path=known.get("PATH")):
+            if words and shutil.which(words[0]):
                 return words
     return []
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -128,14 +126,13 @@ class McpScreen(TableDialog[None]):
         """What the server under the cursor wrote to its standard error."""
         if (row := self._row) is None:
             return
-        path = row[0].log_file
-        text = await asyncio.to_thread(_end_of, path)
-        self.put("log-text", Content(clean(text)))
+        server = row[0]
+        self.put("log-text", Content(clean(await server.log_end(LOG_BYTES))))
         self.add_class("-log")
         pane = self.query_one("#log", VerticalScroll)
         pane.focus()
         pane.scroll_end(animate=False)
-        self.query_one("#box").border_title = Content(f"mcp servers · {shorten(path)}")
+        self.query_one("#box").border_title = Content(f"mcp servers · {shorten(server.log_file)}")
         self.show_keys(SCROLL, ("esc", "back"))
 
     def action_close(self) -> None:
@@ -211,14 +208,3 @@ class McpScreen(TableDialog[None]):
 
 def _key(row: tuple[Server, McpTool | None]) -> tuple[str, str]:
     return row[0].name, row[1].name if row[1] else ""
-
-
-def _end_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - LOG_BYTES))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        text = ""
-    return text or "The server has written nothing."

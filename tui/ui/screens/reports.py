@@ -58,8 +58,7 @@ def _wrapped(text: str, style: str, width: int) -> list[Content]:
 
 
 class DoctorScreen(Dialog[None]):
-    """Closed by Esc, q or Enter. The checks are awaited once the screen stands; then they are
-    `found`."""
+    """Closed by Esc, q or Enter. The checks are awaited once the screen stands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
@@ -69,7 +68,6 @@ class DoctorScreen(Dialog[None]):
     def __init__(self, checks: Awaitable[Sequence[Check]]) -> None:
         super().__init__(classes="-table")
         self._seen: Sequence[Check] = ()
-        self.found = False
         self._checks = checks
 
     def compose(self) -> ComposeResult:
@@ -84,7 +82,6 @@ class DoctorScreen(Dialog[None]):
         """Show what was found."""
         self._seen = await self._checks
         self._draw()
-        self.found = True
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._draw)

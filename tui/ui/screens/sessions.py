@@ -132,15 +132,17 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     @work(exclusive=True, group="load")
     async def load(self) -> None:
         """Read the sessions of the tab that is open."""
-        seen, everywhere = self._seen, self._seen.tab != "here"
+        seen = self._seen
         seen.sessions, seen.problem = None, ""
         self._begin()
         try:
             if seen.tab == "others":
-                seen.sessions = await asyncio.to_thread(self._sessions.others, everywhere=True)
+                seen.sessions = await asyncio.to_thread(self._sessions.others)
             else:
                 seen.sessions = await asyncio.to_thread(
-                    self._sessions.ours, everywhere=everywhere, progress=self._progress
+                    self._sessions.ours,
+                    everywhere=seen.tab == "everywhere",
+                    progress=self._progress,
                 )
         except (HoldfastError, OSError) as error:
             seen.sessions, seen.problem = [], str(error)

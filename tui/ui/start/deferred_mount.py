@@ -12,8 +12,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final
 
-from tui.app.ports import AppServices, Opening
 from tui.app.prompt_history import PromptHistory
+from tui.app.services import AppServices, Opening
 from tui.core.paths import shorten, workspace_slug
 from tui.ui.commands.completion_sources import PromptSources
 from tui.ui.frontend import ScreenFrontend

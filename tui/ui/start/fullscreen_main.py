@@ -11,8 +11,8 @@ from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
-    from tui.app.ports import Opening
     from tui.app.program import CompositionRoot
+    from tui.app.services import Opening
     from tui.ui.start.first_frame import EarlyPrompt
 
 _TERMINAL_GONE = 129

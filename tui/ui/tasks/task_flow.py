@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.app.dialog_data import YesNoQuestion
-from tui.app.ports import SessionChoice
+from tui.app.services import SessionChoice
 from tui.batch.command.plan import RunPlan, plan
 from tui.batch.group_session import first_record_of
 from tui.batch.run_store import OfflineRun
@@ -55,7 +55,7 @@ class FolderRun(OfflineRun):
 
     def __init__(self, frontend: ScreenFrontend) -> None:
         self._frontend, self._services = frontend, frontend.services
-        super().__init__(self._services.workspace, self._services.clock)
+        super().__init__(self._services.workspace)
 
     @property
     def begins(self) -> bool:

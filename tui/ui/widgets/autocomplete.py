@@ -25,7 +25,6 @@ def rank(
     query: str,
     candidates: Sequence[str],
     *,
-    limit: int = LIMIT,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[str]:
     """The candidates that fit, best first; without a query the first ones as they come.
@@ -36,7 +35,7 @@ def rank(
     cases. `stop` ends a search that nobody waits for any more.
     """
     if not query:
-        return list(candidates[:limit])
+        return list(candidates[:LIMIT])
     exact = any(map(str.isupper, query))
     fits = re.compile(
         "".join(f"[^{re.escape(c)}]*{re.escape(c)}" for c in query),
@@ -52,7 +51,7 @@ def rank(
             tight = (own or whole).end()
             place = _place(query, candidate, last, exact=exact, own=own is not None)
             found.append((place, tight, len(candidate), candidate))
-    return [candidate for *_, candidate in heapq.nsmallest(limit, found)]
+    return [candidate for *_, candidate in heapq.nsmallest(LIMIT, found)]
 
 
 def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> int:

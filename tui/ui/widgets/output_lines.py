@@ -47,11 +47,10 @@ class OutputLines:
     it has characters, and adding one costs no step of its own.
     """
 
-    def __init__(self, *, bytes_max: int = BYTES_MAX, head_lines: int = HEAD_LINES) -> None:
+    def __init__(self) -> None:
         self.dropped_lines = 0
         self.dropped_bytes = 0
-        self._bytes_max = bytes_max
-        self._head = head_lines
+        self._head = HEAD_LINES
         self._blocks: list[_Block] = []
         self._starts = [0]  # the first line of every block, and of what comes after the last
         self._fresh = bytearray()  # whole lines too, not yet a block
@@ -112,7 +111,7 @@ class OutputLines:
             whole, ended, last = rest.rpartition("\n")
             self._add(whole + ended)
             self._grow(last)
-        if self._bytes > self._bytes_max:
+        if self._bytes > BYTES_MAX:
             self._drop()
             return 0
         return first
@@ -171,7 +170,7 @@ class OutputLines:
         else:
             start = self._part()
         stop, freed = start, 0
-        while stop < len(blocks) - 1 and freed < self._bytes_max // 4:
+        while stop < len(blocks) - 1 and freed < BYTES_MAX // 4:
             freed += blocks[stop].size
             stop += 1
         self.dropped_lines += sum(block.lines for block in blocks[start:stop])
@@ -198,7 +197,7 @@ class OutputLines:
         number = next(
             number
             for number, size in enumerate(sizes)
-            if starts[number + 1] > self._head or size > self._bytes_max // 4
+            if starts[number + 1] > self._head or size > BYTES_MAX // 4
         )
         if starts[number + 1] <= self._head:
             self._head = starts[number]

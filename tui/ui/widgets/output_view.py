@@ -43,8 +43,8 @@ class OutputView(TextView):
     }
     """ + style.css("OutputView", style.DIFF_RULES)
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._output = OutputLines()
         self._viewport.lay(flat=True)
         self._diff: Diff | None = None

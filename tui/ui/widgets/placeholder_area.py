@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.reactive import reactive
@@ -11,22 +11,14 @@ from textual.widgets import TextArea
 
 from tui.core.formatting import plural, size
 
+if TYPE_CHECKING:
+    from tui.app.attachments import PromptImages
+
 FOLD_CHARS = 2000
 FOLD_LINES = 20
 """A paste beyond either is shown as one word, and sent whole."""
 
 _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
-
-
-class Attachments(Protocol):
-    """Who knows the images behind words; `tui.app.attachments.PromptImages` says what
-    each does."""
-
-    def knows(self, word: str) -> bool: ...
-    def could_hold(self, text: str) -> bool: ...
-    def recall(self, text: str) -> None: ...
-    async def of_paste(self, text: str) -> str | None: ...
-    async def of_clipboard(self) -> tuple[str, bool]: ...
 
 
 class PlaceholderArea(TextArea):
@@ -42,15 +34,15 @@ class PlaceholderArea(TextArea):
         super().__init__(id=id, highlight_cursor_line=False)
         self._pastes: dict[str, str] = {}
         self._pasted = 0
-        self._images: Attachments | None = None
+        self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before it was known who attaches
 
     @property
-    def images(self) -> Attachments | None:
+    def images(self) -> PromptImages | None:
         return self._images
 
     @images.setter
-    def images(self, images: Attachments | None) -> None:
+    def images(self, images: PromptImages | None) -> None:
         self._images = images
         unlooked, self._unlooked = self._unlooked, []
         for pasted in unlooked:
@@ -100,7 +92,7 @@ class PlaceholderArea(TextArea):
             self.unread_pastes += 1
             self.run_worker(self._attach_images(self.images, pasted), group="attach")
 
-    async def _attach_images(self, images: Attachments, pasted: str) -> None:
+    async def _attach_images(self, images: PromptImages, pasted: str) -> None:
         """Put the words for images in the place of their pasted paths."""
         try:
             words = await images.of_paste(pasted)
@@ -119,7 +111,7 @@ class PlaceholderArea(TextArea):
             self.unread_pastes += 1
             self.run_worker(self._paste_clipboard(self.images), group="attach")
 
-    async def _paste_clipboard(self, images: Attachments) -> None:
+    async def _paste_clipboard(self, images: PromptImages) -> None:
         try:
             text, copied = await images.of_clipboard()
             if copied:

@@ -73,10 +73,10 @@ class Prompt(KillRingArea):
     class QuitAsked(Message):
         """Ctrl+D in an empty prompt."""
 
-    def __init__(self, history: PromptHistory | None = None, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.set_reactive(TextArea.cursor_blink, False)  # an idle program wakes up for nothing
-        self.past = history or PromptHistory()
+        self.past = PromptHistory()
         self._set = ""
         self._to = ""
         self._send_then = False

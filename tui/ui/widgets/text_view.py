@@ -121,8 +121,8 @@ class TextView(LineView):
         Binding("w", "wrap", "Wrap", show=False),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._pictures: OrderedDict[int, RenderedItem] = OrderedDict()
         self._wide = 0
         self._wrap = False

@@ -34,8 +34,8 @@ class ItemsView(LineView):
         + style.css("ItemsView", style.STYLE_RULES)
     )
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._items: list[Item] = []
         self._index: dict[Item, int] = {}
         self._pictures = RenderCache()

@@ -35,12 +35,12 @@ class ItemSearch:
             self._left = iter(sorted(before.counts, reverse=True))
         self.done = False
 
-    def advance(self, items: Sequence[Item], seconds: float = SLICE_S) -> None:
+    def advance(self, items: Sequence[Item]) -> None:
         """Go on for about so long, those that came since first; `done` when all were seen."""
         for index in range(self.seen_to, len(items)):
             self.recount(index, items[index])
         self.seen_to = len(items)
-        until = monotonic() + seconds
+        until = monotonic() + SLICE_S
         while not self.done and monotonic() < until:
             for _ in range(_STRIDE):
                 index = next(self._left, None)

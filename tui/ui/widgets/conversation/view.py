@@ -64,8 +64,8 @@ class ConversationView(ItemsView):
         more: bool
         last: bool = False
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._cursor: int | None = None
         self._finder: ItemSearch | None = None
         self._hit: _Hit | None = None

@@ -53,9 +53,9 @@ class FilePane(Vertical):
         Binding("escape,ctrl+c", "end_search", "End the search", show=False),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
-        self.view = FileView(classes="text")
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.view = FileView()
         self._words = TextField(placeholder="in all of it")
         self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
@@ -68,11 +68,6 @@ class FilePane(Vertical):
             yield Static(Content.styled("/ ", "$text-secondary"), markup=False)
             yield self._words
             yield self._said
-
-    @property
-    def status(self) -> str:
-        """What is said of the search."""
-        return str(self._said.render())
 
     def show(self, file: LineFile, *, at_end: bool = False) -> None:
         """Show another file, which is closed with the pane or for the next one."""

@@ -44,8 +44,8 @@ class FileView(TextView):
     }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._port = FileViewport(self._measure)
         self._viewport = self._port
         self._endless: set[int] = set()
@@ -58,10 +58,6 @@ class FileView(TextView):
     def file(self) -> LineFile:
         """What is shown."""
         return self._port.file
-
-    def rows(self) -> list[tuple[int, int]]:
-        """What is in sight: the byte that each line begins with, and the row of it."""
-        return list(self._port.rows)
 
     @property
     def top(self) -> int:

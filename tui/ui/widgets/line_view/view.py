@@ -64,8 +64,8 @@ class LineView(ScrollView, can_focus=True):
         *bindings(PANE_KEYS),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._viewport = Viewport(self._measure)
         self._look: dict[str, Style] = {}
         self._width = 0

@@ -6,7 +6,7 @@ row that is being written is shown as it would be if it ended here, and held bac
 characters more could make something quite different of it.
 
 Three rules keep the cost of a token independent of what came before: fenced code is settled in
-pieces (`code.pieces`), a list item by item, and a block longer than `cap` is cut at a row's end.
+pieces (`code.pieces`), a list item by item, and a block longer than CAP is cut at a row's end.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ class Document:
     `lines[:settled]` stays as it is (the same objects) until `finish`.
     """
 
-    def __init__(self, styles: Styles, width: int, *, cap: int = CAP) -> None:
+    def __init__(self, styles: Styles, width: int) -> None:
         self.lines: list[Line] = []
         self.settled = 0
         self._styles = styles
         self._width = max(8, width)
-        self._cap = cap
         self._intake = Intake()
         self._rows: list[str] = []
         self._new = False
@@ -179,7 +178,7 @@ class Document:
 
     def _overlong(self, unit: Unit, rows: list[str], end: int) -> int:
         """How many rows of `unit` are to be drawn alone, 0 if it is short enough."""
-        cap = self._cap if unit.kind in {"flow", "table"} else 4 * self._cap
+        cap = CAP if unit.kind in {"flow", "table"} else 4 * CAP
         total = 0
         for index in range(unit.start, end):
             total += len(rows[index]) + 1
@@ -306,9 +305,9 @@ class Document:
         return drawn
 
 
-def render(text: str, styles: Styles, width: int, *, cap: int = CAP) -> list[Line]:
+def render(text: str, styles: Styles, width: int) -> list[Line]:
     """The lines of a whole text: what feeding it in any pieces comes to."""
-    document = Document(styles, width, cap=cap)
+    document = Document(styles, width)
     for start in range(0, len(text), 2 * CAP):
         document.feed(text[start : start + 2 * CAP])
         document.advance()

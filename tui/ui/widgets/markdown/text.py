@@ -89,9 +89,10 @@ class Piece(NamedTuple):
     join: str | None
 
 
-def _break(text: str, offset: int, width: int, join: str | None) -> list[Piece]:
+def _break(text: str, offset: int, width: int) -> list[Piece]:
     """Break one line of text; words too long for a line are cut."""
     pieces: list[Piece] = []
+    join: str | None = None
     start = position = used = 0
     for match in _UNITS.finditer(text):
         unit = match.group()
@@ -136,7 +137,7 @@ def breaks(text: str, width: int) -> list[Piece]:
         if size <= width and (row.isascii() or cell_len(row) <= width):
             pieces.append(Piece(offset, offset + size, None))
         else:
-            pieces += _break(row, offset, width, None)
+            pieces += _break(row, offset, width)
         offset += size + 1
     return pieces
 

@@ -1,6 +1,6 @@
-"""What the full screen asks of the rest of the program; who starts it wires them.
+"""What a front end is given: the services of the rest of the program, and what it opens with.
 
-That is the command line (`tui.app.program`), or a test.
+Who starts it wires them: the command line (`tui.app.program`), or a test.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SessionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppServices:
-    """What the full screen asks of the rest of the program.
+    """What a front end asks of the rest of the program.
 
     `make_agent` raises CredentialsError when there is no key, SessionError when the session
     cannot be opened, SessionInUseError when another program has it open. `set_up` keeps what the
