@@ -2,7 +2,8 @@
 
 A prefix is written at each mark and read again from the longest that is known, looked for at each
 mark and at most 20 blocks before it. An entry lives five minutes or an hour from its last use,
-counted from the start of a request. Prefixes below the model's minimum are not kept.
+counted from the start of a request. Prefixes below the model's minimum are not kept. It takes
+requests as the model is shown them (`tests.support.server_view`).
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def marks_of(body: Json) -> list[str]:
 
 def _blocks(body: Json) -> Iterator[_Block]:
     """Every block of a request: tools, system, messages; text in place of blocks is one."""
-    prefix, tokens = "", 0
+    prefix = "inline" if not body.get("tools") and _has_inline_tools(body) else ""
+    tokens = 0
     for head, block in _parts(body):
         bare = {name: value for name, value in block.items() if name != "cache_control"}
         raw = json.dumps(bare, ensure_ascii=False)  # the order of keys counts
@@ -126,12 +128,35 @@ def _parts(body: Json) -> Iterator[tuple[str, Json]]:
         yield "tools", tool
     for block in _listed(body.get("system", [])):
         yield "system", block
-    settings = [body.get(name) for name in ("thinking", "output_config", "tool_choice")]
-    head = json.dumps([*settings, _has_images(body)])
+    head = _head(body)
     for message in body["messages"]:
         extra = {name: v for name, v in message.items() if name not in {"role", "content"}}
         for block in _listed(message["content"]):
             yield f"{head}{message['role']}{json.dumps(extra)}", block
+
+
+def _head(body: Json) -> str:
+    """What else the entries of messages depend on. A default is the same as nothing."""
+    facts = MODELS[body["model"]] if body.get("model") in MODELS else None
+    thinking, output = body.get("thinking"), dict(part(body, "output_config"))
+    if facts and output.get("effort") == facts.effort:
+        del output["effort"]
+    if facts and facts.thinks and thinking == {"type": "adaptive"}:
+        thinking = None
+    choice = body.get("tool_choice")
+    if choice == {"type": "auto"}:
+        choice = None
+    return json.dumps([thinking, output or None, choice, _has_images(body)])
+
+
+def _has_inline_tools(body: Json) -> bool:
+    """Whether a tool joins by value: if none is there from the start, all is written anew."""
+    return any(
+        part(block, "tool").get("type") == "tool_definition"
+        for message in body["messages"]
+        if message["role"] == "system"
+        for block in _listed(message["content"])
+    )
 
 
 def _listed(content: object) -> list[Json]:
