@@ -2,7 +2,7 @@
 
 A signature carries, behind what knows the thought again: the model, the organization where that
 counts, and short hashes of the system prompt, the tools, the messages before it (their thinking
-aside), and the thinking before it. Cache marks count nowhere, nor do deferred tools that nothing
+aside), and of the last and the first thinking before it. Cache marks count nowhere, nor do deferred tools that nothing
 refers to. Thinking may be missing from the start, from the end, or all; what a model cannot read is
 dropped without a word. A compaction block carries the place where the messages ended that it stands
 for: what follows it stands where it stood.
@@ -74,6 +74,7 @@ class _Made(NamedTuple):
     tools: str
     messages: str
     thinking: str
+    first: str
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class Bindings:
     _system: str = ""
     _tools: str = ""
     _read: list[_Made] = field(default_factory=list[_Made])
-    _signatures: list[str] = field(default_factory=list[str])
+    _hashes: list[str] = field(default_factory=list[str])
     _failed: bool = False
     _deferred: dict[str, Any] = field(default_factory=dict[str, Any])
     _behind: str = ""  # the role of the last message that a compaction block stands for
@@ -176,7 +177,7 @@ class Bindings:
     def _summary(self, block: Json, message: Json) -> None:
         made = compacted(block)
         self.messages, self._behind = (made.messages, made.role) if made else ("", "")
-        self._read, self._signatures = [], []
+        self._read, self._hashes = [], []
         if len(blocks_of(message)) > 1:
             self._enter({"role": message["role"], "content": []})
 
@@ -185,7 +186,7 @@ class Bindings:
         if made is None:  # an older model's: any model reads it, and nothing binds it
             return
         model = self.body["model"]
-        if made.model != model and not reads(model, made.model):
+        if not _is_read(model, made):
             self.unread.append(Unread(number, index, "model_binding_mismatch"))
         elif made.organization and made.organization != self.organization:
             self.unread.append(Unread(number, index, "organization_binding_mismatch"))
@@ -196,34 +197,39 @@ class Bindings:
                 self._failed = True
                 return
         self._read.append(made)
-        self._signatures.append(str(block[_SIGNED[block["type"]]]))
+        self._hashes.append(hash_of(block[_SIGNED[block["type"]]]))
 
     def _misplaced(self, made: _Made) -> bool:
         if self._failed:  # all thinking behind what was dropped is dropped with it
             return True
-        before = self._before(made.model)
+        first, before = self._ends(made.model)
         here = (self._system, self._tools, self.messages)
-        return made[3:6] != here or bool(before and made.thinking != before)
+        put_back = made.first != first and made.first in self._hashes
+        return made[3:6] != here or put_back or bool(before and made.thinking != before)
 
-    def _before(self, model: str) -> str:
-        """The thinking that a model had before it last, as a hash."""
-        for made, signature in zip(reversed(self._read), reversed(self._signatures), strict=True):
-            if made.model == model or reads(model, made.model):
-                return hash_of(signature)
-        return ""
+    def _ends(self, model: str) -> tuple[str, str]:
+        """The first and the last thinking that a model had before it, as hashes."""
+        pairs = list(zip(self._read, self._hashes, strict=True))
+        first = next((own for made, own in pairs if _is_read(model, made)), "")
+        return first, next((own for made, own in reversed(pairs) if _is_read(model, made)), "")
 
     def _signed(self, own: str) -> str:
         model = self.body["model"]
         organization = self.organization if MODELS[model].account_bound else ""
-        made = _Made(
-            own, model, organization, self._system, self._tools, self.messages, self._before(model)
-        )
+        first, before = self._ends(model)
+        place = (self._system, self._tools, self.messages, before, first)
+        made = _Made(own, model, organization, *place)
         signature = ".".join(word or "-" for word in made)
         self._read.append(made)
-        self._signatures.append(signature)
+        self._hashes.append(hash_of(signature))
         return signature
 
 
+def _is_read(model: str, made: _Made) -> bool:
+    return made.model == model or reads(model, made.model)
+
+
 def _made(block: Json) -> _Made | None:
-    words = str(block[_SIGNED[block["type"]]]).split(".")
-    return _Made(*("" if word == "-" else word for word in words)) if len(words) == 7 else None
+    signature = str(block[_SIGNED[block["type"]]])
+    words = ["" if word == "-" else word for word in signature.split(".")]
+    return _Made(*words) if len(words) == len(_Made._fields) else None
