@@ -2,10 +2,10 @@
 
 A signature carries, behind what knows the thought again: the model, the organization where that
 counts, and short hashes of the system prompt, the tools, the messages before it (their thinking
-aside), and of the last and the first thinking before it. Cache marks count nowhere, nor do deferred tools that nothing
-refers to. Thinking may be missing from the start, from the end, or all; what a model cannot read is
-dropped without a word. A compaction block carries the place where the messages ended that it stands
-for: what follows it stands where it stood.
+aside), and of the last and the first thinking before it. Cache marks count nowhere, nor do deferred
+tools that nothing refers to. Thinking may be missing from the start, from the end, or all; what a
+model cannot read is dropped without a word. A compaction block carries the place where the messages
+ended that it stands for: what follows it stands where it stood.
 """
 
 from __future__ import annotations
@@ -209,9 +209,10 @@ class Bindings:
 
     def _ends(self, model: str) -> tuple[str, str]:
         """The first and the last thinking that a model had before it, as hashes."""
-        pairs = list(zip(self._read, self._hashes, strict=True))
-        first = next((own for made, own in pairs if _is_read(model, made)), "")
-        return first, next((own for made, own in reversed(pairs) if _is_read(model, made)), "")
+        both = zip(self._read, self._hashes, strict=True)
+        back = zip(reversed(self._read), reversed(self._hashes), strict=True)
+        first = next((own for made, own in both if _is_read(model, made)), "")
+        return first, next((own for made, own in back if _is_read(model, made)), "")
 
     def _signed(self, own: str) -> str:
         model = self.body["model"]

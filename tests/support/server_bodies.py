@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from tests.support.server_script import Json
 
 TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
@@ -63,7 +65,14 @@ def bare(value: Any) -> Any:
     return value
 
 
+def encoded(value: object, *, sort_keys: bool = False) -> bytes:
+    """A value as JSON, in no more characters than it takes."""
+    try:
+        return msgspec.json.encode(value, order="deterministic" if sort_keys else None)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, sort_keys=sort_keys).encode()
+
+
 def hash_of(value: object) -> str:
     """A short hash; the order of keys counts for nothing."""
-    raw = json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")
-    return sha256(raw).hexdigest()[:12]
+    return sha256(encoded(value, sort_keys=True)).hexdigest()[:12]
