@@ -37,13 +37,25 @@ class Reply(NamedTuple):
         return message_of(self.turn, self.number, self.body["model"])
 
 
+class Exchange(NamedTuple):
+    """A request that was priced, when it began, and its answer."""
+
+    body: Json
+    message: Json
+    begun: float
+
+
 @dataclass(slots=True)
 class MessagesApi:
-    """The state of one server: its script, its cache, and what it keeps for diagnostics."""
+    """The state of one server: its script, its cache, and what it keeps for diagnostics.
+
+    `priced` are the exchanges whose cost the cache adds up, in their order.
+    """
 
     script: Script
     cache: ServerCache = field(default_factory=ServerCache)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    priced: list[Exchange] = field(default_factory=list[Exchange])
     _summaries: int = 0
 
     def credentials(self, headers: Mapping[str, str]) -> Rejection | None:
@@ -107,6 +119,7 @@ class MessagesApi:
             turn = bindings.sign(turn, number)
         if self.script.priced and body["model"] in MODELS:
             turn = turn | {"usage": self._charged(turn, body, bindings, now)}
+            self.priced.append(Exchange(body, message_of(turn, number, body["model"]), now))
         return Reply(turn | {"reports": reports}, number, body, {})
 
     def _bindings(self, body: Json, headers: Mapping[str, str]) -> Bindings | None:
