@@ -7,9 +7,9 @@ or, for programs under test, `python -m tests.support.server --script FILE [--po
 which prints its URL on the first line and, with --log, every request as a JSON line.
 
 Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models and
-GET /v1/models/{id}. The script's format stands in `tests.support.server_script`, the rules in
-`tests.support.server_rules` and `server_model_rules`, the cache and its prices in `server_cache`,
-the connections in `server_http`. It listens on 127.0.0.1 only.
+GET /v1/models/{id}. The script's format stands in `tests.support.server_script`; what is decided
+and charged, in `server_api`, which names the modules of the rules; the connections are those of
+`server_http`. It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -26,25 +26,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import parse_qsl
 
 import h11
 
 from tests.support.rejections import REJECTIONS
-from tests.support.server_binding import bound, compacted, transformations, unbound
+from tests.support.server_api import MessagesApi, Reply
 from tests.support.server_cache import ServerCache
+from tests.support.server_errors import Rejection, invalid
 from tests.support.server_http import Connection, GoneError, SeenRequest
-from tests.support.server_model_rules import BINDING, betas_of
-from tests.support.server_models import MODELS
-from tests.support.server_rules import (
-    CHARACTERS_PER_TOKEN,
-    Rejection,
-    enforces,
-    overflow_of,
-    parsed,
-    prompt_tokens,
-    rejected,
-)
-from tests.support.server_script import Event, Json, Script, encoded, events_of, message_of
+from tests.support.server_model_rules import betas_of
+from tests.support.server_rules import overflow_of, parsed
+from tests.support.server_script import Event, Json, Script, encoded, events_of
 
 _BURST_BYTES = 65_536
 
@@ -57,7 +50,7 @@ class LoopbackServer:
         self.requests: list[SeenRequest] = []
         self.log: Path | None = None
         self.dripped = asyncio.Semaphore(0)
-        self.cache = ServerCache()
+        self.api = MessagesApi(self.script)
         self.now: Callable[[], float] = time.monotonic
         self._port = port
         self._server: asyncio.Server | None = None
@@ -68,6 +61,10 @@ class LoopbackServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def cache(self) -> ServerCache:
+        return self.api.cache
 
     @property
     def posts(self) -> list[SeenRequest]:
@@ -110,8 +107,8 @@ class LoopbackServer:
                 while (request := await connection.request()) is not None:
                     head, raw = request
                     headers = {k.decode(): v.decode("latin-1") for k, v in head.headers}
-                    path = head.target.decode().partition("?")[0]
-                    seen = SeenRequest(head.method.decode(), path, headers, raw, number)
+                    path, _, query = head.target.decode().partition("?")
+                    seen = SeenRequest(head.method.decode(), path, headers, raw, number, query)
                     await self._note(seen)
                     connection.watch(seen)
                     number_of = len(self.requests)
@@ -141,124 +138,48 @@ class _Answer:
     seen: SeenRequest
     number: int
 
-    @property
-    def script(self) -> Script:
-        return self.server.script
-
-    @property
-    def betas(self) -> frozenset[str]:
-        return betas_of(self.seen.headers)
-
     async def give(self) -> None:
-        path, method = self.seen.path, self.seen.method
-        if (refusal := self._credentials()) is not None:
+        path, method, api = self.seen.path, self.seen.method, self.server.api
+        betas = betas_of(self.seen.headers)
+        if (refusal := api.credentials(self.seen.headers)) is not None:
             await self._error(refusal)
         elif method == "GET" and path == "/v1/models":
-            names = MODELS if self.script.catalogue else self.script.models or ()
-            listed = [_model(name, self.script.model(name) or {}) for name in names]
-            await self._json(200, {"data": listed, "has_more": False})
+            await self._said(api.models(dict(parse_qsl(self.seen.query)), betas))
         elif method == "GET" and path.startswith("/v1/models/"):
-            name = path.removeprefix("/v1/models/")
-            facts = self.script.model(name)
-            if facts is None:
-                await self._error(Rejection(404, "not_found_error", f"model: {name}"))
-            else:
-                await self._json(200, _model(name, facts))
+            await self._said(api.model(path.removeprefix("/v1/models/"), betas))
         elif method == "POST" and path == "/v1/messages/count_tokens":
-            if self.script.count_faults:
-                fault = self.script.count_faults.pop(0)
+            if api.script.count_faults:
+                fault = api.script.count_faults.pop(0)
                 await self._pause(fault.get("slow_s", 0))
                 await self._fault(fault)
-            elif enforces(self.seen.body, self.script) and (
-                refused := next(unbound(self.seen.body), "")
-            ):
-                await self._error(Rejection(400, "invalid_request_error", refused))
             else:
-                await self._json(200, {"input_tokens": prompt_tokens(self.seen.body)})
+                await self._said(api.count(self.seen.raw, self.seen.headers))
         elif method == "POST" and path == "/v1/messages":
-            await self._message()
+            made = api.answer(self.seen.raw, self.seen.headers, self.server.now())
+            await (self._error(made) if isinstance(made, Rejection) else self._message(made))
         else:
             await self._error(Rejection(404, "not_found_error", f"Not found: {path}"))
 
-    def _credentials(self) -> Rejection | None:
-        headers = self.seen.headers
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        given = {key for key in (bearer, headers.get("x-api-key", "")) if key}
-        if not given:
-            return Rejection(401, "authentication_error", "x-api-key header is required")
-        if self.script.keys is not None and not given & set(self.script.keys):
-            return Rejection(401, "authentication_error", "invalid x-api-key")
-        if "anthropic-version" not in headers:
-            return Rejection(400, "invalid_request_error", "anthropic-version: header is required")
-        return None
+    async def _said(self, made: Json | Rejection) -> None:
+        await (self._error(made) if isinstance(made, Rejection) else self._json(200, made))
 
-    async def _message(self) -> None:
-        begun = self.server.now()
-        if self.script.check and (refusal := rejected(self.seen.raw, self.script, self.betas)):
-            await self._error(refusal)
-            return
-        if "compaction" in self.seen.body:
-            await self._compaction(begun)
-            return
-        turn, fault, number = self.script.next(self.seen.body)
-        if turn is None:
-            spent = f"the script has {number} turns and no more"
-            await self._error(Rejection(400, "invalid_request_error", spent))
-            return
-        fault = fault or {}
-        if self.script.binding:
-            turn = bound(turn, self.seen.body)
-        turn = self._with_reports(turn, begun)
+    async def _message(self, reply: Reply) -> None:
+        turn, fault = reply.turn, reply.fault
         await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
         if "status" in fault:
             await self._fault(fault)
         elif "rejected" in fault:
-            text = REJECTIONS[fault["rejected"]]
-            await self._error(Rejection(400, "invalid_request_error", text))
+            await self._error(invalid(REJECTIONS[fault["rejected"]]))
         elif "overflow" in fault:
-            await self._error(overflow_of(self.seen.body, fault))
-        elif self.seen.body.get("stream"):
-            model = self.seen.body["model"]
-            events = list(events_of(turn, number, model))
+            await self._error(overflow_of(reply.body, fault))
+        elif reply.body.get("stream"):
+            events = list(events_of(turn, reply.number, reply.body["model"]))
             if pace := turn.get("every_s"):
                 await self._paced(events, pace)
             else:
                 await self._stream(events, fault, burst=bool(turn.get("burst")))
         else:
-            await self._json(200, message_of(turn, number, self.seen.body["model"]))
-
-    async def _compaction(self, begun: float) -> None:
-        """One block that stands for the conversation so far; its bill is that of an iteration."""
-        block = compacted(self.seen.body, self.script.summary)
-        output = {"output_tokens": len(self.script.summary) // CHARACTERS_PER_TOKEN}
-        bill = self.server.cache.read(self.seen.body, begun) | output
-        self.server.cache.charge(self.seen.body["model"], bill)
-        none = dict.fromkeys(bill.keys() - {"cache_creation"}, 0)
-        turn: Json = {
-            "blocks": [block],
-            "stop_reason": "compaction",
-            "usage": none | {"iterations": [{"type": "compaction", **bill}]},
-        }
-        model = self.seen.body["model"]
-        if self.seen.body.get("stream"):
-            await self._stream(list(events_of(turn, self.number, model)), {}, burst=True)
-        else:
-            await self._json(200, message_of(turn, self.number, model))
-
-    def _with_reports(self, turn: Json, begun: float) -> Json:
-        """A turn with what the server says of the request beside it."""
-        body = self.seen.body
-        made = dict(turn)
-        if self.script.priced and body["model"] in MODELS:
-            answer = message_of(turn, 0, body["model"])["content"]
-            output = len(json.dumps(answer)) // CHARACTERS_PER_TOKEN
-            usage = self.server.cache.read(body, begun) | {"output_tokens": output}
-            self.server.cache.charge(body["model"], usage)
-            made["usage"] = usage | turn.get("usage", {})
-        if BINDING in self.betas:
-            reported = transformations(body, enforced=self.script.binding is True)
-            made["reports"] = {"input_transformations": reported}
-        return made
+            await self._json(200, reply.message)
 
     async def _stream(self, events: list[Event], fault: Json, *, burst: bool) -> None:
         await self._head(200, "text/event-stream; charset=utf-8")
@@ -336,14 +257,14 @@ class _Answer:
             await self._json(status, body, headers)
         else:
             kind = fault.get("type", _TYPES.get(status, "api_error"))
-            await self._error(Rejection(status, kind, fault.get("message", "Error")), headers)
+            text, code = fault.get("message", "Error"), fault.get("error_code", "")
+            await self._error(Rejection(status, kind, text, code), headers)
 
     async def _error(self, refusal: Rejection, headers: dict[str, str] | None = None) -> None:
-        body: Json = {
-            "type": "error",
-            "error": {"type": refusal.type, "message": refusal.message},
-            "request_id": self._request_id,
-        }
+        error: Json = {"type": refusal.type, "message": refusal.message}
+        if refusal.code:
+            error["details"] = {"error_code": refusal.code}
+        body: Json = {"type": "error", "error": error, "request_id": self._request_id}
         await self._json(refusal.status, body, headers)
 
     async def _json(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
@@ -388,17 +309,6 @@ _TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-
-
-def _model(name: str, facts: Json) -> Json:
-    return {
-        "type": "model",
-        "id": name,
-        "display_name": name,
-        "created_at": "2026-01-01T00:00:00Z",
-        "lifecycle": "active",
-        **facts,
-    }
 
 
 def load_script(path: Path) -> Script:

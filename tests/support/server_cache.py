@@ -2,17 +2,18 @@
 
 A prefix is written at each mark and read again from the longest that is known, looked for at each
 mark and at most 20 blocks before it. An entry lives five minutes or an hour from its last use,
-counted from the start of a request. Prefixes below the model's minimum are not kept.
+counted from the start of a request. Prefixes below the model's minimum are not kept. It takes
+requests as the model is shown them (`tests.support.server_view`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
+from tests.support.server_bodies import TOOL_CHANGES, bare, encoded
 from tests.support.server_models import MODELS, ModelFacts
 from tests.support.server_script import Json, part
 
@@ -24,7 +25,7 @@ CHARACTERS_PER_TOKEN: Final = 4
 class _Block(NamedTuple):
     """A block with the hash of all up to its end, and the tokens up to there."""
 
-    prefix: str
+    prefix: bytes
     tokens: int
     ttl: str
 
@@ -34,8 +35,8 @@ class ServerCache:
     """Takes requests in order. `dollars` is what all of them cost so far."""
 
     dollars: float = 0.0
-    _until: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
-    _hours: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _until: dict[tuple[str, bytes], float] = field(default_factory=dict[tuple[str, bytes], float])
+    _hours: set[tuple[str, bytes]] = field(default_factory=set[tuple[str, bytes]])
 
     def read(self, body: Json, now: float) -> Json:
         """The `usage` of a request that begins at `now`, in seconds, without its output."""
@@ -105,33 +106,59 @@ def price(facts: ModelFacts, usage: Json) -> float:
 
 def marks_of(body: Json) -> list[str]:
     """How long the marks of a request let their entries live, in their order."""
-    return [block.ttl for block in _blocks(body) if block.ttl]
+    marks = [part(block, "cache_control") for _, block in _parts(body)]
+    return [mark.get("ttl", "5m") for mark in marks if mark]
 
 
 def _blocks(body: Json) -> Iterator[_Block]:
     """Every block of a request: tools, system, messages; text in place of blocks is one."""
-    prefix, tokens = "", 0
+    prefix = b"inline" if not body.get("tools") and _has_inline_tools(body) else b""
+    tokens = 0
     for head, block in _parts(body):
-        bare = {name: value for name, value in block.items() if name != "cache_control"}
-        raw = json.dumps(bare, ensure_ascii=False)  # the order of keys counts
-        prefix = sha256(f"{prefix}{head}{raw}".encode("utf-8", "surrogatepass")).hexdigest()
+        mark = block.get("cache_control")
+        said = bare(block) if mark or block.get("type") in TOOL_CHANGES else block
+        raw = encoded(said)  # the order of keys counts
+        prefix = sha256(b"".join((prefix, head, raw))).digest()
         tokens += len(raw) // CHARACTERS_PER_TOKEN
-        mark = part(block, "cache_control")
         yield _Block(prefix, tokens, mark.get("ttl", "5m") if mark else "")
 
 
-def _parts(body: Json) -> Iterator[tuple[str, Json]]:
+def _parts(body: Json) -> Iterator[tuple[bytes, Json]]:
     tools: list[Json] = body.get("tools", [])
     for tool in tools:
-        yield "tools", tool
+        yield b"tools", tool
     for block in _listed(body.get("system", [])):
-        yield "system", block
-    settings = [body.get(name) for name in ("thinking", "output_config", "tool_choice")]
-    head = json.dumps([*settings, _has_images(body)])
+        yield b"system", block
+    head = _head(body)
     for message in body["messages"]:
         extra = {name: v for name, v in message.items() if name not in {"role", "content"}}
+        said = encoded([head.decode(), message["role"], extra])
         for block in _listed(message["content"]):
-            yield f"{head}{message['role']}{json.dumps(extra)}", block
+            yield said, block
+
+
+def _head(body: Json) -> bytes:
+    """What else the entries of messages depend on. A default is the same as nothing."""
+    facts = MODELS[body["model"]] if body.get("model") in MODELS else None
+    thinking, output = body.get("thinking"), dict(part(body, "output_config"))
+    if facts and output.get("effort") == facts.effort:
+        del output["effort"]
+    if facts and facts.thinks and thinking == {"type": "adaptive"}:
+        thinking = None
+    choice = body.get("tool_choice")
+    if choice == {"type": "auto"}:
+        choice = None
+    return encoded([thinking, output or None, choice, _has_images(body)])
+
+
+def _has_inline_tools(body: Json) -> bool:
+    """Whether a tool joins by value: if none is there from the start, all is written anew."""
+    return any(
+        part(block, "tool").get("type") == "tool_definition"
+        for message in body["messages"]
+        if message["role"] == "system"
+        for block in _listed(message["content"])
+    )
 
 
 def _listed(content: object) -> list[Json]:
@@ -140,8 +167,13 @@ def _listed(content: object) -> list[Json]:
     return [{"type": "text", "text": content}]
 
 
-def _has_images(value: Any) -> bool:
-    if isinstance(value, dict):
-        fields = cast("Json", value)
-        return fields.get("type") == "image" or any(map(_has_images, fields.values()))
-    return isinstance(value, list) and any(map(_has_images, cast("list[Any]", value)))
+def _has_images(body: Json) -> bool:
+    blocks = (block for message in body["messages"] for block in _listed(message["content"]))
+    return any(
+        block.get("type") == "image"
+        or (
+            block.get("type") == "tool_result"
+            and any(inner.get("type") == "image" for inner in _listed(block.get("content")))
+        )
+        for block in blocks
+    )

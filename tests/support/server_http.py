@@ -23,6 +23,7 @@ class SeenRequest:
     headers: dict[str, str]
     raw: bytes
     connection: int
+    query: str = ""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

@@ -43,8 +43,9 @@ class ModelFacts:
     """One model. `long_price` holds for prompts of over `long_from` tokens.
 
     `thinking` are the accepted types, `thinks`: it does so without being asked. `binds`: its
-    thinking is bound to what stood before it. `system_messages`: they may stand in the middle of a
-    conversation, and bring or take tools. `turn_effort`: a system message may set the effort.
+    thinking is bound to what stood before it, `account_bound`: and to the organization.
+    `system_messages`: they may stand in the middle of a conversation, and bring or take tools.
+    `turn_effort`: a system message may set the effort.
     """
 
     price: Price
@@ -56,6 +57,7 @@ class ModelFacts:
     effort: str = "high"
     display: str = "omitted"
     binds: bool = False
+    account_bound: bool = False
     system_messages: bool = True
     turn_effort: bool = False
     forced_tools: bool = True
@@ -64,6 +66,7 @@ class ModelFacts:
     long_price: Price | None = None
     long_from: int = 0
     retires: str | None = None
+    deprecated: str | None = None
 
     def price_of(self, prompt_tokens: int) -> Price:
         """What is charged for a request with so large a prompt."""
@@ -105,6 +108,7 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         Price(2, 10, 2.5, 4, 0.1),
         thinking=("adaptive", "between_tools"),
         binds=True,
+        account_bound=True,
         turn_effort=True,
         forced_tools=False,
         retires="2027-09-28T00:00:00Z",
@@ -114,6 +118,7 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         thinking=("adaptive", "disabled"),
         effort="medium",
         binds=True,
+        account_bound=True,
         turn_effort=True,
         long_price=Price(0.5, 2.5, 0.625, 1, 0.05),
         long_from=100_000,
@@ -121,12 +126,18 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
     ),
     "claude-fable-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),
     "claude-mythos-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),
-    "claude-opus-5": ModelFacts(_OPUS_4, thinking=("adaptive", "disabled"), turn_effort=True),
+    "claude-opus-5": ModelFacts(
+        _OPUS_4,
+        thinking=("adaptive", "disabled"),
+        turn_effort=True,
+        retires="2027-07-24T00:00:00Z",
+    ),
     "claude-sonnet-5": ModelFacts(
         Price(2, 10, 2.5, 4, 0.2),
         thinking=("adaptive", "disabled"),
         system_messages=False,
         cached_from=1024,
+        retires="2027-06-30T00:00:00Z",
     ),
     "claude-opus-4-8": ModelFacts(
         _OPUS_4, thinking=("adaptive", "disabled"), thinks=False, cached_from=1024
@@ -157,32 +168,34 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         cached_from=1024,
     ),
     "claude-opus-4-5": replace(
-        _OLD, price=_OPUS_4, efforts=("low", "medium", "high"), cached_from=4096
+        _OLD,
+        price=_OPUS_4,
+        efforts=("low", "medium", "high"),
+        cached_from=4096,
+        retires="2026-11-24T00:00:00Z",
     ),
-    "claude-sonnet-4-5": replace(_OLD, retires="2026-11-30T00:00:00Z"),
-    "claude-haiku-4-5": replace(_OLD, price=Price(1, 5, 1.25, 2, 0.1), cached_from=4096),
+    "claude-sonnet-4-5": replace(
+        _OLD, retires="2026-11-30T00:00:00Z", deprecated="2026-09-30T00:00:00Z"
+    ),
+    "claude-haiku-4-5": replace(
+        _OLD,
+        price=Price(1, 5, 1.25, 2, 0.1),
+        cached_from=4096,
+        retires="2026-10-15T00:00:00Z",
+    ),
 }
 
 
-def listed(name: str) -> dict[str, Any]:
-    """What `GET /v1/models/{id}` says of a model."""
-    facts = MODELS[name]
-    line = name.split("-")[1]
-    efforts = {level: {"supported": level in facts.efforts} for level in ALL_EFFORTS}
-    types = ("adaptive", "enabled", "disabled", "between_tools")
-    return {
-        "line": line if line in {"haiku", "sonnet", "opus", "fable", "mythos"} else None,
-        "max_input_tokens": facts.window,
-        "max_tokens": facts.output,
-        "deprecated_at": None,
-        "retires_at": facts.retires,
-        "capabilities": {
-            "image_input": {"supported": True},
-            "effort": {"supported": bool(facts.efforts), **efforts},
-            "thinking": {
-                "supported": True,
-                "types": {name: {"supported": name in facts.thinking} for name in types},
-            },
-            "compaction": {"summarize": {"supported": facts.compacts}},
-        },
-    }
+_READS: Final[Mapping[str, frozenset[str]]] = {
+    "claude-fable-5-2": frozenset({"claude-mythos-5-2"}),
+    "claude-mythos-5-2": frozenset({"claude-fable-5-2"}),
+    "claude-fable-5-1": frozenset({"claude-mythos-5-1", "claude-opus-5-5"}),
+    "claude-mythos-5-1": frozenset({"claude-fable-5-1", "claude-opus-5-5"}),
+    "claude-opus-5-5": frozenset({"claude-sonnet-5-5", "claude-haiku-5-5"}),
+    "claude-sonnet-5-5": frozenset({"claude-haiku-5-5"}),
+}
+
+
+def reads(model: str, other: str) -> bool:
+    """Whether a model reads the bound thinking of another. All read what older models thought."""
+    return other in _READS.get(model, ())

@@ -8,39 +8,58 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import Final, cast
 
-from tests.support.server_binding import unbound
-from tests.support.server_model_rules import model_violations, without_system_messages
-from tests.support.server_script import Json, Script, part, signature_of
+from tests.support.server_binding import Bindings
+from tests.support.server_bodies import placed
+from tests.support.server_diagnostics import diagnostics_violations
+from tests.support.server_errors import EXTRA, Rejection, invalid
+from tests.support.server_model_rules import model_violations, without_additions
+from tests.support.server_script import Json, Script, signature_of
+from tests.support.server_view import shown
 from tui.context.validate import check_request
 
 MAX_BYTES = 32 * 1024 * 1024
 CHARACTERS_PER_TOKEN = 4
+_COUNTED: Final = {
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
+    "cache_control", "context_management", "mcp_servers", "compaction",
+}  # fmt: skip
 
 
-class Rejection(NamedTuple):
-    """An error answer: status, type and text."""
-
-    status: int
-    type: str
-    message: str
-
-
-def rejected(raw: bytes, script: Script, betas: frozenset[str] = frozenset()) -> Rejection | None:
-    """Why the real API would not take this body; None if it would."""
+def malformed(raw: bytes, script: Script, *, counted: bool = False) -> Json | Rejection:
+    """A body whose shape is right, or what is wrong with it. `counted`: only to count tokens."""
     if len(raw) > MAX_BYTES:
         return Rejection(413, "request_too_large", "Request exceeds the maximum size")
     body, problem = parsed(raw)
     if body is None:
-        return _invalid(f"The request body is not valid JSON: {problem}")
-    if violations := check_request(without_system_messages(body), prefill="compaction" in body):
-        return _invalid(violations[0].text)
-    model = script.model(body["model"])
-    if model is None:
+        return invalid(f"The request body is not valid JSON: {problem}")
+    shape = without_additions(body)
+    if counted:
+        if extra := body.keys() - _COUNTED:
+            return invalid(f"{min(extra)}: {EXTRA}")
+        shape["max_tokens"] = 1
+    if violations := check_request(shape, prefill="compaction" in body and not counted):
+        return invalid(violations[0].text)
+    if script.model(body["model"]) is None:
         return Rejection(404, "not_found_error", f"model: {body['model']}")
-    found = (*model_violations(body, betas), *_beyond_the_shape(body, model, script))
-    return next(map(_invalid, found), None)
+    return body
+
+
+def refusals(
+    body: Json, script: Script, betas: frozenset[str], bindings: Bindings | None
+) -> Iterator[Rejection]:
+    """Why the real API would not take a body of the right shape. Without `max_tokens`, it is only
+    to be counted: then a request for a summary is judged as any other."""
+    counted = "max_tokens" not in body
+    judged = {k: v for k, v in body.items() if k != "compaction"} if counted else body
+    yield from model_violations(judged, betas)
+    yield from diagnostics_violations(body)
+    yield from map(invalid, _limits(body, script))
+    if script.signatures:
+        yield from map(invalid, _signatures(body, script.scripted_signatures))
+        if bindings is not None:
+            yield from map(invalid, bindings.refusals(betas))
 
 
 def parsed(raw: bytes) -> tuple[Json | None, str]:
@@ -57,36 +76,26 @@ def parsed(raw: bytes) -> tuple[Json | None, str]:
 
 
 def prompt_tokens(body: Json) -> int:
-    """An estimate that is the same for everyone who asks."""
-    parts = {name: body.get(name) for name in ("system", "messages", "tools")}
+    """An estimate that is the same for everyone who asks, of what the model is shown."""
+    seen = shown(body)
+    parts = {name: seen.get(name) for name in ("system", "messages", "tools")}
     return len(json.dumps(parts, ensure_ascii=False)) // CHARACTERS_PER_TOKEN
 
 
-def _beyond_the_shape(body: Json, model: Json, script: Script) -> Iterator[str]:
-    asked, most = body["max_tokens"], model.get("max_tokens", 64_000)
+def _limits(body: Json, script: Script) -> Iterator[str]:
+    model = script.model(body["model"]) or {}
+    asked, most = body.get("max_tokens", 0), model.get("max_tokens", 64_000)
     if asked > most:
         what = "which is the maximum allowed number of output tokens for"
         yield f"max_tokens: {asked} > {most}, {what} {body['model']}"
     window, tokens = model.get("max_input_tokens", 200_000), prompt_tokens(body)
     if tokens > window:
         yield f"prompt is too long: {tokens} tokens > {window} maximum"
-    if tokens + asked > window:
+    if tokens + asked > window and not script.catalogue:  # the models of today take it
         yield (
             f"input length and `max_tokens` exceed context limit: {tokens} + {asked} > {window}, "
             "decrease input length or `max_tokens` and try again"
         )
-    if script.signatures:
-        yield from _signatures(body["messages"], script.scripted_signatures)
-        if enforces(body, script):
-            yield from unbound(body)
-
-
-def enforces(body: Json, script: Script) -> bool:
-    """Whether thinking behind what it was not made for is refused, not dropped or only noted."""
-    binding = part(body, "thinking", "block_binding")
-    if behavior := binding.get("prefix_mismatch_behavior"):
-        return bool(script.binding) and behavior == "error"
-    return script.binding is True
 
 
 def overflow_of(body: Json, fault: Json) -> Rejection:
@@ -95,24 +104,16 @@ def overflow_of(body: Json, fault: Json) -> Rejection:
     if fault["overflow"] == "max_tokens":
         tokens = prompt_tokens(body)
         limit = tokens + max(1, asked // 2)
-        return _invalid(
+        return invalid(
             f"input length and `max_tokens` exceed context limit: {tokens} + {asked} > {limit}, "
             "decrease input length or `max_tokens` and try again"
         )
-    return _invalid("prompt is too long: 213462 tokens > 200000 maximum")
+    return invalid("prompt is too long: 213462 tokens > 200000 maximum")
 
 
-def _signatures(messages: list[Json], scripted: set[str]) -> Iterator[str]:
-    for number, message in enumerate(messages):
-        content: object = message["content"]
-        blocks = cast("list[Json]", content) if isinstance(content, list) else []
-        for index, block in enumerate(blocks):
-            signed = {signature_of(str(block.get("thinking"))), *scripted}
-            own = str(block.get("signature")).partition(".")[0]
-            if block["type"] == "thinking" and own not in signed:
-                at = f"messages.{number}.content.{index}"
-                yield f"{at}: Invalid `signature` in `thinking` block"
-
-
-def _invalid(text: str) -> Rejection:
-    return Rejection(400, "invalid_request_error", text)
+def _signatures(body: Json, scripted: set[str]) -> Iterator[str]:
+    for one in placed(body):
+        if one.block["type"] == "thinking":
+            signed = {signature_of(str(one.block.get("thinking"))), *scripted}
+            if str(one.block.get("signature")).partition(".")[0] not in signed:
+                yield f"{one.at}: Invalid `signature` in `thinking` block"

@@ -16,6 +16,12 @@ optional:
                request, in the place of the turn's own (default false)
     catalogue  true = the models are those of `tests.support.server_models`, with what they can do
     summary    the text of the compaction block that answers a request for one
+    compactions  one per request for a summary, before `summary` is used: a fault with a status,
+               {"summary": text}, or {"stop_reason": …} for an answer without a block
+    any_calls  true = answers may call tools that the request does not have; else that is a
+               mistake of the script, and a 400 (where the request has tools at all)
+    organizations  {key: name}; keys of one organization read each other's thinking. Absent: all
+               are of one
     count_faults  faults with a status, one per request to count tokens
 
 A turn:
@@ -26,8 +32,10 @@ A turn:
     tools      [{"name", "input", "id"}]; "json" in the place of "input" is streamed as it is,
                broken or not
     blocks     any further content blocks, verbatim, sent whole in content_block_start
+    content    in the place of all of these: [{"thinking"}, {"redacted_thinking"}, {"text"},
+               {"tool": {"name", …}}, {"block": {…}}] in any order
     usage      merged over {"input_tokens": 100, "output_tokens": 20}
-    stop_reason, model
+    stop_reason, stop_details, model
     piece      characters per delta (default 16)
     delay_s    silence before the first byte
     every_s    seconds between two deltas
@@ -36,9 +44,9 @@ A turn:
 
 A fault is the first of these keys that it has:
 
-    status         an error answer; with "type", "message", "headers", "retry_after" (seconds or a
-                   date), or a "body" (object or text) or "html" (a page, or its title) of its
-                   own; "content_type" replaces that of a body. 200 and 3xx work too.
+    status         an error answer; with "type", "message", "error_code", "headers", "retry_after"
+                   (seconds or a date), or a "body" (object or text) or "html" (a page, or its
+                   title) of its own; "content_type" replaces that of a body. 200 and 3xx work too.
     rejected       a B number: the 400 that the real API answers to such a request
     overflow       true = 400 prompt is too long, once; "until_smaller" = as long as the request
                    is not smaller than the first that met it; "max_tokens" = 400 input length and
@@ -59,12 +67,14 @@ A fault is the first of these keys that it has:
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from tests.support.server_models import MODELS, listed
+from tests.support.server_catalogue import listed
+from tests.support.server_models import MODELS
 
 Json: TypeAlias = dict[str, Any]
 Event: TypeAlias = dict[str, Any]
@@ -73,12 +83,13 @@ DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
 
 
 _TURN = {
-    "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "usage",
-    "stop_reason", "model", "piece", "delay_s", "every_s", "burst", "faults",
+    "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "content",
+    "usage", "stop_reason", "stop_details", "model", "piece", "delay_s", "every_s", "burst",
+    "faults",
 }  # fmt: skip
 _FAULT = {
-    "status", "type", "message", "headers", "retry_after", "body", "html", "content_type",
-    "overflow", "rejected", "drip_s", "open",
+    "status", "type", "message", "error_code", "headers", "retry_after", "body", "html",
+    "content_type", "overflow", "rejected", "drip_s", "open",
     "cut_after", "eof_after", "bad_json", "raw", "error_event", "after", "stall_s",
     "ping_every_s", "comments", "slow_s",
 }  # fmt: skip
@@ -110,6 +121,9 @@ class Script:
     priced: bool = False
     catalogue: bool = False
     summary: str = "What was said so far."
+    compactions: list[Json] = field(default_factory=list[Json])
+    any_calls: bool = False
+    organizations: dict[str, str] = field(default_factory=dict[str, str])
     count_faults: list[Json] = field(default_factory=list[Json])
     _met: int | None = None
     _turn: int = 0
@@ -136,7 +150,8 @@ class Script:
     @property
     def scripted_signatures(self) -> set[str]:
         """Signatures that the turns name themselves, in the place of this server's own."""
-        return {turn["signature"] for turn in self.turns if "signature" in turn}
+        pieces = [piece for turn in self.turns for piece in parts_of(turn)]
+        return {piece["signature"] for piece in pieces if "signature" in piece}
 
     def next(self, body: Json | None = None) -> tuple[Json | None, Json | None, int]:
         """Turn, fault and number of the turn for the next request; no turn: used up."""
@@ -160,32 +175,66 @@ class Script:
         return turn, None, self._turn - 1
 
 
+def parts_of(turn: Json) -> list[Json]:
+    """The content of a turn, one part for each block: see `content` in a turn."""
+    if "content" in turn:
+        return turn["content"]
+    parts: list[Json] = []
+    if "thinking" in turn:
+        parts.append({name: turn[name] for name in ("thinking", "signature") if name in turn})
+    if "redacted_thinking" in turn:
+        parts.append({"redacted_thinking": turn["redacted_thinking"]})
+    texts = turn.get("text", [])
+    parts += [{"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
+    parts += [{"tool": tool} for tool in turn.get("tools", [])]
+    return parts + [{"block": block} for block in turn.get("blocks", [])]
+
+
+def numbered(turn: Json, number: int) -> list[Json]:
+    """The parts of a turn, with an id for each call."""
+    calls = itertools.count()
+    return [
+        {"tool": {"id": f"toolu_{number:04}_{next(calls)}", **piece["tool"]}}
+        if "tool" in piece
+        else piece
+        for piece in parts_of(turn)
+    ]
+
+
 def message_of(turn: Json, number: int, model: str) -> Json:
     """A turn as one complete message."""
-    content: list[Json] = []
-    if "thinking" in turn:
-        thinking = turn["thinking"]
-        signature = turn.get("signature", signature_of(thinking))
-        content.append({"type": "thinking", "thinking": thinking, "signature": signature})
-    if "redacted_thinking" in turn:
-        content.append({"type": "redacted_thinking", "data": turn["redacted_thinking"]})
-    texts = turn.get("text", [])
-    content += [{"type": "text", "text": t} for t in ([texts] if isinstance(texts, str) else texts)]
-    for index, tool in enumerate(turn.get("tools", [])):
-        call: Json = {"type": "tool_use", "id": tool.get("id", f"toolu_{number:04}_{index}")}
-        content.append(call | {"name": tool["name"], "input": tool.get("input", {})})
-    content += turn.get("blocks", [])
+    content = [block_of(piece) for piece in numbered(turn, number)]
+    calls = any(block["type"] == "tool_use" for block in content)
     return {
         "id": f"msg_{number:04}",
         "type": "message",
         "role": "assistant",
         "model": turn.get("model", model),
         "content": content,
-        "stop_reason": turn.get("stop_reason", "tool_use" if turn.get("tools") else "end_turn"),
+        "stop_reason": turn.get("stop_reason", "tool_use" if calls else "end_turn"),
         "stop_sequence": None,
+        **({"stop_details": turn["stop_details"]} if "stop_details" in turn else {}),
         "usage": {"input_tokens": 100, "output_tokens": 20} | turn.get("usage", {}),
+        "diagnostics": None,
         **turn.get("reports", {}),
     }
+
+
+def block_of(piece: Json) -> Json:
+    """A part of a turn as a block of its message."""
+    if "thinking" in piece:
+        thinking = piece["thinking"]
+        signature = piece.get("signature", signature_of(thinking))
+        return {"type": "thinking", "thinking": thinking, "signature": signature}
+    if "redacted_thinking" in piece:
+        return {"type": "redacted_thinking", "data": piece["redacted_thinking"]}
+    if "text" in piece:
+        return {"type": "text", "text": piece["text"]}
+    if "tool" in piece:
+        tool = piece["tool"]
+        call = {"type": "tool_use", "id": tool["id"], "name": tool["name"]}
+        return call | {"input": tool.get("input", {})}
+    return piece["block"]
 
 
 def events_of(turn: Json, number: int, model: str) -> Iterator[Event]:
@@ -193,22 +242,25 @@ def events_of(turn: Json, number: int, model: str) -> Iterator[Event]:
     message = message_of(turn, number, model)
     usage: Json = message["usage"]
     start: Json = {**message, "content": [], "stop_reason": None}
-    start["usage"] = usage | {"output_tokens": 1}
+    start.pop("stop_details", None)
+    start["usage"] = {n: v for n, v in usage.items() if n not in _LATE} | {"output_tokens": 1}
     yield {"type": "message_start", "message": start}
-    tools = iter(turn.get("tools", []))
-    for index, block in enumerate(message["content"]):
-        written = index < len(message["content"]) - len(turn.get("blocks", []))
-        tool = next(tools) if written and block["type"] == "tool_use" else None
-        yield from _block_events(index, block, tool, written, turn.get("piece", 16))
+    for index, (block, part) in enumerate(zip(message["content"], parts_of(turn), strict=True)):
+        yield from _block_events(
+            index, block, part.get("tool"), "block" not in part, turn.get("piece", 16)
+        )
         if index == 0:
             yield {"type": "ping"}
     stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {
-        "type": "message_delta",
-        "delta": stop,
-        "usage": {"output_tokens": usage["output_tokens"]},
-    }
+    if "stop_details" in message:
+        stop["stop_details"] = message["stop_details"]
+    whole = {name: value for name, value in usage.items() if name not in _EARLY}
+    yield {"type": "message_delta", "delta": stop, "usage": whole}
     yield {"type": "message_stop"}
+
+
+_EARLY = {"cache_creation", "service_tier"}
+_LATE = {"iterations", "output_tokens_details"}
 
 
 def _block_events(

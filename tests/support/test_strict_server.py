@@ -9,10 +9,13 @@ from typing import Any, cast
 import pytest
 from anthropic import AsyncAnthropic, BadRequestError
 
-from tests.support import server_model_rules as rules
 from tests.support.server import LoopbackServer
+from tests.support.server_binding import BINDING
+from tests.support.server_compaction import COMPACTION
 from tests.support.server_models import MODELS
 from tests.support.server_script import Json
+from tests.support.server_system_messages import CLEAR_AT, TURN_EFFORT
+from tests.support.server_tools import INLINE_TOOLS
 
 SONNET, OLD = "claude-sonnet-5-5", "claude-sonnet-5"
 LONG = "word " * 4000
@@ -148,8 +151,8 @@ async def test_an_older_model_takes_no_system_message() -> None:
 async def test_what_needs_a_header_is_refused_without_it() -> None:
     change = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": TOOL}}
     notices: list[tuple[Json, str]] = [
-        ({"text": "", "output_config": {"effort": "low"}}, rules.TURN_EFFORT),
-        ({"clear_at": "next_user_message"}, rules.CLEAR_AT),
+        ({"text": "", "output_config": {"effort": "low"}}, TURN_EFFORT),
+        ({"clear_at": "next_user_message"}, CLEAR_AT),
     ]
     every: list[str] = []
     async with client() as one:
@@ -161,7 +164,7 @@ async def test_what_needs_a_header_is_refused_without_it() -> None:
             one.say("again")
         one.messages.append({"role": "system", "content": [change]})
         assert "'tool_addition' is not expected" in await one.refused(betas=every)
-        await one.send(betas=[*every, rules.INLINE_TOOLS])
+        await one.send(betas=[*every, INLINE_TOOLS])
 
 
 async def test_thinking_is_bound_to_what_stood_before_it() -> None:
@@ -177,7 +180,7 @@ async def test_an_old_account_is_told_of_thinking_and_not_refused() -> None:
         await one.send()
         one.say("again")
         one.system = [{"type": "text", "text": "You are another."}]
-        answer = await one.send(betas=[rules.BINDING])
+        answer = await one.send(betas=[BINDING])
         assert answer["input_transformations"] == [{
             "type": "thinking_mismatch_allowed",
             "path": "messages.1.content.0",
@@ -188,10 +191,10 @@ async def test_an_old_account_is_told_of_thinking_and_not_refused() -> None:
 async def test_a_field_of_the_request_drops_thinking_that_does_not_fit() -> None:
     drop = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     async with client() as one:
-        await one.send(betas=[rules.BINDING])
+        await one.send(betas=[BINDING])
         one.say("again")
         one.system = [{"type": "text", "text": "You are another."}]
-        answer = await one.send(betas=[rules.BINDING], thinking=drop)
+        answer = await one.send(betas=[BINDING], thinking=drop)
         assert [one["type"] for one in answer["input_transformations"]] == ["thinking_dropped"]
 
 
@@ -203,16 +206,16 @@ async def test_a_compaction_block_keeps_the_thinking_behind_it() -> None:
         await one.send()
         tail = one.messages[len(cut) :]
         one.messages = cut
-        answer = await one.send(betas=[rules.COMPACTION], compaction={"type": "summarize"})
+        answer = await one.send(betas=[COMPACTION], compaction={"type": "summarize"})
         assert answer["stop_reason"] == "compaction"
         assert answer["usage"]["output_tokens"] == 0
         assert [one["type"] for one in answer["usage"]["iterations"]] == ["compaction"]
         one.messages = [{"role": "assistant", "content": answer["content"]}, *tail]
         one.say("and now?")
-        await one.send(betas=[rules.COMPACTION])
+        await one.send(betas=[COMPACTION])
         one.say("and then?")
         one.messages[1]["content"].append({"type": "text", "text": "added"})
-        assert "different conversation" in await one.refused(betas=[rules.COMPACTION])
+        assert "different conversation" in await one.refused(betas=[COMPACTION])
 
 
 async def test_a_growing_conversation_is_read_from_the_cache() -> None:
