@@ -45,6 +45,7 @@ class ModelFacts:
     `thinking` are the accepted types, `thinks`: it does so without being asked. `binds`: its
     thinking is bound to what stood before it. `system_messages`: they may stand in the middle of a
     conversation, and bring or take tools. `turn_effort`: a system message may set the effort.
+    `retires`: a list has a date once one is set, none where a model stays "at least until" one.
     """
 
     price: Price
@@ -99,7 +100,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         binds=True,
         turn_effort=True,
         forced_tools=False,
-        retires="2027-09-22T00:00:00Z",
     ),
     "claude-sonnet-5-5": ModelFacts(
         Price(2, 10, 2.5, 4, 0.1),
@@ -107,7 +107,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         binds=True,
         turn_effort=True,
         forced_tools=False,
-        retires="2027-09-28T00:00:00Z",
     ),
     "claude-haiku-5-5": ModelFacts(
         Price(0.1, 0.5, 0.125, 0.2, 0.01),
@@ -117,7 +116,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         turn_effort=True,
         long_price=Price(0.5, 2.5, 0.625, 1, 0.05),
         long_from=100_000,
-        retires="2027-10-07T00:00:00Z",
     ),
     "claude-fable-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),
     "claude-mythos-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),
