@@ -103,7 +103,10 @@ class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object: its `type`, then its fields."""
-        return msgspec.to_builtins(self)
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        if isinstance(usage := getattr(self, "usage", None), Usage):
+            found["usage"] = usage.to_json()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
