@@ -32,8 +32,8 @@ from tui.provider.base import ModelInfo
 from tui.tools.mcp import Servers
 
 ROOT = Path(__file__).parents[2]
-SONNET = ModelInfo("claude-sonnet-5-5", 200_000, 8192, "server", adaptive_thinking=True)
-OPUS = ModelInfo("claude-opus-5-5", 200_000, 8192, "server", adaptive_thinking=True)
+SONNET = ModelInfo("claude-sonnet-5-5", 200_000, 8192, "server", thinking_types=("adaptive",))
+OPUS = ModelInfo("claude-opus-5-5", 200_000, 8192, "server", thinking_types=("adaptive",))
 CUT = "messages.1.content.0: Invalid `signature` in `thinking` block"
 CHANGED = (
     "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant "

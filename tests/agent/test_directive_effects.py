@@ -95,7 +95,7 @@ async def test_K36_K37_only_the_end_of_the_messages_differs(tmp_path: Path) -> N
 async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_only(
     tmp_path: Path, adaptive: bool
 ) -> None:
-    model = replace(MODEL, adaptive_thinking=adaptive)
+    model = replace(MODEL, thinking_types=("adaptive",) if adaptive else ())
     provider = ScriptedProvider(say("one"), say("two"), say("three"))
 
     async def known(_: str) -> ModelInfo:

@@ -16,7 +16,6 @@ from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.errors import CredentialsError, ProviderError
-from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider, client_factory
 from tui.provider.base import ModelInfo
 
@@ -148,7 +147,7 @@ async def _info(script: Json, model: str = MODEL, **options: Any) -> ModelInfo:
 async def test_limits_come_from_the_server() -> None:
     facts = {"max_input_tokens": 1_000_000, "max_tokens": 96_000, "capabilities": _ADAPTIVE}
     info = await _info({"models": {"local-1": facts}}, "local-1")
-    assert info == ModelInfo("local-1", 1_000_000, 96_000, "server", adaptive_thinking=True)
+    assert info == ModelInfo("local-1", 1_000_000, 96_000, "server", thinking_types=("adaptive",))
 
 
 async def test_the_server_is_asked_once() -> None:
@@ -193,31 +192,3 @@ async def test_asking_never_raises() -> None:
         assert (await provider.model_info(MODEL)).source == "catalogue"
         assert (await provider.model_info("")).source == "assumed"
         await provider.aclose()
-
-
-@pytest.mark.parametrize(
-    ("name", "source"),
-    [
-        ("claude-opus-4-6", "catalogue"),
-        ("claude-haiku-4-5-20251001", "catalogue"),
-        ("claude-sonnet-4-5@20250929", "catalogue"),
-        ("anthropic/claude-opus-5-5", "catalogue"),
-        ("us.anthropic.claude-opus-4-5-20251101-v1:0", "catalogue"),
-        ("claude-sonnet-5-9", "assumed"),
-        ("claude", "assumed"),
-        ("qwen3:8b", "assumed"),
-    ],
-)
-def test_catalogue_sees_through_the_names_of_gateways(name: str, source: str) -> None:
-    info = catalogue.model_info(name)
-    assert (info.id, info.source, info.window) == (name, source, 200_000)
-
-
-def test_catalogue_knows_every_model_of_the_sdk() -> None:
-    from typing import get_args  # noqa: PLC0415
-
-    from anthropic.types import Model  # noqa: PLC0415 (the import takes a second)
-
-    names = get_args(get_args(Model)[0])
-    assert "claude-sonnet-5-5" in names
-    assert {catalogue.model_info(name).source for name in names} == {"catalogue"}

@@ -25,7 +25,7 @@ from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
-MODEL = ModelInfo("test-model", 200_000, 8192, "server", adaptive_thinking=True)
+MODEL = ModelInfo("test-model", 200_000, 8192, "server", thinking_types=("adaptive",))
 
 
 class Yes(Approver):

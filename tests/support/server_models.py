@@ -46,6 +46,7 @@ class ModelFacts:
     thinking is bound to what stood before it, `account_bound`: and to the organization.
     `system_messages`: they may stand in the middle of a conversation, and bring or take tools.
     `turn_effort`: a system message may set the effort.
+    `retires`: a list has a date once one is set, none where a model stays "at least until" one.
     """
 
     price: Price
@@ -102,7 +103,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         binds=True,
         turn_effort=True,
         forced_tools=False,
-        retires="2027-09-22T00:00:00Z",
     ),
     "claude-sonnet-5-5": ModelFacts(
         Price(2, 10, 2.5, 4, 0.1),
@@ -111,7 +111,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         account_bound=True,
         turn_effort=True,
         forced_tools=False,
-        retires="2027-09-28T00:00:00Z",
     ),
     "claude-haiku-5-5": ModelFacts(
         Price(0.1, 0.5, 0.125, 0.2, 0.01),
@@ -122,7 +121,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         turn_effort=True,
         long_price=Price(0.5, 2.5, 0.625, 1, 0.05),
         long_from=100_000,
-        retires="2027-10-07T00:00:00Z",
     ),
     "claude-fable-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),
     "claude-mythos-5": ModelFacts(Price(10, 50, 12.5, 20, 1)),

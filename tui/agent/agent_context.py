@@ -14,13 +14,14 @@ from tui.agent.recorder import EventStream, Recorder
 from tui.context.system_prompt import Injected, Source, SystemPrompt
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
-from tui.core.config import Config, Price
+from tui.core.config import Config
 from tui.core.messages import Block
 from tui.core.output_store import OutputStore
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo, Provider
+from tui.provider.prices import ModelPrice, price_of
 from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
@@ -110,9 +111,13 @@ class AgentContext:
         return self.session.records
 
     @property
-    def price(self) -> Price | None:
-        """Of the model that is asked now; None where the configuration names none."""
-        return self.config.prices.get(self.model.id)
+    def price(self) -> ModelPrice | None:
+        """Of the model that is asked now; None where it is not known."""
+        return self.price_of(self.model.id)
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        """Of any model."""
+        return price_of(model, self.config.prices)
 
     @property
     def guard_limits(self) -> GuardLimits:

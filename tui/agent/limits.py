@@ -12,6 +12,7 @@ from tui.core.config import Price
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
 from tui.core.messages import Block, Usage, blocks_of, text_of
+from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import Record
 
 LOOP_REPEATS = 5
@@ -26,7 +27,7 @@ _SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 class Spent:
     """What answers have cost. They add up with `+`.
 
-    `usd` is None as soon as one of them came from a model without a configured price.
+    `usd` is None as soon as one of them came from a model whose price is not known.
     """
 
     requests: int = 0
@@ -34,9 +35,9 @@ class Spent:
     usd: float | None = 0.0
 
     @classmethod
-    def on(cls, usage: Usage, price: Price | None) -> Spent:
+    def on(cls, usage: Usage, price: ModelPrice | None) -> Spent:
         """One answer."""
-        return cls(1, usage, cost(usage, price))
+        return cls(1, usage, price.cost(usage) if price else None)
 
     def __add__(self, other: Spent) -> Spent:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
@@ -71,7 +72,7 @@ class Limits:
             return
         if spent.usd is None or not priced:
             raise LimitReachedError(
-                f"The limit of ${self.max_cost:.2f} cannot be kept: this model has no price.",
+                f"The limit of ${self.max_cost:.2f} cannot be kept: this model has no known price.",
                 hint="Put its price into [prices] of the configuration, or drop --max-cost.",
             )
         if spent.usd >= self.max_cost:
@@ -79,18 +80,6 @@ class Limits:
                 f"The limit of ${self.max_cost:.2f} is reached (${spent.usd:.2f} spent).",
                 hint="Raise --max-cost.",
             )
-
-
-def cost(usage: Usage, price: Price | None) -> float | None:
-    """USD of some usage; None where the configuration names no price for the model."""
-    if price is None:
-        return None
-    return (
-        usage.input_tokens * price.input
-        + usage.output_tokens * price.output
-        + usage.cache_creation_input_tokens * price.cache_write
-        + usage.cache_read_input_tokens * price.cache_read
-    ) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +100,7 @@ def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> Sess
         if record.type == "user":
             prompt = Spent()
         elif record.type in _COSTLY and (usage := Usage.from_json(record.data.get("usage"))).total:
-            one = Spent.on(usage, prices.get(str(record.data.get("model"))))
+            one = Spent.on(usage, price_of(str(record.data.get("model")), prices))
             session, prompt = session + one, prompt + one
     return SessionCost(session, prompt)
 

@@ -225,7 +225,7 @@ class TurnRunner:
         """Until the model is done and nothing is queued."""
         while True:
             answer = await self._answer()
-            price = self.ctx.config.prices.get(self._stream.model)
+            price = self.ctx.price_of(self._stream.model)
             self.ctx.turn_spent += Spent.on(answer.usage, price)
             calls = tool_calls(await self._record(answer))
             if calls:

@@ -15,6 +15,7 @@ from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten
 from tui.core.workspace import Workspace
+from tui.provider.prices import price_of
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, trust
@@ -64,9 +65,9 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         notices=_ignored(loaded.ignored),
         one_turn=options.headless,
     )
-    if options.max_cost is not None and launch.model not in loaded.config.prices:
+    if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
         raise UsageError(
-            f"--max-cost needs a price for {launch.model}, and none is configured.",
+            f"--max-cost needs a price for {launch.model}, and none is known.",
             hint=f'Put one under [prices."{launch.model}"] in {shorten(home.config_file)}, or use '
             "--max-tokens.",
         )

@@ -22,6 +22,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo
+from tui.provider.prices import price_of
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
@@ -150,8 +151,8 @@ class CompositionRoot:
         ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
-            known, price = known_model(self.launch, name), config.prices.get(name)
-            told = f"${price.input:g} in, ${price.output:g} out" if price else "—"
+            known, price = known_model(self.launch, name), price_of(name, config.prices)
+            told = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
             rows.append(ModelRow(name, known.window, known.source, told, ranks.get(name, 0)))
         return rows
 

@@ -122,12 +122,17 @@ class Batch(_Section, frozen=True, kw_only=True):
 
 
 class Price(_Section, frozen=True, kw_only=True):
-    """USD per million tokens. None are shipped."""
+    """USD per million tokens of one model, in the place of the shipped price.
+
+    `cache_write` is for what the cache keeps for five minutes, `cache_write_1h` for an hour;
+    0 there means twice `input`.
+    """
 
     input: Usd = 0.0
     output: Usd = 0.0
     cache_write: Usd = 0.0
     cache_read: Usd = 0.0
+    cache_write_1h: Usd = 0.0
 
 
 class McpServer(_Section, frozen=True, kw_only=True):

@@ -24,12 +24,16 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of one or more answers, under the API's four names. They add up with `+`."""
+    """Token counts of one or more answers, under the API's names. They add up with `+`.
+
+    Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
+    ephemeral_1h_input_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -44,15 +48,28 @@ class Usage:
         """What the context holds after the answer: prompt and output."""
         return self.prompt_tokens + self.output_tokens
 
+    @property
+    def cache_share(self) -> float | None:
+        """How much of what the model read came from the cache; None where it read nothing."""
+        return self.cache_read_input_tokens / self.prompt_tokens if self.prompt_tokens else None
+
     def to_json(self) -> dict[str, int]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        """The four counts; what is kept for an hour is named where it is not 0."""
+        counts = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not self.ephemeral_1h_input_tokens:
+            del counts["ephemeral_1h_input_tokens"]
+        return counts
 
     @classmethod
     def from_json(cls, value: object) -> Usage:
-        """Read usage from JSON. Missing, null or odd values count as 0."""
+        """Read usage from JSON. Missing, null or odd values count as 0.
+
+        The API names the lives of what is written in an object of its own.
+        """
         if not isinstance(value, Mapping):
             return cls()
-        found: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
+        given: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
+        found = {**object_of(given.get("cache_creation")), **given}
         counts = (found.get(f.name) for f in fields(cls))
         return cls(*(n if isinstance(n, int) and n > 0 else 0 for n in counts))
 

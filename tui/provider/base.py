@@ -54,16 +54,44 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model. `window` and `max_output` are in tokens."""
+    """What is known of a model. `window` and `max_output` are in tokens.
+
+    What follows them is empty where it is not known: then nothing special is asked of the model.
+
+    `efforts` are the levels that a request may ask for, the lowest first; `effort` is the one that
+    holds if none is named. `thinking_types` are the types of thinking that a request may name,
+    `thinks`: the model does so without being asked; `display` is how thinking is shown then.
+
+    `system_messages`: messages of the role "system" may stand in the middle of a conversation;
+    `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
+    thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
+
+    `cached_from` is the size of the smallest prompt that is cached. `retires_at` is the day or
+    moment (ISO 8601) from which it answers no more, once one is set. `line` is haiku, sonnet, …
+    """
 
     id: str
     window: int
     max_output: int
     source: Literal["config", "server", "catalogue", "assumed"]
-    adaptive_thinking: bool = False
+    efforts: tuple[str, ...] = ()
+    effort: str = ""
+    thinking_types: tuple[str, ...] = ()
+    thinks: bool = False
+    display: str = ""
     system_messages: bool = False
     tool_additions: bool = False
     turn_effort: bool = False
+    binds: bool = False
+    compacts: bool = False
+    cached_from: int = 0
+    retires_at: str = ""
+    line: str = ""
+
+    @property
+    def adaptive_thinking(self) -> bool:
+        """Whether the model decides by itself how much it thinks."""
+        return "adaptive" in self.thinking_types
 
 
 class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):
@@ -75,7 +103,10 @@ class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object: its `type`, then its fields."""
-        return msgspec.to_builtins(self)
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        if isinstance(usage := getattr(self, "usage", None), Usage):
+            found["usage"] = usage.to_json()
+        return found
 
 
 @dataclass(frozen=True, slots=True)

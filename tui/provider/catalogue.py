@@ -1,70 +1,125 @@
-"""What is known of models without asking the server.
+"""What is known of models without asking the server, as of November 2026.
 
-Only the server knows a model's real limits; this is what is used until it has answered, and with
-servers that do not say. Windows are 200,000 tokens throughout: true for the models before 5 and
-a safe assumption for the later ones, whose windows are not published with the SDK. `max_output`
-is the published limit where there is one, otherwise a figure every listed model allows. Adaptive
-thinking began with the 4.6 generation.
+From the published documentation of the Messages API. It is used until a server has answered and
+with servers that do not say: what a server says of a model goes before it (see
+`tui.provider.anthropic.convert`). What no server says (the default effort, the smallest cached
+prompt, what may stand in a conversation, whether thinking is bound) is only known from here.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from tui.provider.base import ModelInfo
 
-WINDOW: Final = 200_000
+ASSUMED_WINDOW: Final = 200_000
 ASSUMED_OUTPUT: Final = 8_192
 
-_SAFE_OUTPUT: Final = 32_000
+EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+"""All levels, the lowest first."""
 
-_MAX_OUTPUT: Final = {
-    "claude-fable-5-2": _SAFE_OUTPUT,
-    "claude-mythos-5-2": _SAFE_OUTPUT,
-    "claude-haiku-5-5": _SAFE_OUTPUT,
-    "claude-sonnet-5-5": _SAFE_OUTPUT,
-    "claude-fable-5-1": _SAFE_OUTPUT,
-    "claude-opus-5-5": _SAFE_OUTPUT,
-    "claude-mythos-5-1": _SAFE_OUTPUT,
-    "claude-sonnet-5": _SAFE_OUTPUT,
-    "claude-fable-5": _SAFE_OUTPUT,
-    "claude-mythos-5": _SAFE_OUTPUT,
-    "claude-opus-5": _SAFE_OUTPUT,
-    "claude-opus-4-8": _SAFE_OUTPUT,
-    "claude-opus-4-7": _SAFE_OUTPUT,
-    "claude-mythos-preview": _SAFE_OUTPUT,
-    "claude-opus-4-6": 128_000,
-    "claude-sonnet-4-6": 64_000,
-    "claude-haiku-4-5": 64_000,
-    "claude-opus-4-5": 64_000,
-    "claude-sonnet-4-5": 64_000,
-}
-
-_NOT_ADAPTIVE: Final = {"claude-haiku-4-5", "claude-opus-4-5", "claude-sonnet-4-5"}
+THINKING_TYPES: Final = ("adaptive", "enabled", "disabled", "between_tools")
 
 _GATEWAY_NAME = re.compile(r"(?:.*[/.])?(claude-[a-z0-9-]+?)(?:[-@]\d{8})?(?:-v\d+(?::\d+)?)?")
+
+_GENERATION_5: Final = ModelInfo(
+    "",
+    1_000_000,
+    128_000,
+    "catalogue",
+    efforts=EFFORTS,
+    effort="high",
+    thinking_types=("adaptive",),
+    thinks=True,
+    display="omitted",
+    system_messages=True,
+    tool_additions=True,
+    compacts=True,
+    cached_from=512,
+)
+_BINDS: Final = replace(_GENERATION_5, binds=True)
+_BINDS_TURN_EFFORT: Final = replace(_BINDS, turn_effort=True)
+_OFF: Final = ("adaptive", "disabled")
+_OPUS_4_8: Final = replace(_GENERATION_5, thinking_types=_OFF, thinks=False, cached_from=1024)
+_GENERATION_4_6: Final = replace(
+    _OPUS_4_8,
+    efforts=("low", "medium", "high", "max"),
+    thinking_types=("adaptive", "enabled", "disabled"),
+    display="summarized",
+    system_messages=False,
+    tool_additions=False,
+)
+_GENERATION_4_5: Final = replace(
+    _GENERATION_4_6,
+    window=200_000,
+    max_output=64_000,
+    efforts=(),
+    effort="",
+    thinking_types=("enabled", "disabled"),
+    compacts=False,
+)
+
+_MODELS: Final = {
+    "claude-fable-5-2": replace(_BINDS, compacts=False),
+    "claude-mythos-5-2": replace(_BINDS, compacts=False),
+    "claude-haiku-5-5": replace(_BINDS_TURN_EFFORT, effort="medium", thinking_types=_OFF),
+    "claude-sonnet-5-5": replace(_BINDS_TURN_EFFORT, thinking_types=("adaptive", "between_tools")),
+    "claude-fable-5-1": _BINDS_TURN_EFFORT,
+    "claude-opus-5-5": replace(_BINDS_TURN_EFFORT, effort="medium"),
+    "claude-mythos-5-1": _BINDS_TURN_EFFORT,
+    "claude-sonnet-5": replace(
+        _GENERATION_5,
+        thinking_types=_OFF,
+        system_messages=False,
+        tool_additions=False,
+        cached_from=1024,
+    ),
+    "claude-fable-5": _GENERATION_5,
+    "claude-mythos-5": _GENERATION_5,
+    "claude-opus-5": replace(_GENERATION_5, thinking_types=_OFF, turn_effort=True),
+    "claude-opus-4-8": _OPUS_4_8,
+    "claude-opus-4-7": replace(
+        _OPUS_4_8, system_messages=False, tool_additions=False, cached_from=2048
+    ),
+    "claude-mythos-preview": ModelInfo(
+        "",
+        ASSUMED_WINDOW,
+        32_000,
+        "catalogue",
+        thinking_types=("adaptive",),
+        retires_at="2026-06-30",
+    ),
+    "claude-opus-4-6": replace(_GENERATION_4_6, cached_from=4096),
+    "claude-sonnet-4-6": _GENERATION_4_6,
+    "claude-haiku-4-5": replace(_GENERATION_4_5, cached_from=4096),
+    "claude-opus-4-5": replace(
+        _GENERATION_4_5, efforts=("low", "medium", "high"), effort="high", cached_from=4096
+    ),
+    "claude-sonnet-4-5": replace(_GENERATION_4_5, retires_at="2026-11-30"),
+}
+"""The newest first."""
 
 
 def names() -> tuple[str, ...]:
     """The models that are known, the newest first."""
-    return tuple(_MAX_OUTPUT)
+    return tuple(_MODELS)
 
 
-def model_info(model: str) -> ModelInfo:
-    """What is known of `model`, source "catalogue"; of an unknown one, source "assumed".
+def base_name(model: str) -> str:
+    """The name under which a model is known here; any other name as it is.
 
     A date at the end and the forms of gateways (`anthropic/…`, `us.anthropic.…-v1:0`, `…@date`)
     are seen through.
     """
     match = _GATEWAY_NAME.fullmatch(model)
-    name = match[1] if match else model
-    if name not in _MAX_OUTPUT:
-        return ModelInfo(model, WINDOW, ASSUMED_OUTPUT, "assumed")
-    return ModelInfo(
-        model,
-        WINDOW,
-        _MAX_OUTPUT[name],
-        "catalogue",
-        adaptive_thinking=name not in _NOT_ADAPTIVE,
-    )
+    return match[1] if match else model
+
+
+def model_info(model: str) -> ModelInfo:
+    """What is known of `model`, source "catalogue"; of an unknown one, source "assumed"."""
+    name = base_name(model)
+    if (found := _MODELS.get(name)) is None:
+        return ModelInfo(model, ASSUMED_WINDOW, ASSUMED_OUTPUT, "assumed")
+    return replace(found, id=model, line=name.split("-")[1])

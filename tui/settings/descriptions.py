@@ -27,7 +27,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "guard": "large tool results",
     "permissions": "what the agent may do without asking",
     "batch": "runs of a task file",
-    "prices": "USD per million tokens",
+    "prices": "USD per million tokens, in the place of the shipped prices",
     "mcp": "servers with more tools",
 }
 """Every section, "" for the keys in none, in the order in which they are shown."""
@@ -133,8 +133,13 @@ DESCRIPTIONS: Final[Mapping[str, Description]] = {
     ),
     "prices.input": Description("What the provider charges for tokens that are sent."),
     "prices.output": Description("What the provider charges for tokens of an answer."),
-    "prices.cache_write": Description("What the provider charges for tokens put into the cache."),
+    "prices.cache_write": Description(
+        "What the provider charges for tokens put into the cache for five minutes."
+    ),
     "prices.cache_read": Description("What the provider charges for tokens read from the cache."),
+    "prices.cache_write_1h": Description(
+        "What it charges for tokens put into the cache for an hour. 0: twice the input price."
+    ),
     "mcp": Description("Servers whose tools the model may use. /mcp shows how they stand."),
 }
 """By dotted key; the keys of a model's prices without the model's name."""

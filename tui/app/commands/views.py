@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""
 
-UNPRICED = "A model without a configured price answered, so the cost is not known."
+UNPRICED = "A model without a known price answered, so the cost is not known."
 
 
 def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:

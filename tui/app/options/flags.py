@@ -170,7 +170,7 @@ MAIN = Command(
             Flag(("--max-tokens",), "stop after N tokens", "N", "count"),
             Flag(
                 ("--max-cost",),
-                "stop at this cost; needs [prices] in the configuration",
+                "stop at this cost; unknown models need [prices] in the configuration",
                 "USD",
                 "money",
             ),
@@ -221,7 +221,7 @@ COMMANDS = (
                 "Limits",
                 Flag(
                     ("--max-cost",),
-                    "end the run at this cost; needs [prices] in the configuration",
+                    "end the run at this cost; unknown models need [prices] in the configuration",
                     "USD",
                     "money",
                 ),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tui.agent.agent import Agent
 from tui.agent.composition import known_model, make_agent, make_provider, make_servers
-from tui.agent.limits import Limits, cost
+from tui.agent.limits import Limits, Spent
 from tui.batch.attempt import TaskAttempt
 from tui.batch.command.plan import RunPlan
 from tui.batch.events import BatchEvent
@@ -20,6 +20,7 @@ from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
+from tui.provider.prices import price_of
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.session.session import Session
 
@@ -109,7 +110,7 @@ class RunComposition:
             ):
                 async for part in parts:
                     if isinstance(part, Completed):
-                        usd = cost(part.usage, launch.config.prices.get(model))
+                        usd = Spent.on(part.usage, price_of(model, launch.config.prices)).usd
                         answer = text_of(part.content)
                         return TaskAttempt("done", answer=answer, usage=part.usage, cost_usd=usd)
         except TimeoutError:

@@ -24,6 +24,7 @@ from tui.context.project_files import BOOT_FILES
 from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import shorten
+from tui.provider.prices import price_of
 
 _READ_MAX = 4_000_000
 
@@ -147,9 +148,9 @@ def real_task_file(path: Path) -> Path:
 
 def _check_prices(launch: Launch, models: ModelPair) -> None:
     for name in filter(None, (models.first, models.fallback)):
-        if name not in launch.config.prices:
+        if price_of(name, launch.config.prices) is None:
             raise UsageError(
-                f"A limit of cost needs a price for {name}, and none is configured.",
+                f"A limit of cost needs a price for {name}, and none is known.",
                 hint=f'Put one under [prices."{name}"] in {shorten(launch.folders.config_file)}.',
             )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from tui.core.messages import Block, Usage
+from tui.core.messages import Block, Usage, object_of
 from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
@@ -118,7 +118,8 @@ class AnswerBuilder:
         """Figures of a later event are totals: they replace. A later 0 or null says nothing."""
         if isinstance(usage, dict):
             found = cast("dict[str, object]", usage)
-            self._usage |= {k: n for k, n in found.items() if isinstance(n, int) and n > 0}
+            counts = object_of(found.get("cache_creation")) | found
+            self._usage |= {k: n for k, n in counts.items() if isinstance(n, int) and n > 0}
 
 
 def _index(event: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.clock import Clock
@@ -155,9 +156,7 @@ class AnthropicProvider:
             lasts = float("inf") if asked else ASK_AGAIN_S
             self._known[model] = known, self._clock.monotonic() + lasts
         if self._window:
-            return ModelInfo(
-                model, self._window, known.max_output, "config", known.adaptive_thinking
-            )
+            return replace(known, window=self._window, source="config")
         return known
 
     async def aclose(self) -> None:
@@ -252,14 +251,22 @@ class AnthropicProvider:
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
             client = await self._client()
-            found = await client.models.retrieve(model, timeout=MODEL_INFO_TIMEOUT_S)
+            found = await client.models.with_raw_response.retrieve(
+                model, timeout=MODEL_INFO_TIMEOUT_S, extra_headers=self._model_headers
+            )
+            return convert.model_info(model, found.http_response.json())
         except HoldfastError:
             return None
         except (*_failures(), ValueError, TypeError) as error:  # names that the SDK refuses
             place, why = client_factory.shown(self.url), type(error).__name__
             _log.info("no limits of %s from %s: %s", model, place, why)
             return None
-        return convert.model_info(model, found)
+
+    @property
+    def _model_headers(self) -> dict[str, str]:
+        """The API itself says with this one whether a model summarizes on request."""
+        first_party = client_factory.is_the_api(self.url)
+        return {"anthropic-beta": "compact-2026-09-04"} if first_party else {}
 
     def _attempt(self, model: str, *, began: bool = False) -> RequestAttempt:
         return RequestAttempt(client_factory.shown(self.url), model, self._clock.now(), began)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from tui.core.messages import object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 
@@ -24,23 +27,58 @@ def arguments(request: Request) -> dict[str, Any]:
     }
 
 
-def model_info(model: str, found: object) -> ModelInfo | None:
-    """A model as the server described it; None if it does not say how much the model reads.
+def model_info(model: str, said: object) -> ModelInfo:
+    """A model as the server described it, in JSON; what it does not say is from the catalogue.
 
-    Servers that only resemble the API may send anything: fields are not trusted to be there.
+    Servers that only resemble the API may say anything: no field is trusted to be there. The
+    source is the server if it says how much the model reads.
     """
-    window = getattr(found, "max_input_tokens", None)
-    if not isinstance(window, int) or window <= 0:
-        return None
-    fallback = catalogue.model_info(model)
-    output = getattr(found, "max_tokens", None)
-    known = found
-    for name in ("capabilities", "thinking", "types", "adaptive", "supported"):
-        known = getattr(known, name, None)
-    return ModelInfo(
-        model,
-        window,
-        output if isinstance(output, int) and output > 0 else fallback.max_output,
-        "server",
-        known if isinstance(known, bool) else fallback.adaptive_thinking,
+    found, known = object_of(said), catalogue.model_info(model)
+    abilities = object_of(found.get("capabilities"))
+    window, thinking = (
+        _positive(found.get("max_input_tokens")),
+        object_of(abilities.get("thinking")),
     )
+    efforts = _supported(abilities.get("effort"), catalogue.EFFORTS, known.efforts)
+    types = _supported(
+        thinking | object_of(thinking.get("types")), catalogue.THINKING_TYPES, known.thinking_types
+    )
+    summarize = object_of(abilities.get("compaction")).get("summarize")
+    return replace(
+        known,
+        window=window or known.window,
+        max_output=_positive(found.get("max_tokens")) or known.max_output,
+        source="server" if window else known.source,
+        efforts=efforts,
+        effort=known.effort if known.effort in efforts else "",
+        thinking_types=types,
+        thinks=known.thinks and bool(types),
+        compacts=_is_supported(summarize, known.compacts),
+        retires_at=_text(found, "retires_at", known.retires_at),
+        line=_text(found, "line", known.line),
+    )
+
+
+def _positive(value: object) -> int:
+    """A positive whole number; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _is_supported(said: object, known: bool) -> bool:
+    """What `{"supported": …}` says, else what is known."""
+    value = object_of(said).get("supported")
+    return value if isinstance(value, bool) else known
+
+
+def _supported(said: object, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Which of `names` an object of `{"supported": …}` has; its own may say that it has none."""
+    if not _is_supported(said, True):
+        return ()
+    levels = object_of(said)
+    return tuple(name for name in names if _is_supported(levels.get(name), name in known))
+
+
+def _text(found: Mapping[str, Any], name: str, known: str) -> str:
+    """A text of a model; null says that there is none."""
+    value = found.get(name, known)
+    return value if isinstance(value, str) else "" if value is None else known

@@ -307,7 +307,7 @@ class ModelsScreen(FilterDialog[str]):
 
     def explain(self, words: str, *, listed: bool) -> str:
         if listed:
-            return "Prices are in USD per million tokens, as configured; — is not known."
+            return "Prices are in USD per million tokens; — is not known."
         if words:
             return f"Enter asks for {words}: the server decides whether it has it."
         return "None is known here: type the name of one."

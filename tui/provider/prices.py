@@ -1,0 +1,127 @@
+"""What requests cost: the prices of the first party as of November 2026, in USD.
+
+`[prices]` in the configuration goes before them, by the model's name. A model that stands in
+neither has no known price. All prices are for a million tokens.
+
+    price_of(model, config.prices)          the price of a model, None where it is not known
+    price.cost(usage)                       what an answer cost, by the usage that came with it
+    price.forecast(written=…, read=…, …)    what a request will cost, before it is sent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from tui.core.config import Price
+from tui.core.messages import Usage
+from tui.provider.catalogue import base_name
+
+CacheLife: TypeAlias = Literal["5m", "1h"]
+"""How long what is written to the cache can be read."""
+
+_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """USD for a million tokens; the writes are by the life of what is written."""
+
+    input: float
+    output: float
+    write_5m: float
+    write_1h: float
+    read: float
+
+    def of(self, usage: Usage) -> float:
+        """What so much usage of one request costs."""
+        hour = min(usage.ephemeral_1h_input_tokens, usage.cache_creation_input_tokens)
+        return (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + (usage.cache_creation_input_tokens - hour) * self.write_5m
+            + hour * self.write_1h
+            + usage.cache_read_input_tokens * self.read
+        ) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """The price of one model. `long` holds for requests whose prompt exceeds `long_from` tokens."""
+
+    rates: Rates
+    long: Rates | None = None
+    long_from: int = 0
+
+    def rates_for(self, prompt_tokens: int) -> Rates:
+        """The rates of a request with so large a prompt, whatever of it is cached."""
+        return self.long if self.long and prompt_tokens > self.long_from else self.rates
+
+    def cost(self, usage: Usage) -> float:
+        """USD of one request. Add up costs, not usages: the rates depend on the size of each."""
+        return self.rates_for(usage.prompt_tokens).of(usage)
+
+    def forecast(
+        self,
+        *,
+        fresh: int = 0,
+        written: int = 0,
+        read: int = 0,
+        output: int = 0,
+        life: CacheLife = "5m",
+        prompt: int | None = None,
+    ) -> float:
+        """USD of so many tokens of a request that is not sent yet: fresh (neither read nor kept),
+        written to the cache for a `life`, read from it, and put out.
+
+        `prompt` is the size of the whole prompt where the tokens are only a part of it.
+        """
+        hour = written if life == "1h" else 0
+        usage = Usage(fresh, output, written, read, hour)
+        return self.rates_for(usage.prompt_tokens if prompt is None else prompt).of(usage)
+
+
+_FABLE: Final = ModelPrice(Rates(10, 50, 12.5, 20, 0.25))
+_FABLE_5_2: Final = ModelPrice(Rates(8, 40, 10, 16, 0.2))
+_FABLE_5: Final = ModelPrice(Rates(10, 50, 12.5, 20, 1))
+_OPUS: Final = ModelPrice(Rates(5, 25, 6.25, 10, 0.5))
+_SONNET_4: Final = ModelPrice(Rates(3, 15, 3.75, 6, 0.3))
+
+_PRICES: Final = {
+    "claude-fable-5-2": _FABLE_5_2,
+    "claude-mythos-5-2": _FABLE_5_2,
+    "claude-haiku-5-5": ModelPrice(
+        Rates(0.1, 0.5, 0.125, 0.2, 0.01), Rates(0.5, 2.5, 0.625, 1, 0.05), 100_000
+    ),
+    "claude-sonnet-5-5": ModelPrice(Rates(2, 10, 2.5, 4, 0.1)),
+    "claude-fable-5-1": _FABLE,
+    "claude-opus-5-5": ModelPrice(Rates(4, 20, 5, 8, 0.2)),
+    "claude-mythos-5-1": _FABLE,
+    "claude-sonnet-5": ModelPrice(Rates(2, 10, 2.5, 4, 0.2)),
+    "claude-fable-5": _FABLE_5,
+    "claude-mythos-5": _FABLE_5,
+    "claude-opus-5": _OPUS,
+    "claude-opus-4-8": _OPUS,
+    "claude-opus-4-7": _OPUS,
+    "claude-opus-4-6": _OPUS,
+    "claude-sonnet-4-6": _SONNET_4,
+    "claude-haiku-4-5": ModelPrice(Rates(1, 5, 1.25, 2, 0.1)),
+    "claude-opus-4-5": _OPUS,
+    "claude-sonnet-4-5": _SONNET_4,
+}
+
+
+def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
+    """The price of a model: the configured one, else the shipped one; None where there is none.
+
+    Names of gateways and with dates are seen through, as in the catalogue.
+    """
+    name = base_name(model)
+    own = configured.get(model) or configured.get(name)
+    return _PRICES.get(name) if own is None else ModelPrice(_rates(own))
+
+
+def _rates(own: Price) -> Rates:
+    hour = own.cache_write_1h or 2 * own.input
+    return Rates(own.input, own.output, own.cache_write, hour, own.cache_read)
