@@ -8,7 +8,8 @@ import pytest
 
 from tests.provider.conversation import MODEL, provider_for
 from tests.support.server import LoopbackServer
-from tests.support.server_models import MODELS, listed
+from tests.support.server_catalogue import listed
+from tests.support.server_models import MODELS
 from tests.support.server_script import Json
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo

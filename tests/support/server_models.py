@@ -128,14 +128,12 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         _OPUS_4,
         thinking=("adaptive", "disabled"),
         turn_effort=True,
-        retires="2027-07-24T00:00:00Z",
     ),
     "claude-sonnet-5": ModelFacts(
         Price(2, 10, 2.5, 4, 0.2),
         thinking=("adaptive", "disabled"),
         system_messages=False,
         cached_from=1024,
-        retires="2027-06-30T00:00:00Z",
     ),
     "claude-opus-4-8": ModelFacts(
         _OPUS_4, thinking=("adaptive", "disabled"), thinks=False, cached_from=1024
@@ -170,7 +168,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         price=_OPUS_4,
         efforts=("low", "medium", "high"),
         cached_from=4096,
-        retires="2026-11-24T00:00:00Z",
     ),
     "claude-sonnet-4-5": replace(
         _OLD, retires="2026-11-30T00:00:00Z", deprecated="2026-09-30T00:00:00Z"
@@ -179,7 +176,6 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
         _OLD,
         price=Price(1, 5, 1.25, 2, 0.1),
         cached_from=4096,
-        retires="2026-10-15T00:00:00Z",
     ),
 }
 
