@@ -6,8 +6,11 @@ busy: whether a change is good does not depend on luck. `--hypothesis-profile=de
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,10 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+# The usual 700 new objects are one widget: collections were a fifth of what a test of the screen
+# costs, and are a tenth this way.
+gc.set_threshold(50_000, 20, 10)
+
 _FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
 _COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")
 
@@ -30,19 +37,28 @@ for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
     if not _name.startswith("TEXTUAL_SNAPSHOT_"):  # the plugin's own, set for its workers
         del os.environ[_name]
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
-# Hundreds of tests start the program: each would compile it anew where nothing may be kept.
+# Hundreds of tests start the program, and several processes collect the tests: each would compile
+# everything anew where nothing may be kept beside the code.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    os.environ["PYTHONPYCACHEPREFIX"] = str(
-        Path(__file__).parents[1] / ".pytest_cache" / "compiled"
-    )
+    _compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = _compiled
+    sys.dont_write_bytecode = False
 if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
     _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders that nobody has used. pytest's own way reads all there are, every time."""
+    parent = tmp_path_factory.mktemp("homes")
+    return (parent / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """HOLDFAST_HOME in a fresh folder, and an SDK configuration folder that is empty."""
-    home = tmp_path_factory.mktemp("holdfast-home")
+    home = next(homes)
+    home.mkdir(mode=0o700)
     (home / "anthropic").mkdir()
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
     monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(home / "anthropic"))
@@ -68,3 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         tried = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if not tried and item.get_closest_marker("slow") is None:
             item.add_marker("fast")
+
+
+def pytest_collection_finish() -> None:
+    """Nothing that was imported and collected for all tests is ever garbage."""
+    gc.freeze()

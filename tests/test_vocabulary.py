@@ -88,6 +88,7 @@ def test_comments_say_the_reason_instead_of_a_number(room: str) -> None:
     found = [
         f"{path.relative_to(TUI)}:{line}: {pointer[0]}"
         for path in _sources(room)
+        if POINTER.search(path.read_text(encoding="utf-8"))  # reading tokens takes long
         for line, text in _comments(path)
         if (pointer := POINTER.search(NO_POINTERS.sub("", text)))
     ]

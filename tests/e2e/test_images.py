@@ -29,6 +29,7 @@ def images(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block["source"] for block in blocks if block["type"] == "image"]
 
 
+@pytest.mark.slow
 def test_a_mentioned_image_is_sent_resumed_viewed_and_exported(
     serve: Serve, work: Path, env: dict[str, str], config: Callable[[str], Path], shot: bytes
 ) -> None:

@@ -102,6 +102,7 @@ WORK = (
 )
 
 
+@pytest.mark.slow
 def test_a_session_of_work_in_three_processes(serve: Serve, asking: Ask, work: Path) -> None:
     (work / "app.py").write_text("def greet():\n    return 'helo'\n")
     models = {"claude-sonnet-5-5": {"max_input_tokens": 300_000}, "claude-opus-5-5": {}}
@@ -378,6 +379,7 @@ def test_calls_that_cannot_be_carried_out_get_results(
     assert not (work / "new.txt").exists()
 
 
+@pytest.mark.slow
 def test_on_the_screen_ask_approve_run_quit_and_resume(
     serve: Serve, asking: Ask, work: Path
 ) -> None:

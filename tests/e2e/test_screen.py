@@ -191,7 +191,14 @@ def test_esc_stops_a_command_and_the_session_goes_on(holdfast: Open, home: Path)
         screen.press("\r", lambda: "The demo project." in screen.text)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_signals_close_the_record_and_put_the_terminal_back(
     holdfast: Open, work: Path, home: Path, number: signal.Signals
 ) -> None:

@@ -25,10 +25,15 @@ def on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
         async with run_test(app, **options) as pilot:
             yield pilot
             if app.is_running:
-                app.export_screenshot()
+                _paint(app)
 
     monkeypatch.setattr(App, "run_test", painted_at_the_end)
     monkeypatch.setattr(Screen, "_compositor_refresh", _forget)
+
+
+def _paint(app: Any) -> None:
+    """Draw all that it shows, and what shines through from the screens below."""
+    app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
 
 
 def _forget(screen: Screen[Any]) -> None:

@@ -10,17 +10,22 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 Parse: TypeAlias = Callable[..., list[RuleSet]]
+Everything: TypeAlias = tuple[list[RuleSet], dict[str, list[RuleSet]]]
 
 _parsed: Final[dict[tuple[Any, ...], list[RuleSet]]] = {}
+_whole: Final[dict[tuple[Any, ...], Everything]] = {}
 
 
 def share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every style sheet take rules from those parsed before from the same text and variables.
 
-    Rules do not change once they are parsed; Textual lets all widgets of an app share them.
+    Rules do not change once they are parsed; Textual lets all widgets of an app share them. Each is
+    its own equal only, which the interpreter decides faster than a method of Textual's does.
     """
-    parse = Stylesheet._parse_rules  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(parse))
+    parse_rules = Stylesheet._parse_rules  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(parse_rules))
+    monkeypatch.setattr(Stylesheet, "parse", _sharing_all(Stylesheet.parse))
+    monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
 
 
 def _sharing(parse: Parse) -> Parse:
@@ -31,6 +36,20 @@ def _sharing(parse: Parse) -> Parse:
         return _parsed[key]
 
     return parse_once
+
+
+def _sharing_all(parse: Callable[[Stylesheet], None]) -> Callable[[Stylesheet], None]:
+    """What one app's sheets were parsed to together, with their index."""
+
+    def parse_all_once(sheet: Stylesheet) -> None:
+        key = (_variables(sheet), *sheet.source.items())
+        if key not in _whole:
+            parse(sheet)
+            _whole[key] = (sheet.rules, sheet.rules_map)
+        sheet._rules, sheet._rules_map = _whole[key]  # pyright: ignore[reportPrivateUsage]
+        sheet._require_parse = False  # pyright: ignore[reportPrivateUsage]
+
+    return parse_all_once
 
 
 def _variables(sheet: Stylesheet) -> tuple[tuple[str, str], ...]:

@@ -114,6 +114,7 @@ async def test_the_published_time_server(tmp_path: Path):
         assert "Europe/Berlin" in text_of(now.content)
 
 
+@pytest.mark.slow
 async def test_the_published_git_server(tmp_path: Path):
     command = ["git", "init", "-q", str(tmp_path / "repo")]
     await asyncio.to_thread(subprocess.run, command, check=True)

@@ -44,10 +44,11 @@ Look: TypeAlias = tuple[str, tuple[int, int]]
 EVERY: tuple[Look, ...] = (
     ("midnight", WIDE),
     ("daylight", WIDE),
-    ("midnight", NARROW),
     ("daylight", NARROW),
+    ("midnight", NARROW),
 )
-ONCE: tuple[Look, ...] = EVERY[::3]
+"""In the order of the fewest changes; one of colours costs most."""
+ONCE: tuple[Look, ...] = EVERY[::2]
 
 
 @dataclass(frozen=True, slots=True)

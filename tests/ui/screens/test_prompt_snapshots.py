@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from textual.command import CommandPalette
 from textual.pilot import Pilot
+from textual.worker import Worker
 
 from tests.support.world import World
 from tests.ui.screens.driving import answer, turn, until
@@ -77,9 +79,14 @@ def palette(*keys: str) -> Callable[[Stage], Shot]:
         await press("ctrl+p")(pilot)
         await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette))
         await pilot.press(*keys)
-        await pilot.pause(0.3)
+        await until(pilot, lambda: not any(map(searches, pilot.app.workers)))
 
     return lambda stage: (stage.app(World()), drive)
+
+
+def searches(worker: Worker[Any]) -> bool:
+    """Whether it looks for the commands that the palette lists."""
+    return isinstance(worker.node, CommandPalette) and not worker.is_finished
 
 
 PICTURES: Pictures = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -13,17 +14,20 @@ import pytest
 
 from tests.context.sessions import Told, answer, prompt, records
 from tests.context.wild import call
+from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, app_of, running, say, until
 from tui.agent.interrupted_work import interrupted_work
+from tui.app import interruption
 from tui.app.interruption import known, summary_of
 from tui.app.services import SessionChoice
 from tui.context.interrupted_calls import Interrupted
+from tui.core.clock import Clock
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders
 from tui.session.lock import SessionLock, lock_of
 from tui.session.reader import read
-from tui.tools.process import born
+from tui.tools.process import born, end_group
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.questions import Choice, ChoiceDialog, Confirmation
 from tui.ui.widgets.resume_card import ResumeCard
@@ -119,9 +123,26 @@ def orphan() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+class UntilEnded(FakeClock):
+    """Sleeping takes as long as a process needs to end: a clock that goes ahead of it would be
+    past every patience before the process got the processor."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__()
+        self._process = process
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.to_thread(self._process.wait, PATIENCE_S)
+        await super().sleep(seconds)
+
+
 async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
-    world: World, orphan: subprocess.Popen[bytes]
+    world: World, orphan: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def ended(pid: int, birth: str, _: Clock) -> bool:
+        return await end_group(pid, birth, UntilEnded(orphan))
+
+    monkeypatch.setattr(interruption, "end_group", ended)
     job: dict[str, Any] = {
         "call_id": "t1",
         "pid": orphan.pid,

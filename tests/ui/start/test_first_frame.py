@@ -235,7 +235,14 @@ def test_a_wrong_configuration_is_told_on_the_main_screen(
         assert screen.raw.rindex(b"\x1b[?1049l") < screen.raw.index(b"config.toml")
 
 
-@pytest.mark.parametrize("gap_s", [0.002, 0.005, 0.011])
+@pytest.mark.parametrize(
+    "gap_s",
+    [
+        0.005,
+        pytest.param(0.002, marks=pytest.mark.slow),
+        pytest.param(0.011, marks=pytest.mark.slow),
+    ],
+)
 def test_keys_typed_during_the_whole_start_are_kept_in_order(
     env: dict[str, str], work: Path, tmp_path: Path, gap_s: float
 ) -> None:

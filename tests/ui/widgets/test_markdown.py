@@ -238,6 +238,7 @@ def test_a_long_list_settles_item_by_item() -> None:
     assert document.lines[-1].text == "499. item"
 
 
+@pytest.mark.slow
 def test_an_unbroken_paragraph_and_a_long_table_are_capped() -> None:
     for text, head in (("word\n" * 9_000, ""), ("| a |\n|---|\n" + "| x |\n" * 9_000, "│ a │")):
         document = Document(STYLES, 60)
