@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import cost_of_change
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.interrupted_work import calls_of, publish_opening
@@ -186,6 +187,10 @@ class Agent:
         What changed since the session began is then said there, and not at the end.
         """
         self._requests.frame.renew("reload")
+
+    def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken:
+        """What masking these records, or showing them again, would cost with the next request."""
+        return cost_of_change(self._ctx, targets)
 
     def reload_cost(self) -> events.ContextBroken:
         """What `reload` would cost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +72,11 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
     changed = overlays[-1]
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
-    return BreakReason(reason, by, _start(records, {overlay.target for overlay in overlays}))
+    return BreakReason(reason, by, first_turn(records, {overlay.target for overlay in overlays}))
 
 
-def _start(records: Sequence[Record], targets: set[str]) -> str:
-    """Where the first turn begins that a change concerns; "" for the beginning.
+def first_turn(records: Sequence[Record], targets: Collection[str]) -> str:
+    """The record with which the first turn begins that a change concerns; "" for all of them.
 
     While a turn runs all thinking goes: part of a running turn's must not be left out.
     """

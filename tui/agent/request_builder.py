@@ -15,24 +15,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import broken
 from tui.agent.break_reasons import BreakReason, reason_of
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
 from tui.agent.token_meter import TokenMeter
 from tui.context import request_assembly
-from tui.context.breaks import BREAK, thoughtless
+from tui.context.breaks import BREAK
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, lifted
-from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import (
     REQUEST,
     Comparison,
     RequestTrail,
     Sent,
-    has_thinking,
 )
 from tui.context.view import View
 from tui.provider.base import ModelInfo, Request
@@ -114,11 +113,7 @@ class RequestBuilder:
 
     def reload_cost(self) -> ContextBroken:
         """What a new frame would cost with the next request."""
-        ctx = self._ctx
-        gone = thoughtless(ctx.records)
-        answers = (r for r in ctx.records if r.type == "assistant" and r.id not in gone)
-        thoughts = sum(has_thinking(content_of(record)) for record in answers)
-        return ContextBroken("reload", "person", ctx.ledger.tokens, thoughts)
+        return broken(self._ctx, BreakReason("reload", "person"), self._ctx.ledger.tokens)
 
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
@@ -225,13 +220,13 @@ class RequestBuilder:
         """A request that may be sent, recorded. A break that it needs is recorded before it."""
         made = self._built(view, model)
         found, keep = self._compare(made, model)
-        broken: BreakReason | None = None
+        why: BreakReason | None = None
         if not found.extends or found.misplaced is not None:
-            broken = reason_of(self._ctx.records, self._since(model))
-            if not broken.reason and self._goes_back(made, model):
-                broken = None
-            elif not broken.recorded:
-                self._record_break(broken, made, found)
+            why = reason_of(self._ctx.records, self._since(model))
+            if not why.reason and self._goes_back(made, model):
+                why = None
+            elif not why.recorded:
+                self._record_break(why, made, found)
             view = again()
             made = self._built(view, model)
             found, keep = self._compare(made, model)
@@ -242,7 +237,7 @@ class RequestBuilder:
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
         keep()
-        self._record_request(made, model, found, broken)
+        self._record_request(made, model, found, why)
         return made, view
 
     def _goes_back(self, made: Request, model: ModelInfo) -> bool:
@@ -254,26 +249,21 @@ class RequestBuilder:
                 return True
         return False
 
-    def _record_break(self, broken: BreakReason, made: Request, found: Comparison) -> None:
+    def _record_break(self, why: BreakReason, made: Request, found: Comparison) -> None:
         """Record a break and say what it costs."""
         ctx = self._ctx
         changed = found.changed if found.changed is not None else -1
         behind = made.messages[max(changed, 0) :]
         tokens = round(ctx.ledger.ratio * sum(map(_weight, behind)))
-        if changed < 0:
-            tokens = ctx.ledger.tokens
-        place = next((n for n, r in enumerate(ctx.records) if r.id == broken.start), 0)
-        gone = thoughtless(ctx.records)
-        answers = [r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone]
-        lost = sum(has_thinking(content_of(record)) for record in answers)
-        if broken.reason == "unexplained":
+        event = broken(ctx, why, tokens if changed >= 0 else ctx.ledger.tokens)
+        if why.reason == "unexplained":
             log.error("a request changed what was sent before at message %s", changed)
-        data = broken.to_json() | {"message": changed, "tokens": tokens, "thoughts": lost}
-        ctx.recorder.append(BREAK, **data)
-        ctx.publish(ContextBroken(broken.reason, broken.by, tokens, lost))
+        cost = {"tokens": event.tokens, "thoughts": event.thoughts, "cost_usd": event.cost_usd}
+        ctx.recorder.append(BREAK, **why.to_json(), message=changed, **cost)
+        ctx.publish(event)
 
     def _record_request(
-        self, made: Request, model: ModelInfo, found: Comparison, broken: BreakReason | None
+        self, made: Request, model: ModelInfo, found: Comparison, why: BreakReason | None
     ) -> None:
         ctx = self._ctx
         self.hashes[made.model] = found.sent.sha256
@@ -290,7 +280,7 @@ class RequestBuilder:
             "marks": self._marks,
             "form": [form.system_messages, form.tool_additions, form.turn_effort],
         }
-        ctx.recorder.append(REQUEST, **data, **({"break": broken.reason} if broken else {}))
+        ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
 
     def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
         frame = self.frame.current
