@@ -277,7 +277,7 @@ async def test_R26_R27_memory_is_saved_before_a_compaction(tmp_path: Path) -> No
     kinds = [e.type for e in seen]
     assert events.Notice("📝 Saving context...") in seen
     assert of(seen, events.MemorySaved) == [events.MemorySaved(str(memory), 2)]
-    assert kinds.index("memory_saved") < kinds.index("compaction_started")
+    assert kinds.index("memory_saved") < kinds.index("compaction_finished")
     assert "Tabs are forbidden." in memory.read_text()
     assert memory.stat().st_mode & 0o777 == 0o600
     assert not agent.memory_pending or record_types(agent).count("memory") == 1

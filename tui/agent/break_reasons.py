@@ -61,7 +61,8 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
             case "repair" if record.data.get("rung"):
                 return BreakReason("repair", str(record.data.get("by") or "person"))
             case _ if record.type == FRAME:
-                return BreakReason("reload", "program")
+                why = str(record.data.get("reason"))
+                return BreakReason("compaction" if why == "compaction" else "reload", "program")
             case _ if record.type == BREAK:
                 reason, by = (str(record.data.get(name)) for name in ("reason", "by"))
                 return BreakReason(reason, by, recorded=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.request_builder import RequestBuilder
-from tui.agent.side_question import MemoryFlush, Summarizer
+from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
 from tui.context import compaction_triggers, compaction_view
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
@@ -25,7 +25,7 @@ from tui.context.level_view import last_front_level
 from tui.context.repair_levels import DIGEST_TOKENS
 from tui.context.token_ledger import Item
 from tui.context.view import View
-from tui.core.errors import HoldfastError, LimitReachedError
+from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Message, Usage
 from tui.session.records import Record
 from tui.tokens import tokenizer
@@ -110,13 +110,10 @@ class Compactor:
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
-        if await self.memory.flush(upto=planned.covers):
-            view = self.requests.view()
         before = self.ctx.ledger.tokens
-        summarizer = Summarizer(self.ctx)
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
         try:
-            summary = await summarizer.summary(self._covered(planned, view), focus)
+            summary, usage = await self._summary(planned, focus, fits=reason != "overflow")
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
             raise
@@ -126,16 +123,17 @@ class Compactor:
         except Exception as error:
             log.exception("compaction failed")
             return self._give_up(before, reason, f"{type(error).__name__}: {error}")
+        view = self.requests.view()
         freed, added = self._freed(planned, view), tokenizer.count(summary)
         if added >= freed:
             problem = (
                 f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
             )
             return self._give_up(before, reason, problem)
-        after = self._record(
-            planned, summary, reason, before=before, freed=freed, usage=summarizer.usage
-        )
+        after = self._record(planned, summary, reason, before=before, freed=freed, usage=usage)
         self._announced = False
+        if self.requests.frame.waits:
+            self.requests.frame.renew("compaction")
         await self.ctx.recorder.show(
             events.CompactionFinished(before, after, planned.messages, summary, reason)
         )
@@ -144,6 +142,33 @@ class Compactor:
             "tokens; behind the system prompt the cache is written anew"
         )
         return after < before
+
+    async def _summary(
+        self, planned: CompactionPlan, focus: str, *, fits: bool
+    ) -> tuple[str, Usage]:
+        """The summary and what it used: from the conversation itself, which the cache holds, else
+        from its text in requests of their own. What is worth remembering is kept on the way.
+
+        `fits`: the conversation is not too long for one more question.
+        """
+        usage = Usage()
+        if fits:
+            notes = self.memory.pending(planned.covers)
+            warm = WarmSummarizer(self.ctx, self.requests)
+            try:
+                summary = await warm.summary(focus, notes=notes)
+            except ProviderError as error:
+                log.warning("no summary within the conversation: %s", error)
+                summary = ""
+            usage = warm.usage
+            if summary:
+                if notes:
+                    await self.memory.keep(warm.notes, upto=planned.covers)
+                return summary, usage
+        await self.memory.flush(upto=planned.covers)
+        cold = Summarizer(self.ctx)
+        summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
+        return summary, usage + cold.usage
 
     def digest(self) -> bool:
         """The last rung: everything covered by a digest made without a model.

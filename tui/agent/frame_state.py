@@ -74,9 +74,10 @@ class FrameState:
         """Make a new frame with the next request, which is a break."""
         self._outdated = reason
 
-    def waiting(self, form: Form) -> frozenset[str]:
-        """The tools that the model is not told of before there is a new frame."""
-        return frozenset(self._schemas) - self._knowledge(form).tools
+    @property
+    def waits(self) -> bool:
+        """Whether tools wait for a new frame."""
+        return bool(self._waiting)
 
     async def read_files(self) -> None:
         """Look whether a file of the prompt has changed; the next request says so."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, lifted
+from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import (
     REQUEST,
@@ -34,10 +35,14 @@ from tui.context.request_trail import (
     Sent,
 )
 from tui.context.view import View
+from tui.core.messages import text_block, tool_calls
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tokens import estimate
 from tui.tools.base import Tool
+
+_LEAST_ANSWER = 2000
+"""Tokens: with less room a question within the conversation is not asked."""
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +133,28 @@ class RequestBuilder:
             records, model=model.id, prompt_follows=prompt_follows
         )
         return self._built(view, model, prompt_follows=prompt_follows)
+
+    def with_question(self, question: str, max_tokens: int) -> Request | None:
+        """The conversation as it was sent, with a question of the program's own at its end.
+
+        None where nothing was sent yet, where a call waits for its result, or where the answer
+        would not fit into the window. It is no part of the conversation: nothing is recorded.
+        """
+        model, records = self._ctx.model, self._ctx.records
+        if self._since(model) is None or _open_calls(records):
+            return None
+        room = model.window - self.meter.tokens_for(model.id) - request_assembly.MARGIN_TOKENS
+        most = min(max_tokens, model.max_output, room)
+        if most < min(max_tokens, _LEAST_ANSWER):
+            return None
+        request = self.request(prompt_follows=True)
+        messages = [*request.messages]
+        asked = text_block(question)
+        if messages and messages[-1]["role"] == "user":
+            messages[-1] = {"role": "user", "content": [*messages[-1]["content"], asked]}
+        else:
+            messages.append({"role": "user", "content": [asked]})
+        return replace(request, messages=messages, max_tokens=most)
 
     def ask(self, view: View) -> tuple[Request, View]:
         """The request to send of a view, and the view that it is made of; both are recorded."""
@@ -223,8 +250,11 @@ class RequestBuilder:
         why: BreakReason | None = None
         if not found.extends or found.misplaced is not None:
             why = reason_of(self._ctx.records, self._since(model))
-            if not why.reason and self._goes_back(made, model):
-                why = None
+            if not why.reason:  # a compaction was undone
+                back = self._goes_back(made, model) and found.misplaced is None
+                why = None if back else BreakReason("reload", "program")
+            if why is None:
+                pass
             elif not why.recorded:
                 self._record_break(why, made, found)
             view = again()
@@ -307,6 +337,18 @@ class RequestBuilder:
         info = await self._ctx.provider.model_info(self._ctx.model.id)
         if info.id == self._ctx.model.id:
             self._ctx.model = info
+
+
+def _open_calls(records: Sequence[Record]) -> bool:
+    """Whether the last answer has a call without a result."""
+    answered: set[str] = set()
+    for record in reversed(records):
+        if record.type == "tool_result":
+            answered.add(str(record.data.get("call_id")))
+        elif record.type == "assistant":
+            calls = {str(call.get("id")) for call in tool_calls(content_of(record))}
+            return not calls <= answered
+    return False
 
 
 def _weight(message: Any) -> float:

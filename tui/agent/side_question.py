@@ -47,11 +47,8 @@ async def ask_aside(
 ) -> tuple[str, Usage]:
     """Ask the model beside the conversation: no tools, no history, one answer.
 
-    `max_tokens` bounds the answer; the model's own bound holds as well. A summary is `shown` as it
-    comes, "" where it begins anew. What the answer cost is added to `ctx.turn_spent`. Returns
-    the answer and what it used.
-
-    Raises ProviderError or CredentialsError.
+    `max_tokens` bounds the answer; the model's own bound holds as well. In all else as `answer_to`.
+    Returns the answer and what it used.
     """
     request = Request(
         model=ctx.model.id,
@@ -60,6 +57,16 @@ async def ask_aside(
         tools=[],
         max_tokens=max(1, min(max_tokens, ctx.model.max_output)),
     )
+    answer = await answer_to(ctx, request, shown=shown)
+    return text_of(answer.content), answer.usage
+
+
+async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False) -> Completed:
+    """The answer to a request that is no part of the conversation.
+
+    A summary is `shown` as it comes, "" where it begins anew. What the answer cost is added to
+    `ctx.turn_spent`. Raises ProviderError or CredentialsError.
+    """
     async with aclosing(ctx.provider.stream(request)) as parts:
         async for part in parts:
             match part:
@@ -69,12 +76,47 @@ async def ask_aside(
                     ctx.publish(events.CompactionDelta(text))
                 case RetryScheduled():
                     ctx.publish(part)
-                case Completed(content=content, usage=usage):
-                    ctx.turn_spent += Spent.on(usage, ctx.price)
-                    return text_of(content), usage
+                case Completed():
+                    ctx.turn_spent += Spent.on(part.usage, ctx.price)
+                    return part
                 case _:
                     pass
     raise ProviderError("stream_broken", "The answer ended before it was complete.")
+
+
+@dataclass(slots=True)
+class WarmSummarizer:
+    """Asks for the summary as the next message of the conversation, which the cache holds.
+
+    `usage` is what its requests have used, whatever came of them; `notes` what the memory is to
+    keep, by the same answer.
+    """
+
+    ctx: AgentContext
+    requests: RequestBuilder
+    usage: Usage = field(default_factory=Usage)
+    notes: list[str] = field(default_factory=list[str])
+
+    async def summary(self, focus: str, *, notes: bool) -> str:
+        """The summary; "" where the model gave none, or where the question does not fit.
+
+        An answer that is a call, a refusal, empty or cut at its limit is none: it is asked for once
+        more, with twice the room. Raises ProviderError or CredentialsError.
+        """
+        question = summary_prompts.warm_question(focus=focus, notes=notes)
+        before: Request | None = None
+        for most in (summary_prompts.WARM_TOKENS, 2 * summary_prompts.WARM_TOKENS):
+            request = self.requests.with_question(question, most)
+            if request is None or request == before:  # never the same request twice
+                return ""
+            before = request
+            answer = await answer_to(self.ctx, request, shown=True)
+            self.usage += answer.usage
+            summary, kept = summary_prompts.split_answer(text_of(answer.content))
+            if answer.stop_reason == "end_turn" and summary:
+                self.notes = memory.notes_in(kept)
+                return summary
+        return ""
 
 
 @dataclass(slots=True)
@@ -151,12 +193,20 @@ class MemoryFlush:
 
         Nothing is raised but a cancellation: whatever comes after does not depend on it.
         """
-        path = self.ctx.memory_file
-        if not self.pending(upto) or path is None:
+        if not self.pending(upto):
             return False
         self.ctx.publish(events.Notice(SAVING))
+        return await self._keep(upto, None)
+
+    async def keep(self, notes: Sequence[str], *, upto: str) -> bool:
+        """Write notes that the model gave with a summary. As `flush` in all else."""
+        return self.pending(upto) and await self._keep(upto, (list(notes), Usage()))
+
+    async def _keep(self, upto: str, given: tuple[list[str], Usage] | None) -> bool:
+        path = self.ctx.memory_file
+        assert path is not None
         try:
-            notes, usage = await self._notes(self._fresh(upto))
+            notes, usage = given or await self._notes(self._fresh(upto))
             added = 0
             if notes:
                 today = self.ctx.clock.now().astimezone().date()

@@ -7,6 +7,7 @@ it is wrapped as untrusted content: a text in the conversation is reported, not 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -20,6 +21,9 @@ SHARE: Final = 0.4
 """Of the window, what one request to the summariser may carry."""
 SUMMARY_TOKENS: Final = 6000
 """The most that a summary may be."""
+WARM_TOKENS: Final = 16_000
+"""The most of an answer with a summary, the thinking before it included."""
+_MEMORY = re.compile(r"^[#*\s]*MEMORY[*:\s]*$", re.MULTILINE)
 _TEXT, _RESULT, _INPUT = 6000, 2000, 600
 
 
@@ -61,6 +65,23 @@ def question(part: str, *, focus: str = "", number: int = 1, of: int = 1) -> str
     """The prompt that asks for a summary of a part. `focus` is the person's own wish."""
     which = f"\n\nThis is part {number} of {of} of the conversation." if of > 1 else ""
     return f"{_prose('summary')}{_wish(focus)}{which}\n\n{untrusted.wrap(part, 'conversation')}"
+
+
+def warm_question(*, focus: str = "", notes: bool = False) -> str:
+    """The prompt that asks for a summary of the conversation that it stands behind.
+
+    With `notes` it also asks for what the memory is to keep (see `split_answer`).
+    """
+    parts = [f"{_prose('warm_summary')}{_wish(focus)}", *([_prose("warm_memory")] if notes else [])]
+    return "\n\n".join(parts)
+
+
+def split_answer(answer: str) -> tuple[str, str]:
+    """The summary in the answer to a warm question, and what stands below MEMORY."""
+    found = _MEMORY.search(answer)
+    if found is None:
+        return answer.strip(), ""
+    return answer[: found.start()].strip(), answer[found.end() :].strip()
 
 
 def merge_question(summaries: Sequence[str], *, focus: str = "") -> str:

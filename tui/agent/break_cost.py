@@ -1,0 +1,35 @@
+"""What a break costs: the tokens that are written again, the thinking that is lost, in money."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.break_reasons import BreakReason, first_turn
+from tui.agent.events import ContextBroken
+from tui.context.breaks import thoughtless
+from tui.context.overrides import content_of
+from tui.context.request_trail import has_thinking
+
+
+def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
+    """A break behind which `tokens` are written to the cache again, which else would be read."""
+    place = next((n for n, r in enumerate(ctx.records) if r.id == why.start), 0)
+    gone = thoughtless(ctx.records)
+    answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone)
+    lost = sum(has_thinking(content_of(record)) for record in answers)
+    usd = None
+    if ctx.price is not None:
+        whole = max(tokens, ctx.ledger.tokens)
+        written = ctx.price.forecast(written=tokens, prompt=whole)
+        usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
+    return ContextBroken(why.reason, why.by, tokens, lost, usd)
+
+
+def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken:
+    """What it would cost to send these records in another form from the next request on."""
+    items = [item for item in ctx.ledger.items() if item.kind not in {"system", "tools", "memory"}]
+    first = next((n for n, item in enumerate(items) if item.id in targets), len(items))
+    tokens = sum(item.tokens for item in items[first:])
+    why = BreakReason("mask", "person", first_turn(ctx.records, targets))
+    return broken(ctx, why, tokens)
