@@ -13,7 +13,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent import tool_results as made
 from tui.agent.agent import Agent
-from tui.core.config import Config, Guard
+from tui.core.config import Compaction, Config, Guard
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
@@ -127,7 +127,8 @@ class ByName(ScriptedProvider):
 async def test_K21_switching_the_model_changes_the_share_of_later_results(tmp_path: Path) -> None:
     words = ToolOutput.text("word " * 9000)
     provider = ByName([call("elsewhere", "1")], say("ok"), [call("elsewhere", "2")], say("ok"))
-    agent = make_agent(tmp_path, provider, tools={"elsewhere": Gives(words, words)})
+    config = Config(compaction=Compaction(keep_tokens=9_000))
+    agent = make_agent(tmp_path, provider, tools={"elsewhere": Gives(words, words)}, config=config)
     await events_of(agent, "with the large one")
     agent.use_model(ModelInfo("small", 10_000, 4096, "server"))
     await events_of(agent, "with the small one")

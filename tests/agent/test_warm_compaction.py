@@ -140,3 +140,27 @@ async def test_the_cache_is_read_and_the_server_takes_it(tmp_path: Path) -> None
 )
 def test_what_an_answer_holds(answer: str, parts: tuple[str, str] | None) -> None:
     assert split_answer(answer) == (parts or (answer, ""))
+
+
+async def test_a_few_huge_messages_are_summarized_too(tmp_path: Path) -> None:
+    turns = [say("word " * 9_000) for _ in range(2)]
+    provider = ScriptedProvider(*turns, say("A summary of huge answers."), say("ok"))
+    provider.window = 21_000
+    agent = make_agent(tmp_path, provider, model=replace(MODEL, window=21_000))
+    for n in range(2):
+        await events_of(agent, f"question {n}")
+    seen = await events_of(agent, "and now?")
+    (finished,) = [event for event in seen if isinstance(event, events.CompactionFinished)]
+    assert finished.summary == "A summary of huge answers."
+    assert "digest" not in [event.reason for event in seen if hasattr(event, "reason")]
+
+
+async def test_an_automatic_compaction_keeps_what_there_is_room_for(tmp_path: Path) -> None:
+    config = Config(compaction=Compaction(keep_messages=2, keep_tokens=900, memory_flush=False))
+    agent, provider = await talked(tmp_path, say("A summary."), say("ok"), config=config)
+    usage_window = agent.ledger.tokens
+    agent.use_model(replace(MODEL, window=usage_window + 100))
+    await events_of(agent, "and now?")
+    last = provider.requests[-1].messages
+    kept = sum("Answer number" in text_of(message["content"]) for message in last)
+    assert 1 < kept <= 3

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
@@ -31,6 +31,9 @@ from tui.session.records import Record
 from tui.tokens import tokenizer
 
 log = logging.getLogger(__name__)
+
+_KEEP_TOKENS: Final = 20_000
+"""The most that stays at the end of a conversation."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
@@ -106,7 +109,7 @@ class Compactor:
         which stands in `CompactionFinished`.
         """
         view = self.requests.view()
-        planned = self._plan(view)
+        planned = self._plan(view, fill=reason == "automatic")
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
@@ -206,10 +209,19 @@ class Compactor:
         undone = events.CompactionUndone(self.ctx.ledger.tokens)
         await self.ctx.recorder.show(undone, *self.requests.measured())
 
-    def _plan(self, view: View) -> CompactionPlan | None:
-        records, model = self.ctx.records, self.ctx.model.id
-        keep, least = self.ctx.config.compaction.keep_messages, max(last_front_level(records), 0)
-        return compaction_view.plan(records, model, keep=keep, pinned=view.pinned, least=least)
+    def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
+        """What goes and what stays; with `fill` as much stays as there is room for."""
+        ctx, config = self.ctx, self.ctx.config.compaction
+        room = config.keep_tokens or min(_KEEP_TOKENS, ctx.model.window // 10)
+        return compaction_view.plan(
+            ctx.records,
+            ctx.model.id,
+            keep=config.keep_messages,
+            room=room / ctx.ledger.ratio,
+            fill=fill,
+            pinned=view.pinned,
+            least=max(last_front_level(ctx.records), 0),
+        )
 
     def _covered(self, planned: CompactionPlan, view: View) -> list[Message]:
         """The messages that the summary is made of, as the model saw them."""

@@ -22,6 +22,7 @@ from tui.context.rules.blocks import THINKING
 from tui.context.shrink import KEEP_MESSAGES, cut_at
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
+from tui.tokens import estimate
 
 PROMPT_CHARS: Final = 8000
 """Characters of a prompt of the running turn that stay verbatim; all of it can be recalled."""
@@ -132,12 +133,15 @@ def plan(
     model: str,
     *,
     keep: int = KEEP_MESSAGES,
+    room: float | None = None,
+    fill: bool = False,
     pinned: Collection[str] = (),
     least: int = 0,
 ) -> CompactionPlan | None:
     """What a compaction would cover now; None where there is nothing to cover.
 
-    At least the last `keep` messages stay, and no call is parted from its result. The first
+    The last `keep` messages stay, as far as they weigh no more than twice `room`; with `fill` as
+    many more as `room` holds. No call is parted from its result. The first
     `least` records are covered in any case: those that are not sent as recorded any more.
     """
     opened = begin(records, model, pinned=pinned)
@@ -146,7 +150,8 @@ def plan(
         told.add(record)
     due = {record.id for record in records[opened.end : least] if record.type in SPEAKING}
     due_to = max((n for n, ids in enumerate(told.sources, 1) if not due.isdisjoint(ids)), default=0)
-    cut = cut_at(told.messages, keep)
+    staying = keep if room is None else _staying(told.messages, keep, room, fill=fill)
+    cut = cut_at(told.messages, staying) if staying else len(told.messages)
     if cut < due_to:
         # With the whole of their turn: of one that was not over its prompt is said verbatim.
         ends = range(due_to, len(told.messages))
@@ -157,6 +162,17 @@ def plan(
     if not covered:
         return None
     return _planned(records, covered[-1].id, cut, opened, pinned)
+
+
+def _staying(messages: Sequence[Message], keep: int, room: float, *, fill: bool) -> int:
+    """How many messages at the end stay."""
+    total, count = 0.0, 0
+    for message in reversed(messages):
+        total += estimate.content_weight(message["content"]) + estimate.MESSAGE_TOKENS
+        if total > 2 * room or (count >= keep and (not fill or total > room)):
+            break
+        count += 1
+    return count
 
 
 def plan_all(

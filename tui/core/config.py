@@ -77,6 +77,7 @@ class Compaction(_Section, frozen=True, kw_only=True):
     threshold: Share = 0.8
     memory_flush: bool = True
     keep_messages: Positive = 6
+    keep_tokens: NotNegative = 0
 
 
 class Guard(_Section, frozen=True, kw_only=True):

@@ -51,8 +51,7 @@ DESCRIPTIONS: Final[Mapping[str, Description]] = {
         'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.'
     ),
     "api_features": Description(
-        "What the server knows. auto: all of it at Anthropic's own address, elsewhere only what "
-        "every server knows. all: for a gateway that passes everything on. basic: nothing new."
+        "auto: what is new is sent to Anthropic alone. all: to any server. basic: to none."
     ),
     "theme": Description("The colours; your own go into themes/ beside the file.", "now"),
     "context_window": Description(
@@ -92,7 +91,12 @@ DESCRIPTIONS: Final[Mapping[str, Description]] = {
         "How full the window may get before the beginning is summarised; 0.8 is 80 %."
     ),
     "compaction.memory_flush": Description("Save what is worth keeping to MEMORY.md first."),
-    "compaction.keep_messages": Description("So many messages at the end are never summarised."),
+    "compaction.keep_messages": Description(
+        "So many messages at the end are not summarised, unless they are very large."
+    ),
+    "compaction.keep_tokens": Description(
+        "What stays at the end, in tokens; 0 is a tenth of the window, at most 20,000."
+    ),
     "guard.default_bytes": Description(
         "Above so many bytes a tool result goes to disk, and the model gets its beginning."
     ),
