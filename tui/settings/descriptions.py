@@ -42,7 +42,10 @@ class Description:
 
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {
-    "model": Description("The model that answers. /model changes it for the running session."),
+    "model": Description(
+        "The model that answers. /model changes it for the running session. opus, sonnet, haiku "
+        "and fable stand for the newest of their line."
+    ),
     "small_model": Description(
         "The model for small jobs: to say why a task failed, for instance.", "run"
     ),
