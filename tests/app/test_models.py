@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.server import LoopbackServer
-from tests.support.server_models import MODELS, listed
+from tests.support.server_catalogue import listed
+from tests.support.server_models import MODELS
 from tui.app.options.arguments import Options
 from tui.app.program import CompositionRoot
 from tui.core.clock import SystemClock

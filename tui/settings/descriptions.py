@@ -43,8 +43,7 @@ class Description:
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {
     "model": Description(
-        "The model that answers. /model changes it for the running session. opus, sonnet, haiku "
-        "and fable stand for the newest of their line."
+        "The model, or opus, sonnet, haiku, fable for the newest. /model changes it in a session."
     ),
     "small_model": Description(
         "The model for small jobs: to say why a task failed, for instance.", "run"
