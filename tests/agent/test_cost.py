@@ -10,7 +10,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.agent.limits import Limits, SessionCost, Spent, session_cost
+from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent, session_cost
+from tui.app.commands.views import status_figures
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price
@@ -55,6 +56,50 @@ def test_no_price_is_invented(tmp_path: Path) -> None:
     answered(session, model="another")
     assert session_cost(session.records, {"test-model": PRICE}).session.usd is None
     assert session_cost(session.records, {}).prompt.usd is None
+
+
+async def test_the_meter_tells_the_share_of_the_last_request_and_the_cost_of_the_session(
+    tmp_path: Path,
+) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[text_block("q")], text="q")
+    answered(session)
+    answered(
+        session, input_tokens=100, cache_creation_input_tokens=200, cache_read_input_tokens=9700
+    )
+    config = Config(prices={"test-model": PRICE})
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session, config=config)
+    found = agent.spending()
+    assert found.last.cache_share == 0.97
+    assert status_figures(agent) == [
+        "cache    97 % of the last request came from it",
+        "cost     $0.0069",
+    ]
+    await agent.close()
+
+
+async def test_the_meter_tells_what_the_session_has_cost(tmp_path: Path) -> None:
+    provider = ScriptedProvider(say("one"), say("two"))
+    agent = make_agent(tmp_path, provider, config=Config(prices={"test-model": PRICE}))
+    await events_of(agent, "first")
+    seen = await events_of(agent, "second")
+    measured = [e for e in seen if isinstance(e, events.ContextMeasured)][-1]
+    assert measured.cache_share == 0.0
+    assert measured.cost_usd == agent.spending().session.usd == 2 * (100 * 3 + 10 * 15) / 1e6
+    await agent.close()
+
+
+def test_costs_are_added_up_as_records_come_and_anew_for_another_branch(tmp_path: Path) -> None:
+    session, counter = Session.in_memory(tmp_path, clock=SystemClock()), SpendingCounter()
+    prices = {"test-model": PRICE}
+    assert counter.count(session.records, prices) == SessionCost()
+    for _ in range(4):
+        session.append("user", content=[text_block("q")], text="q")
+        answered(session)
+        assert counter.count(session.records, prices) == session_cost(session.records, prices)
+    shorter = session.records[:3]
+    assert counter.count(shorter, prices) == session_cost(shorter, prices)
+    assert counter.count((), prices) == SessionCost()
 
 
 async def test_a_resumed_session_knows_what_it_has_cost(own_folders: Path, tmp_path: Path) -> None:

@@ -109,6 +109,18 @@ async def test_status_speaks_the_meter(world: World) -> None:
         )
 
 
+async def test_status_speaks_of_cache_and_cost(world: World) -> None:
+    measured = events.ContextMeasured(
+        41_000, 1, 1, 1_000_000, {}, "server", cache_share=0.97, cost_usd=0.42
+    )
+    world.scripts.append([events.UserMessage("go"), measured])
+    async with talking(world) as (_, face):
+        face.prompts += ["go", "/status"]
+        await until(lambda: any(line.startswith("Context") for line in face.said))
+        said = "97 percent of the last request came from the cache. The session has cost $0.42."
+        assert said in face.said
+
+
 async def test_the_modes(world: World) -> None:
     async with talking(world) as (_, face):
         seen: list[str] = []

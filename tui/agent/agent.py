@@ -16,7 +16,7 @@ from tui.agent.break_cost import cost_of_change
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.interrupted_work import calls_of, publish_opening
-from tui.agent.limits import SessionCost, Spent, session_cost
+from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule
@@ -105,7 +105,7 @@ class Agent:
 
     def spending(self) -> SessionCost:
         """What the whole session has cost, earlier runs included, and its last prompt."""
-        return session_cost(self._ctx.records, self._ctx.config.prices)
+        return self._ctx.spent()
 
     @property
     def queue(self) -> tuple[str, ...]:

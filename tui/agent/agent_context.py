@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import Debug, Event, QueueChanged
-from tui.agent.limits import Limits, Spent
+from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
 from tui.context.system_prompt import Injected, Source, SystemPrompt
@@ -91,6 +91,7 @@ class AgentContext:
     verbose: bool = field(default=False, init=False)
     turn_spent: Spent = field(default_factory=Spent, init=False)
     """What was spent since the last turn ended, on questions beside the conversation too."""
+    spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
     events: EventStream = field(default_factory=EventStream, init=False)
     queue: list[ParsedPrompt] = field(default_factory=list[ParsedPrompt], init=False)
     """What was typed while a turn runs, in the order in which it came.
@@ -109,6 +110,10 @@ class AgentContext:
     @property
     def records(self) -> Sequence[Record]:
         return self.session.records
+
+    def spent(self) -> SessionCost:
+        """What the whole session has cost so far, earlier runs included."""
+        return self.spending.count(self.records, self.config.prices)
 
     @property
     def price(self) -> ModelPrice | None:

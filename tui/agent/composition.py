@@ -5,6 +5,7 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
-from tui.provider import catalogue
+from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
@@ -48,7 +49,8 @@ class Launch:
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
     the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
-    something around the model, beneath the retries: a drill.
+    something around the model, beneath the retries: a drill. `short_names`: the configuration had
+    some, which are resolved here.
     """
 
     workspace: Workspace
@@ -66,9 +68,14 @@ class Launch:
     boot: Path | None = None
     one_turn: bool = False
     around: Callable[[Provider, Clock], Provider] | None = None
+    short_names: bool = False
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
+
+    def whole_name(self, name: str) -> str:
+        """The model that a short name stands for; any other as it is. Blocks."""
+        return model_list.resolve(name, self.folders.cache, self.config.base_url)
 
     @property
     def model(self) -> str:
@@ -127,6 +134,34 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
     found = catalogue.model_info(name)
     window = launch.config.context_window
     return replace(found, window=window, source="config") if window else found
+
+
+async def refresh_models(launch: Launch, clock: Clock) -> None:
+    """Ask the server which models it has, unless it said so within a day. Never raises."""
+    from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
+
+    cache, url = launch.folders.cache, launch.config.base_url
+    if launch.practice or not await asyncio.to_thread(model_list.is_due, cache, url, clock.now()):
+        return
+    server = AnthropicProvider(api_key=launch.key, clock=clock, base_url=url)
+    try:
+        if found := await server.list_models():
+            await asyncio.to_thread(model_list.keep, cache, url, found, clock.now())
+    finally:
+        await server.aclose()
+
+
+def with_whole_names(launch: Launch) -> Launch:
+    """With the models that short names stand for (see `tui.provider.model_list`). Blocks."""
+    config = launch.config
+    named = (config.model, config.small_model, *config.fallback_models)
+    model, small, *fallbacks = (launch.whole_name(name) for name in named)
+    if (model, small, *fallbacks) == named:
+        return launch
+    changed = structs.replace(
+        config, model=model, small_model=small, fallback_models=tuple(fallbacks)
+    )
+    return replace(launch, config=changed, short_names=True)
 
 
 def make_agent(

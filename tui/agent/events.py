@@ -162,7 +162,8 @@ class ContextMeasured(WireEvent, frozen=True, tag="context_measured"):
     output that the request asks for. `drift` is the share by which the last request was estimated
     too large (below 0: too small), null before an answer. `forecast` is in how many turns like
     the last ones `threshold`, a share of the window, is reached; null while unknown. `saved` is
-    the tokens that guards keep out.
+    the tokens that guards keep out. `cache_share` is how much of the last request came from the
+    cache, null before an answer. `cost_usd` is of the whole session, null if a price is unknown.
     """
 
     tokens: int
@@ -176,6 +177,8 @@ class ContextMeasured(WireEvent, frozen=True, tag="context_measured"):
     forecast: int | None = None
     saved: int = 0
     threshold: float = 0.8
+    cache_share: float | None = None
+    cost_usd: float | None = None
 
 
 class ContextChanged(WireEvent, frozen=True, tag="context_changed"):

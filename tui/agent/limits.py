@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from tui.core.config import Price
@@ -84,10 +84,26 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SessionCost:
-    """The answers of a whole session, and of them those since its last prompt was typed."""
+    """The answers of a whole session, and of them those since its last prompt was typed.
+
+    `last` is the usage of the last request of the conversation itself.
+    """
 
     session: Spent = field(default_factory=Spent)
     prompt: Spent = field(default_factory=Spent)
+    last: Usage = field(default_factory=Usage)
+
+    def after(self, record: Record, prices: Mapping[str, Price]) -> SessionCost:
+        """With one more record."""
+        if record.type == "user":
+            return replace(self, prompt=Spent())
+        if record.type not in _COSTLY:
+            return self
+        if not (usage := Usage.from_json(record.data.get("usage"))).total:
+            return self
+        one = Spent.on(usage, price_of(str(record.data.get("model")), prices))
+        last = usage if record.type == "assistant" else self.last
+        return SessionCost(self.session + one, self.prompt + one, last)
 
 
 def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
@@ -95,14 +111,27 @@ def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> Sess
 
     What an attempt cost that came to nothing is in no record, and is not counted.
     """
-    session, prompt = Spent(), Spent()
-    for record in records:
-        if record.type == "user":
-            prompt = Spent()
-        elif record.type in _COSTLY and (usage := Usage.from_json(record.data.get("usage"))).total:
-            one = Spent.on(usage, price_of(str(record.data.get("model")), prices))
-            session, prompt = session + one, prompt + one
-    return SessionCost(session, prompt)
+    return SpendingCounter().count(records, prices)
+
+
+@dataclass(slots=True)
+class SpendingCounter:
+    """Adds up what records cost as they come: each is looked at once."""
+
+    _now: SessionCost = field(default_factory=SessionCost)
+    _seen: int = 0
+    _last: Record | None = None
+
+    def count(self, records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
+        """What the records cost; see `session_cost`. Begins anew where they are not those of the
+        last time and what was appended since."""
+        seen = self._seen
+        if seen > len(records) or (seen and records[seen - 1] is not self._last):
+            self._now, seen = SessionCost(), 0
+        for place in range(seen, len(records)):
+            self._now = self._now.after(records[place], prices)
+        self._seen, self._last = len(records), records[-1] if records else None
+        return self._now
 
 
 @dataclass(slots=True)

@@ -88,7 +88,7 @@ class TokenMeter:
     def _measured(self) -> ContextMeasured:
         ledger, model = self._ctx.ledger, self._ctx.model
         threshold = self._ctx.config.compaction.threshold
-        now = ledger.measure()
+        now, spent = ledger.measure(), self._ctx.spent()
         return ContextMeasured(
             now.tokens,
             now.measured,
@@ -101,6 +101,8 @@ class TokenMeter:
             forecast=ledger.forecast(threshold * model.window),
             saved=now.saved,
             threshold=threshold,
+            cache_share=spent.last.cache_share,
+            cost_usd=spent.session.usd,
         )
 
 

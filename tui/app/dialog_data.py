@@ -47,7 +47,8 @@ class PickedSession:
 class ModelRow:
     """One model of the picker. `window` and `needs` (what the session needs of it) are in tokens;
     `source` says where the window is known from, `price` is for reading. `fallback` is its place
-    among the models to fall back on, from 1, 0 for none; `now`: it is the one in use."""
+    among the models to fall back on, from 1, 0 for none; `now`: it is the one in use. `retires`
+    says when it goes, where that is soon."""
 
     name: str
     window: int
@@ -57,6 +58,7 @@ class ModelRow:
     needs: int = 0
     fits: bool = True
     now: bool = False
+    retires: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tui.agent.composition import Launch
+from tui.agent.composition import Launch, with_whole_names
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.core import log
@@ -65,6 +65,7 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         notices=_ignored(loaded.ignored),
         one_turn=options.headless,
     )
+    launch = with_whole_names(launch)
     if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
         raise UsageError(
             f"--max-cost needs a price for {launch.model}, and none is known.",

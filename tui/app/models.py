@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ async def choose_model(conversation: Conversation) -> bool:
     agent = conversation.agent
     if agent is None:
         return False
+    if refresh := conversation.services.refresh_models:
+        await refresh()
     listed = await rows(conversation.services, agent)
     name = await conversation.frontend.choose(ModelQuestion(listed))
     return name is not None and await _switch(conversation, name)
@@ -63,6 +66,7 @@ async def _switch(conversation: Conversation, name: str) -> bool:
     agent, frontend = conversation.agent, conversation.frontend
     if agent is None:
         return False
+    name = await asyncio.to_thread(conversation.services.whole_name, name)
     if name == agent.model:
         frontend.say(f"The model is {name} already.")
         return False

@@ -7,20 +7,24 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import tui
 from tui.agent.agent import Agent
-from tui.agent.composition import known_model, make_agent
+from tui.agent.composition import known_model, make_agent, refresh_models
 from tui.app import launch_config
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
 from tui.app.options.arguments import Options
 from tui.app.services import AppServices, Opening, SessionChoice
 from tui.core import clipboard
 from tui.core.clock import SystemClock
+from tui.core.formatting import retirement
+from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
-from tui.provider import catalogue
+from tui.provider import catalogue, model_list
+from tui.provider.anthropic import convert
 from tui.provider.base import ModelInfo
 from tui.provider.prices import price_of
 from tui.session import catalog
@@ -49,6 +53,8 @@ class CompositionRoot:
         self.launch = launch_config.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
+        self._listed: list[dict[str, Any]] = []
+        self._refreshing: asyncio.Task[None] | None = None
 
     def opening(self) -> Opening:
         """What the screen opens with. Blocks; raises SessionError."""
@@ -93,6 +99,8 @@ class CompositionRoot:
             save_theme=self.save_theme,
             decide_trust=self.decide_trust,
             models=self.models,
+            refresh_models=self.refresh_models,
+            whole_name=self.whole_name,
             permissions=lambda: self.launch.config.permissions,
             trusted=self.trusted,
             untrusted=tuple(str(path.relative_to(root)) for path in brought),
@@ -109,6 +117,8 @@ class CompositionRoot:
         await asyncio.to_thread(self._find_key)
         session = await asyncio.to_thread(self._open, choice)
         agent = await asyncio.to_thread(self._make, session, approver)
+        if self.launch.short_names and self._refreshing is None:
+            self._refreshing = asyncio.create_task(self.refresh_models(), name="list of models")
         self.launch = replace(self.launch, notices=())
         self.session = session
         return agent
@@ -140,11 +150,25 @@ class CompositionRoot:
     async def model_info(self, name: str) -> ModelInfo:
         return known_model(self.launch, name)
 
+    def whole_name(self, name: str) -> str:
+        """The model that a short name stands for. Blocks."""
+        return self.launch.whole_name(name)
+
+    async def refresh_models(self) -> None:
+        """Ask the server for its models where that is due, and take what it listed last."""
+        await refresh_models(self.launch, self.clock)
+        home, url = self.launch.folders, self.launch.config.base_url
+        self._listed = await asyncio.to_thread(model_list.listed, home.cache, url)
+
     def models(self) -> list[ModelRow]:
-        """The models of the configuration, then those of the catalogue where they may be there."""
+        """The models of the configuration, then those that the server listed; where it was never
+        asked, those of the catalogue that may be there."""
         config = self.launch.config
         named = [config.model, *config.fallback_models, config.small_model, *config.prices]
-        if not config.base_url:
+        said = {string_of(model.get("id")): model for model in self._listed}
+        if said:
+            named += (name for name in said if said[name].get("lifecycle") != "retired" and name)
+        elif not config.base_url:
             named += catalogue.names()
         if self.launch.practice:
             named = [self.launch.model, *config.fallback_models]
@@ -152,8 +176,11 @@ class CompositionRoot:
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), price_of(name, config.prices)
+            if name in said and known.source != "config":
+                known = convert.model_info(name, said[name])
             told = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
-            rows.append(ModelRow(name, known.window, known.source, told, ranks.get(name, 0)))
+            rank, goes = ranks.get(name, 0), retirement(known.retires_at, self.clock.now())
+            rows.append(ModelRow(name, known.window, known.source, told, rank, retires=goes))
         return rows
 
     async def save_theme(self, name: str) -> None:

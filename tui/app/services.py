@@ -47,7 +47,9 @@ class AppServices:
     `make_agent` raises CredentialsError when there is no key, SessionError when the session
     cannot be opened, SessionInUseError when another program has it open. `set_up` keeps what the
     welcome screen was told and says where, in a sentence; after it `make_agent` uses it.
-    `models` are those that are known, whether or not the server has them.
+    `models` are those that the server listed, or that are known; `refresh_models` asks it again
+    where its list is older than a day. `whole_name` is the model that a short name stands for, and
+    blocks.
     `untrusted` are the files that a folder brings along and nobody decided about yet; `trusted`
     says whether such files count. `permissions` are the rules of the configuration.
     `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
@@ -68,6 +70,8 @@ class AppServices:
     save_theme: Callable[[str], Awaitable[None]]
     decide_trust: Callable[[bool], Awaitable[None]]
     models: Callable[[], Sequence[ModelRow]] = tuple
+    refresh_models: Callable[[], Awaitable[None]] | None = None
+    whole_name: Callable[[str], str] = str
     permissions: Callable[[], Permissions] = Permissions
     trusted: Callable[[], bool] = lambda: False
     untrusted: tuple[str, ...] = ()

@@ -47,6 +47,18 @@ def local(then: datetime) -> str:
     return then.astimezone().strftime("%a %d %b %H:%M %Z")
 
 
+def retirement(day: str, now: datetime) -> str:
+    """retires on 30 Nov: where that is known (ISO 8601) and within 60 days, or over; else ""."""
+    try:
+        then = datetime.fromisoformat(day).date()
+    except ValueError:
+        return ""
+    left = (then - now.date()).days
+    if left > 60:
+        return ""
+    return f"{'retires' if left >= 0 else 'was to retire'} on {then.day} {then:%b}"
+
+
 def age(then: datetime, now: datetime) -> str:
     """How long ago, for a list: now, 5 min, 3 h, 2 d, then the date."""
     seconds = (now - then).total_seconds()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from math import floor
 from typing import Any
 
 from tui.agent import events
@@ -17,7 +18,7 @@ from tui.agent.prompts import acknowledgement
 from tui.app.error_labels import words
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
-from tui.core.formatting import duration, moment, plural
+from tui.core.formatting import duration, moment, money, plural
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
 
@@ -107,6 +108,15 @@ def meter(event: events.ContextMeasured) -> str:
     source = ", window assumed" if event.window_source == "assumed" else ""
     figures = f"{event.tokens:,} of {counted(event.window)}"
     return f"{full} of the context, {figures}{source}, {mark}."
+
+
+def spending(event: events.ContextMeasured) -> str:
+    """What came from the cache and what the session has cost, as far as it is known."""
+    if event.cache_share is None:
+        return ""
+    cached = f"{floor(100 * event.cache_share)} percent of the last request came from the cache"
+    cost = f"The session has cost {money(event.cost_usd)}" if event.cost_usd else ""
+    return sentence(cached, cost)
 
 
 def of_a_request(event: Event, now: datetime | None = None) -> list[str]:

@@ -108,6 +108,7 @@ def model_line(row: ModelRow) -> str:
     facts += [f"fallback {row.fallback}"] if row.fallback else []
     facts += [] if row.fits else [f"too small, the session needs {counted(row.needs)}"]
     facts += [f"price {row.price}"] if "$" in row.price else []
+    facts += [row.retires] if row.retires else []
     return ", ".join(facts)
 
 

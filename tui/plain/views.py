@@ -15,7 +15,7 @@ from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.plain.context_views import context, pin
-from tui.plain.event_lines import meter, todo_lines
+from tui.plain.event_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, diff, sentence, shown, spoken
 from tui.tools.mcp import Server
@@ -119,6 +119,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         f"Model: {agent.model}, window {agent.window:,} tokens.",
         sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
         f"Context: {meter(measured)}" if measured else "Context: nothing was measured yet.",
+        *filter(None, (spending(measured),) if measured else ()),
         f"Doing: {doing}.",
     )
 

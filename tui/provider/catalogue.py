@@ -14,6 +14,7 @@ from typing import Final
 
 from tui.provider.base import ModelInfo
 
+AS_OF: Final = "2026-11"
 ASSUMED_WINDOW: Final = 200_000
 ASSUMED_OUTPUT: Final = 8_192
 
@@ -103,8 +104,8 @@ _MODELS: Final = {
 
 
 def names() -> tuple[str, ...]:
-    """The models that are known, the newest first."""
-    return tuple(_MODELS)
+    """The models that are known and were to be had at that time, the newest first."""
+    return tuple(name for name, known in _MODELS.items() if not "" < known.retires_at < AS_OF)
 
 
 def base_name(model: str) -> str:

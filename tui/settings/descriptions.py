@@ -42,7 +42,9 @@ class Description:
 
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {
-    "model": Description("The model that answers. /model changes it for the running session."),
+    "model": Description(
+        "The model, or opus, sonnet, haiku, fable for the newest. /model changes it in a session."
+    ),
     "small_model": Description(
         "The model for small jobs: to say why a task failed, for instance.", "run"
     ),

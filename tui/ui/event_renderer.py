@@ -40,7 +40,6 @@ class EventRenderer:
         self.last_answer = ""
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat)
-        self._spent: float | None = 0.0
         self._prompted = False
 
     @property
@@ -57,7 +56,7 @@ class EventRenderer:
         self._chat.fill(past.items)
         self._calls.resume(past)
         self.last_answer = past.last_answer
-        self._status(turns=past.turns, cost_usd=None, trouble="")
+        self._status(turns=past.turns, trouble="")
 
     def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""
@@ -165,8 +164,8 @@ class EventRenderer:
                 voided = self._take_back()
                 stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
                 chat.add(NoticeItem(f"{message}{stop}", "error", voided, hint=hint))
-            case events.TurnFinished(outcome, _, cost_usd):
-                self._end(outcome, cost_usd)
+            case events.TurnFinished(outcome):
+                self._end(outcome)
             case _:
                 pass
 
@@ -185,7 +184,7 @@ class EventRenderer:
                 self._calls.forget(item)
         return text
 
-    def _end(self, outcome: str, cost_usd: float | None) -> None:
+    def _end(self, outcome: str) -> None:
         chat = self._chat
         self._answer.keep()
         self._calls.end()
@@ -195,11 +194,7 @@ class EventRenderer:
         chat.queued.texts = ()
         if all(todo.get("status") == "completed" for todo in chat.todos.todos):
             chat.todos.todos = ()
-        if cost_usd is None or self._spent is None:
-            self._spent = None
-        else:
-            self._spent += cost_usd
-        self._status(turns=chat.status.state.turns + self._prompted, cost_usd=self._spent)
+        self._status(turns=chat.status.state.turns + self._prompted)
         self._prompted = False
         chat.idle()
 

@@ -23,6 +23,8 @@ METER = events.ContextMeasured(
     200_000,
     {"system": 4000, "tools": 6000, "messages": 40_000, "results": 32_000},
     "server",
+    cache_share=0.97,
+    cost_usd=0.42,
 )
 
 

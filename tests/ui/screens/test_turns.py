@@ -297,15 +297,19 @@ async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception,
         await until(pilot, lambda: world.agent.sent == ["go"])
 
 
-async def test_figures_of_the_turn_reach_the_status_line() -> None:
+async def test_figures_of_the_turn_reach_the_screen() -> None:
     world = World()
     for cost in (0.25, 0.5, None):
-        world.scripts.append(turn(events.TurnFinished("done", Usage(10, 5), cost)))
+        measured = events.ContextMeasured(
+            41_000, 41_000, 0, 1_000_000, {}, "server", cache_share=0.97, cost_usd=cost
+        )
+        world.scripts.append(turn(measured, events.TurnFinished("done", Usage(10, 5), cost)))
     async with running(world) as (app, pilot):
-        for n, cost in enumerate((0.25, 0.75, None), start=1):
+        for n, cost in enumerate((" · $0.25", " · $0.50", ""), start=1):
             await say(pilot, "go")
             await until(pilot, lambda n=n: app.chat.status.state.turns == n)
-            assert app.chat.status.state.cost_usd == cost
+            meter = app.chat.side.meter.render()
+            assert meter.plain.split("\n")[0].rstrip() == f"41k of 1M · cache 97 %{cost}"
 
 
 async def test_a_burst_of_ten_thousand_events_leaves_room_for_the_keys() -> None:

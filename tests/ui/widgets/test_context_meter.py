@@ -10,7 +10,9 @@ from tui.agent.events import ContextMeasured
 from tui.ui.widgets.context_meter import bar, meter_line, meter_lines
 
 PARTS = {"system": 4000, "tools": 6000, "memory": 900, "messages": 39_200, "results": 32_000}
-FULL = ContextMeasured(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.012, 9, 482_000)
+FULL = ContextMeasured(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.012, 9, 482_000,
+    cache_share=0.978, cost_usd=0.4213,
+)  # fmt: skip
 
 
 def rows(state: ContextMeasured, width: int) -> list[str]:
@@ -19,7 +21,7 @@ def rows(state: ContextMeasured, width: int) -> list[str]:
 
 def test_all_is_said_where_there_is_room() -> None:
     head, _, legend, origin = rows(FULL, 100)
-    assert head.startswith("82.1k / 200k  41 %")
+    assert head.startswith("82.1k of 200k · cache 97 % · $0.42")
     assert head.endswith("80 % in ~9 turns · guards kept out 482k")
     assert "▚ memory 900" in legend
     assert origin == "measured 81.4k + since 700 · estimate 1.2 % low · reserve 8.2k"
@@ -34,9 +36,24 @@ def test_the_drift_is_always_shown(width: int) -> None:
 
 
 def test_figures_are_dropped_from_the_least_telling_on() -> None:
-    assert rows(FULL, 40)[0].endswith("80 % in ~9 turns")
-    assert rows(FULL, 30)[0] == "82.1k / 200k  41 %"
+    assert rows(FULL, 52)[0].endswith("80 % in ~9 turns")
+    assert rows(FULL, 40)[0] == "82.1k of 200k · cache 97 % · $0.42"
+    assert rows(FULL, 30)[0] == "82.1k of 200k · cache 97 %"
+    assert rows(FULL, 20)[0] == "82.1k of 200k"
     assert rows(FULL, 30)[2] == "▓ sys ▒ tool ▚ mem █ msg ▒ res"
+
+
+def test_the_meter_is_one_line_of_figures() -> None:
+    state = ContextMeasured(41_000, 41_000, 0, 1_000_000, PARTS, cache_share=0.97, cost_usd=0.42)
+    assert rows(state, 30)[0] == "41k of 1M · cache 97 % · $0.42"
+    assert meter_line(state, 80).plain.startswith("context 41k of 1M · cache 97 % · $0.42  ")
+
+
+def test_only_what_is_known_of_cache_and_cost_is_said() -> None:
+    fresh = ContextMeasured(41_000, 0, 41_000, 1_000_000, PARTS, "server", cost_usd=0.0)
+    assert rows(fresh, 30)[0] == "41k of 1M"
+    unpriced = ContextMeasured(41_000, 41_000, 0, 1_000_000, PARTS, "server", cache_share=0.0)
+    assert rows(unpriced, 30)[0] == "41k of 1M · cache 0 %"
 
 
 def test_what_was_taken_away_since_is_told() -> None:
@@ -49,7 +66,7 @@ def test_what_was_taken_away_since_is_told() -> None:
 )
 def test_the_forecast_is_said_while_it_is_known(turns: int | None, said: str) -> None:
     state = ContextMeasured(2000, 2000, 0, 200_000, PARTS, "server", forecast=turns)
-    assert rows(state, 60)[0].endswith(said or "1 %")
+    assert rows(state, 60)[0].endswith(said or "2k of 200k")
     assert "turn" in rows(state, 60)[0] or not said
 
 
@@ -72,6 +89,8 @@ def test_the_mark_stands_where_the_configuration_says() -> None:
         st.none() | st.integers(0, 10**6),
         st.integers(0, 10**9),
         st.floats(0.01, 1),
+        st.none() | st.floats(0, 1),
+        st.none() | st.floats(0, 10**6),
     ),
     st.integers(8, 160),
 )

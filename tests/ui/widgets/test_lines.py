@@ -54,16 +54,9 @@ def test_the_header_says_it_all_when_there_is_room() -> None:
     ]
 
 
-def test_the_status_shows_no_price_as_unknown() -> None:
-    assert "cost —" in status_line(StatusState(HINTS, turns=1), 100).plain
-    assert "$0.42" in status_line(StatusState(HINTS, cost_usd=0.42, turns=1), 80).plain
-
-
-def test_the_status_keeps_a_narrow_line_for_what_is_known() -> None:
-    assert "cost" not in status_line(StatusState(HINTS, turns=1), 80).plain
-    fresh = status_line(StatusState(HINTS), 120).plain
-    assert "cost" not in fresh
-    assert "turns" not in fresh
+def test_the_status_counts_turns_once_there_are_any() -> None:
+    assert "1 turn " in status_line(StatusState(HINTS, turns=1), 80).plain
+    assert "turn" not in status_line(StatusState(HINTS), 120).plain
 
 
 def test_the_status_says_when_nothing_is_saved() -> None:
@@ -83,7 +76,7 @@ def test_a_long_trouble_leaves_room_for_the_first_keys(width: int) -> None:
 
 @given(st.integers(30, 200), st.integers(0, 99_999), WORDS)
 def test_the_status_fits_any_width(width: int, turns: int, trouble: str) -> None:
-    line = status_line(StatusState(HINTS, None, turns, trouble), width)
+    line = status_line(StatusState(HINTS, turns, trouble), width)
     assert line.cell_length <= width
 
 
@@ -110,7 +103,7 @@ def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
 def test_the_meter_tells_measured_from_estimated() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
     text = meter_lines(state, 48).plain
-    assert "82.1k / 200k  41 %" in text
+    assert "82.1k of 200k" in text
     assert "measured 81.4k + since 700" in text
     assert "assumed" not in text
     assumed = ContextMeasured(10, 0, 10, 200_000, {"messages": 10}, "assumed")
@@ -125,7 +118,7 @@ def test_an_empty_meter_says_so() -> None:
 
 def test_the_meter_in_one_line() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100})
-    assert meter_line(state, 78).plain.startswith("context 82.1k / 200k  41 %  ███")
+    assert meter_line(state, 78).plain.startswith("context 82.1k of 200k  ███")
     assert meter_line(state, 12).cell_length <= 12
     assert meter_line(state, 78).cell_length == 78
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,17 @@ def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
         ("cache read", [tokens(use.cache_read_input_tokens) for use in uses]),
         ("output", [tokens(use.output_tokens) for use in uses]),
         ("cost", [money(spent.usd if spent.requests else None) for spent in both]),
+    ]
+
+
+def status_figures(agent: Agent) -> list[str]:
+    """What /status says of cache and cost, once something was answered."""
+    found = agent.spending()
+    if (share := found.last.cache_share) is None:
+        return []
+    return [
+        f"cache    {floor(100 * share)} % of the last request came from it",
+        f"cost     {money(found.session.usd)}",
     ]
 
 

@@ -112,7 +112,12 @@ _RULES = (
 def _models(fallback: Flag) -> tuple[Flag, ...]:
     return _group(
         "Model",
-        Flag(("-m", "--model"), "the model to ask", "NAME", "name"),
+        Flag(
+            ("-m", "--model"),
+            "the model to ask; opus, sonnet, haiku, fable: the newest",
+            "NAME",
+            "name",
+        ),
         fallback,
         Flag(("--practice",), "the offline practice model: no key, no network"),
         Flag(("--practice-script",), "the practice model replays FILE (TOML)", "FILE", "file"),

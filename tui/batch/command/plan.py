@@ -109,7 +109,8 @@ def plan(options: Options) -> RunPlan:
     plain = replace(options, fallback_models=(), max_cost=None, headless=True)
     launch = launching.prepare(plain)
     config = launch.config
-    fallbacks = options.fallback_models or config.fallback_models
+    named = options.fallback_models or config.fallback_models
+    fallbacks = [launch.whole_name(name) for name in named]
     changed = msgspec.structs.replace(config, fallback_models=())
     target = launch.workspace.root
     task_file = real_task_file(options.tasks)

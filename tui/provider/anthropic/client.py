@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.messages import list_of, object_of
 from tui.provider import catalogue
 from tui.provider.anthropic import client_factory, convert
 from tui.provider.anthropic.answer import AnswerBuilder, MalformedEventError
@@ -51,6 +52,8 @@ GATHER_S: Final = 0.03
 """A slow stream is read so often; what comes meanwhile is taken in at once."""
 GATHER_BYTES: Final = 16_384
 """A stream that brings so much between two waits is fast, and is read without a pause."""
+
+_LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
 _DRAIN_S: Final = 0.1
@@ -158,6 +161,21 @@ class AnthropicProvider:
         if self._window:
             return replace(known, window=self._window, source="config")
         return known
+
+    async def list_models(self) -> list[object]:
+        """The models that the server lists, in JSON; [] if it does not within 5 s. Never raises."""
+        try:
+            client = await self._client()
+            found = await client.models.with_raw_response.list(
+                limit=_LISTED_MAX, timeout=MODEL_INFO_TIMEOUT_S, extra_headers=self._model_headers
+            )
+            return list_of(object_of(found.http_response.json()).get("data"))
+        except HoldfastError:
+            return []
+        except (*_failures(), ValueError, TypeError) as error:
+            place, why = client_factory.shown(self.url), type(error).__name__
+            _log.info("no list of models from %s: %s", place, why)
+            return []
 
     async def aclose(self) -> None:
         """Close all connections. An import under way is not waited for."""

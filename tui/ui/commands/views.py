@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui.app.commands.views import UNPRICED, session_diff, usage_rows
+from tui.app.commands.views import UNPRICED, session_diff, status_figures, usage_rows
 from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
@@ -146,6 +146,7 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
         f"folder   {shorten(frontend.services.workspace)}",
         f"model    {agent.model}, window {tokens(agent.window)}",
         f"mode     {agent.mode.replace('_', ' ')}",
+        *status_figures(agent),
     ]
     frontend.report("Status", lines)
 

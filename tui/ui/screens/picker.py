@@ -270,6 +270,7 @@ def model_line(row: ModelRow, width: int) -> Content:
     else:
         fit, style = f"too small: {tokens(row.needs)} needed", "$text-error"
     part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
+    part = " · ".join(filter(None, (part, row.retires)))
     if width < _NAME + 36:
         fit = fit.removesuffix(" needed")
     column = 26 if width >= _NAME + 36 else 18

@@ -1,4 +1,4 @@
-"""The first line of the screen (folder, model, title) and the last (keys, cost, what is saved)."""
+"""The first line of the screen (folder, model, title) and the last (keys, turns, what is saved)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
 
-from tui.core.formatting import money, plural
+from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets import keys
 from tui.ui.widgets.panes import CachedRender
@@ -116,10 +116,9 @@ class KeyHint:
 
 @dataclass(frozen=True, slots=True)
 class StatusState:
-    """`cost_usd` is None when no price is known; `trouble` says why nothing can be saved."""
+    """`trouble` says why nothing can be saved."""
 
     hints: tuple[KeyHint, ...] = ()
-    cost_usd: float | None = None
     turns: int = 0
     trouble: str = ""
     keeping: bool = True
@@ -135,7 +134,7 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = Content.styled("○ kept in memory only", "$text-muted")
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
-    said = f"{_cost(state, width)}{plural(state.turns, 'turn')}   " if state.turns else ""
+    said = f"{plural(state.turns, 'turn')}   " if state.turns else ""
     figures = Content.styled(said, "$text-muted")
     right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
     left = _hints(state.hints, width - right.cell_length - 5)
@@ -149,13 +148,6 @@ def _trouble(trouble: str, room: int) -> str:
     if cell_len(said := f"● not saved: {why}") > room and (brief := why.rpartition(": ")[0]):
         return f"● not saved: {brief}"
     return said
-
-
-def _cost(state: StatusState, width: int) -> str:
-    """What it has cost; that no price is known is said only where there is room."""
-    if state.cost_usd is not None:
-        return f"{money(state.cost_usd)}   "
-    return "cost —   " if width >= WIDE else ""
 
 
 def _hints(hints: Sequence[KeyHint], room: int) -> Content:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import floor
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui.core.formatting import tokens
+from tui.core.formatting import money, tokens
 
 if TYPE_CHECKING:
     from tui.agent.events import ContextMeasured
@@ -55,16 +56,35 @@ def bar(state: ContextMeasured, width: int) -> Content:
     return Content.assemble(*cells)
 
 
-def _figure(state: ContextMeasured) -> Content:
+def _figure(state: ContextMeasured, width: int) -> Content:
+    """Tokens, window, cache and cost; those that `width` cells have no room for are left out."""
     full = share(state)
     style = "$text-warning" if full > state.threshold else "$foreground"
     if full > _NEARLY_FULL:
         style = "$text-error"
-    return Content.assemble(
-        (tokens(state.tokens), f"bold {style}"),
-        (f" / {tokens(state.window)}", "$text-muted"),
-        (f"  {full:.0%}".replace("%", " %"), style),
+    figure = Content.assemble(
+        (_brief(state.tokens), f"bold {style}"), (f" of {_brief(state.window)}", "$text-muted")
     )
+    for said in filter(None, (cached(state), spent(state))):
+        longer = Content.assemble(figure, (f" · {said}", "$text-muted"))
+        if longer.cell_length <= width:
+            figure = longer
+    return figure
+
+
+def _brief(count: int) -> str:
+    """41k where another figure would be 0."""
+    return tokens(count).replace(".0", "")
+
+
+def cached(state: ContextMeasured) -> str:
+    """How much of the last request came from the cache; "" before an answer."""
+    return "" if state.cache_share is None else f"cache {floor(100 * state.cache_share)} %"
+
+
+def spent(state: ContextMeasured) -> str:
+    """What the session has cost; "" where a price is not known, or nothing was asked yet."""
+    return money(state.cost_usd) if state.cost_usd and state.cache_share is not None else ""
 
 
 def forecast(state: ContextMeasured) -> str:
@@ -97,7 +117,7 @@ def meter_lines(state: ContextMeasured | None, width: int) -> Content:
     assumed = "window assumed" if state.window_source == "assumed" else ""
     kept = f"guards kept out {tokens(state.saved)}" if state.saved else ""
     said = [forecast(state), assumed] if width >= 48 else [assumed, forecast(state)]
-    figure = _figure(state)
+    figure = _figure(state, width)
     room = width - figure.cell_length - 2
     head = _apart(figure, _joined([*said, kept], room), width)
     rows = [head, bar(state, width), _legend(state, width), _origin(state, width)]
@@ -162,7 +182,7 @@ def meter_line(state: ContextMeasured | None, width: int) -> Content:
     """One row for narrow screens."""
     if state is None or not state.window:
         return Content.styled("context: nothing measured yet", "$text-muted").truncate(width)
-    figure = Content.assemble(("context ", "$text-muted"), _figure(state))
+    figure = Content.assemble(("context ", "$text-muted"), _figure(state, width - 8))
     room = width - figure.cell_length - 2
     if room < 10:
         return figure.truncate(width)
