@@ -15,9 +15,11 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.context.summary_prompts import SUMMARY_TOKENS, WARM_TOKENS, split_answer
+from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
-from tui.core.messages import text_of
+from tui.core.messages import text_block, text_of
 from tui.provider.base import Request
+from tui.session.session import Session
 
 KEEP = Config(compaction=Compaction(keep_messages=2, memory_flush=False))
 WHOLE = "What was done: the file a.txt was read.\n\nMEMORY\n- Tabs are forbidden.\n- src/parse.py"
@@ -143,16 +145,18 @@ def test_what_an_answer_holds(answer: str, parts: tuple[str, str] | None) -> Non
 
 
 async def test_a_few_huge_messages_are_summarized_too(tmp_path: Path) -> None:
-    turns = [say("word " * 9_000) for _ in range(2)]
-    provider = ScriptedProvider(*turns, say("A summary of huge answers."), say("ok"))
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    words = [text_block("word " * 9_000)]
+    session.append("user", content=words, text="first")
+    session.append("assistant", content=words, model="test-model")
+    provider = ScriptedProvider(say("A summary of huge messages."), say("ok"))
     provider.window = 21_000
-    agent = make_agent(tmp_path, provider, model=replace(MODEL, window=21_000))
-    for n in range(2):
-        await events_of(agent, f"question {n}")
+    model = replace(MODEL, window=21_000)
+    config = Config(compaction=Compaction(memory_flush=False))
+    agent = make_agent(tmp_path, provider, model=model, session=session, config=config)
     seen = await events_of(agent, "and now?")
     (finished,) = [event for event in seen if isinstance(event, events.CompactionFinished)]
-    assert finished.summary == "A summary of huge answers."
-    assert "digest" not in [event.reason for event in seen if hasattr(event, "reason")]
+    assert (finished.reason, finished.summary) == ("automatic", "A summary of huge messages.")
 
 
 async def test_an_automatic_compaction_keeps_what_there_is_room_for(tmp_path: Path) -> None:
