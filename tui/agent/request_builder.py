@@ -36,6 +36,7 @@ from tui.context.request_trail import (
 )
 from tui.context.view import View
 from tui.core.messages import text_block, tool_calls
+from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.tokens import estimate
@@ -238,8 +239,26 @@ class RequestBuilder:
         trail = self._trails.setdefault(model.id, RequestTrail())
         before = self._since(model)
         last = Sent.of(before) if before else None
-        found, candidate = trail.compare(made, last, self._ctx.records)
+        checks = self._checks(model)
+        found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
+
+    def _checks(self, model: ModelInfo) -> Callable[[str], bool]:
+        """Whether a model's thinking is refused by `model` behind anything that was rendered in
+        another way.
+
+        A server of its own kind may bind every signature. Of the API's models it is known which do,
+        and that those which do are sent notices in one form.
+        """
+        if not self._ctx.first_party:
+            return lambda _author: True
+        form = self._form(model)
+
+        def checks(author: str) -> bool:
+            info = catalogue.model_info(author)
+            return info.source == "assumed" or info.binds or self._form(info) == form
+
+        return checks if model.binds or model.source == "assumed" else lambda _author: False
 
     def _checked(
         self, view: View, model: ModelInfo, again: Callable[[], View]

@@ -13,7 +13,7 @@ Nothing is hashed twice: a message that is the same object as in the request bef
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import is_
@@ -116,18 +116,23 @@ class RequestTrail:
         self._answers = BoundAnswers()
 
     def compare(
-        self, request: Request, last: Sent | None, records: Sequence[Record]
+        self,
+        request: Request,
+        last: Sent | None,
+        records: Sequence[Record],
+        checks: Callable[[str], bool] = lambda _model: True,
     ) -> tuple[Comparison, Candidate]:
         """A request beside `last`, the one that was sent before it to the same model.
 
-        Returns with it what `keep` takes once it is sent. `records` are the branch's.
+        Returns with it what `keep` takes once it is sent. `records` are the branch's; `checks` says
+        of a model whether its thinking is bound to this very rendering of what stood before.
         """
         found = self._candidate(request)
         sent = self._sent(request, found)
         extends = last is None or self._extends(found, sent, last)
         known = bool(self._frame.digests)
         changed = None if extends or not known else self._changed(found)
-        misplaced = self._misplaced(found, records)
+        misplaced = self._misplaced(found, records, checks)
         return Comparison(sent, extends, changed, misplaced), found
 
     def keep(self, sent: Candidate) -> None:
@@ -193,7 +198,9 @@ class RequestTrail:
     def _changed(self, found: Candidate) -> int:
         return found.same if found.frame is self._frame else -1
 
-    def _misplaced(self, found: Candidate, records: Sequence[Record]) -> int | None:
+    def _misplaced(
+        self, found: Candidate, records: Sequence[Record], checks: Callable[[str], bool]
+    ) -> int | None:
         """The first message of the tail whose thinking was made for another conversation.
 
         Of each message the first thinking counts.
@@ -205,22 +212,25 @@ class RequestTrail:
             signature = next(_signatures(part.message["content"]), None)
             if signature is None:
                 continue
-            before = self._after(found, found.same + place)
-            if before is None or before.after.hex() not in bound.get(signature, ()):
+            before, made = self._after(found, found.same + place), bound.get(signature, {})
+            authors = made.values()
+            if made and not any(map(checks, authors)):
+                continue
+            if before is None or before.after.hex() not in made:
                 return found.same + place
         return None
 
 
 @dataclass(slots=True)
 class BoundAnswers:
-    """Which requests brought thinking, by its signature."""
+    """Which requests brought thinking, and of which models it is, by its signature."""
 
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
-    _found: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _read: list[Record] = field(default_factory=list[Record])
 
-    def of(self, records: Sequence[Record]) -> Mapping[str, set[str]]:
-        """The hashes of the requests, by signature."""
+    def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
+        """The models by the hashes of the requests, by signature."""
         answers = self._index.of(records)
         known = len(self._read)
         if known > len(answers) or (known and answers[known - 1] is not self._read[-1]):
@@ -229,7 +239,7 @@ class BoundAnswers:
             request = record.data.get(BOUND_TO)
             if isinstance(request, str):
                 for key in _signatures(blocks_of(record.data.get("content"))):
-                    self._found.setdefault(key, set()).add(request)
+                    self._found.setdefault(key, {})[request] = str(record.data.get("model"))
             self._read.append(record)
         return self._found
 

@@ -45,13 +45,14 @@ class Inspected:
         return {"system:identity": "You are a test."}
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
-        return request_assembly.build(
+        request, _ = request_assembly.build(
             model=ModelInfo(MODEL, self.window, 8192, "server"),
             system=[text_block("You are a test.\nBe brief.")],
             messages=self.view().messages,
             tools=[{"name": "read_file"}],
             prompt_tokens=self.ledger.tokens,
         )
+        return request
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
         return self._change("overlay", [asdict(change) for change in changes])
