@@ -5,8 +5,15 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
                  the images in the content, in their order)
-    assistant    content, model, usage, stop_reason, request_id, bound_to (the hash of the
-                 request, where there is thinking: see tui.context.binding)
+    assistant    content, model, server, usage, stop_reason, request_id, bound_to (the hash of the
+                 request, where there is thinking: see tui.context.request_trail)
+    frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
+                                                what every request begins with, see
+                                                tui.context.frame
+    notice       kind, text, facts, files, tools, on, effort, seal    what is said at the end, see
+                                                tui.context.notices
+    request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
+                 marks, form, break             before each request of the conversation
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
@@ -22,7 +29,9 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             the repair level from here on, see
                                                 tui.context.repair_levels
-    break        reason, by, message, request_id     no answer above is sent with its thinking
+    break        reason, by, from, cause, message, tokens, thoughts, cost_usd, request_id
+                                                what was already sent is changed, see
+                                                tui.context.breaks
     overlay      target, view, blocks, by, reason    how another record is sent, see
                                                 tui.context.overrides
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
