@@ -188,8 +188,9 @@ class Agent:
         """
         self._requests.frame.renew("reload")
 
-    def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken:
-        """What masking these records, or showing them again, would cost with the next request."""
+    def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken | None:
+        """What masking these records, or showing them again, costs with the next request; None
+        where none of them was sent yet."""
         return cost_of_change(self._ctx, targets)
 
     def reload_cost(self) -> events.ContextBroken:

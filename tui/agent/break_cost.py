@@ -9,7 +9,7 @@ from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
 from tui.context.breaks import thoughtless
 from tui.context.overrides import content_of
-from tui.context.request_trail import has_thinking
+from tui.context.request_trail import REQUEST, has_thinking
 
 
 def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
@@ -26,8 +26,14 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
     return ContextBroken(why.reason, why.by, tokens, lost, usd)
 
 
-def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken:
-    """What it would cost to send these records in another form from the next request on."""
+def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken | None:
+    """What it would cost to send these records in another form from the next request on.
+
+    None where none of them was sent yet.
+    """
+    requests = [n for n, record in enumerate(ctx.records) if record.type == REQUEST]
+    if not any(record.id in targets for record in ctx.records[: max(requests, default=0)]):
+        return None
     items = [item for item in ctx.ledger.items() if item.kind not in {"system", "tools", "memory"}]
     first = next((n for n, item in enumerate(items) if item.id in targets), len(items))
     tokens = sum(item.tokens for item in items[first:])

@@ -205,11 +205,16 @@ class ContextBroken(WireEvent, frozen=True, tag="break"):
     cost_usd: float | None = None
 
     @property
+    def price(self) -> str:
+        """What it costs, as part of a sentence."""
+        lost = f", {plural(self.thoughts, 'thought')} left out" if self.thoughts else ""
+        money = f" (≈ ${self.cost_usd:.2f})" if self.cost_usd is not None else ""
+        return f"{self.tokens:,} tokens written again once{money}{lost}"
+
+    @property
     def text(self) -> str:
         """One line for the person."""
-        lost = f", {plural(self.thoughts, 'thought')} left out" if self.thoughts else ""
-        price = f" (≈ ${self.cost_usd:.2f})" if self.cost_usd is not None else ""
-        return f"Break ({self.reason}): {self.tokens:,} tokens are written again{price}{lost}."
+        return f"Break ({self.reason}): {self.price}."
 
 
 class RepairApplied(WireEvent, frozen=True, tag="repair_applied"):

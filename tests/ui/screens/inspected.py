@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tests.context.sessions import MODEL, Told, answer, output, prompt
 from tests.context.wild import call
 from tests.support.clock import FakeClock
 from tui.agent import events
-from tui.agent.events import Event
+from tui.agent.events import ContextBroken, Event
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
 from tui.context.token_ledger import Ledger
@@ -56,6 +56,9 @@ class Inspected:
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
         return self._change("overlay", [asdict(change) for change in changes])
+
+    def cost_of_change(self, targets: Collection[str]) -> ContextBroken | None:
+        return None  # nothing was sent
 
     async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
         changes = [{"target": target, "pinned": pinned} for target, pinned in pins.items()]

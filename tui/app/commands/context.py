@@ -93,7 +93,7 @@ async def reload(conversation: Conversation, _: str) -> None:
         return
     question = ChoiceQuestion(
         "Reload the instructions and the tools?",
-        f"The next request begins with them as they are now. {agent.reload_cost().text}",
+        f"The next request begins with them as they are now: {agent.reload_cost().price}.",
         (AnswerOption("r", "Reload", "reload"), AnswerOption("b", "Back", "back")),
     )
     if await conversation.frontend.choose(question) == "reload" and conversation.agent is agent:

@@ -273,5 +273,7 @@ class ContextScreen(TableScreen[None]):
         text = change_text(change, before - self._agent.ledger.tokens, self._agent.window)
         if undo:
             self.notice.say(f"Undone: {text}", "success")
-        else:
-            self.notice.say(text, "success", hint="u undoes it.")
+            return
+        cost = self._agent.cost_of_change({overlay.target for overlay in change.overlays})
+        price = f" It costs {cost.price}." if cost else ""
+        self.notice.say(text + price, "success", hint="u undoes it before it is sent.")
