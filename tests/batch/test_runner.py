@@ -39,7 +39,7 @@ from tui.batch.run_config import RunSetup
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState
-from tui.core.config import Batch, Config, Price
+from tui.core.config import Batch, Compaction, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError
 from tui.core.messages import Usage
 from tui.provider.base import ModelInfo
@@ -105,7 +105,7 @@ class World:
             approver=Yes(),
             model=self.model_info(model),
             limits=self.limits,
-            config=Config(prices=self.prices),
+            config=Config(prices=self.prices, compaction=Compaction(keep_tokens=10_000)),
         )
         self.agents.append(agent)
         return agent

@@ -62,7 +62,9 @@ def slow(line):
     time.sleep(0.3)
     return ()
 
-terminal = Terminal(Editor(PromptHistory(Path("history")), slow))
+editor = Editor(PromptHistory(Path("history")))
+editor.complete = slow
+terminal = Terminal(editor)
 
 async def work():
     terminal.listen(print, print, print)
