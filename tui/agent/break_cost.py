@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
@@ -10,6 +10,9 @@ from tui.agent.events import ContextBroken
 from tui.context.breaks import thoughtless
 from tui.context.overrides import content_of
 from tui.context.request_trail import REQUEST, has_thinking
+from tui.context.rules.blocks import THINKING
+from tui.core.messages import Block
+from tui.tokens import estimate
 
 
 def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
@@ -36,6 +39,16 @@ def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken
         return None
     items = [item for item in ctx.ledger.items() if item.kind not in {"system", "tools", "memory"}]
     first = next((n for n, item in enumerate(items) if item.id in targets), len(items))
-    tokens = sum(item.tokens for item in items[first:])
+    answers = {record.id: record for record in ctx.records if record.type == "assistant"}
+    tokens = 0.0
+    for item in items[first:]:
+        answer = answers.get(item.id)
+        tokens += ctx.ledger.share * spoken_weight(content_of(answer)) if answer else item.tokens
     why = BreakReason("mask", "person", first_turn(ctx.records, targets))
-    return broken(ctx, why, tokens)
+    return broken(ctx, why, round(tokens))
+
+
+def spoken_weight(content: Iterable[Block]) -> float:
+    """What an answer weighs without its thinking, which is left out behind a break."""
+    said = [block for block in content if str(block.get("type")) not in THINKING]
+    return estimate.content_weight(said) + estimate.MESSAGE_TOKENS

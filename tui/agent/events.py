@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import field
 
-from tui.core.formatting import plural
+from tui.core.formatting import money, plural
 from tui.core.messages import Usage
 from tui.provider.base import (
     Alive,
@@ -208,8 +208,8 @@ class ContextBroken(WireEvent, frozen=True, tag="break"):
     def price(self) -> str:
         """What it costs, as part of a sentence."""
         lost = f", {plural(self.thoughts, 'thought')} left out" if self.thoughts else ""
-        money = f" (≈ ${self.cost_usd:.2f})" if self.cost_usd is not None else ""
-        return f"{self.tokens:,} tokens written again once{money}{lost}"
+        usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
+        return f"{self.tokens:,} tokens written again once{usd}{lost}"
 
     @property
     def text(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import broken
+from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, reason_of
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
@@ -39,7 +39,6 @@ from tui.core.messages import text_block, tool_calls
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
-from tui.tokens import estimate
 from tui.tools.base import Tool
 
 _LEAST_ANSWER = 2000
@@ -303,7 +302,7 @@ class RequestBuilder:
         ctx = self._ctx
         changed = found.changed if found.changed is not None else -1
         behind = made.messages[max(changed, 0) :]
-        tokens = round(ctx.ledger.ratio * sum(map(_weight, behind)))
+        tokens = round(ctx.ledger.share * sum(spoken_weight(one["content"]) for one in behind))
         event = broken(ctx, why, tokens if changed >= 0 else ctx.ledger.tokens)
         if why.reason == "unexplained":
             log.error("a request changed what was sent before at message %s", changed)
@@ -368,7 +367,3 @@ def _open_calls(records: Sequence[Record]) -> bool:
             calls = {str(call.get("id")) for call in tool_calls(content_of(record))}
             return not calls <= answered
     return False
-
-
-def _weight(message: Any) -> float:
-    return estimate.content_weight(message["content"])

@@ -73,7 +73,7 @@ class Ledger:
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
         """Set what every request carries: (name, text) of the system layers, tool schemas."""
         now = fixed_entries(layers, tools)
-        share, before = self._share(), self._weight()
+        share, before = self.share, self._weight()
         for entry in self._fixed.values():
             self._weights[entry.kind] -= entry.weight
         for entry in now.values():
@@ -157,7 +157,7 @@ class Ledger:
 
     def measure(self) -> Measure:
         """The figures for the screen."""
-        total, share = self.tokens, self._share()
+        total, share = self.tokens, self.share
         parts: dict[Part, int] = dict.fromkeys(PARTS.values(), 0)
         weight, shown = 0.0, 0
         for kind, own in self._weights.items():  # rounded so that they sum up
@@ -183,11 +183,11 @@ class Ledger:
 
     def would(self, id_: str, stand: Stand | None) -> int:
         """The tokens of a record's item if it stood so; None is as recorded. Raises KeyError."""
-        return round(self._share() * weight_as(self._entries[id_], stand))
+        return round(self.share * weight_as(self._entries[id_], stand))
 
     def items(self, *, images: bool = False) -> list[Item]:
         """All items in the order of the request; with `images` those of prompts apart."""
-        share = self._share()
+        share = self.share
         items = listed(self._fixed, self._summary, self._entries, pinned=self._pinned, ratio=share)
         return with_images(items, self._entries, share) if images else items
 
@@ -237,7 +237,7 @@ class Ledger:
         self._prompt = content
 
     def _restand(self, entry: Entry, *, measured: bool) -> None:
-        weight, share = weight_as(entry, entry.stand), self._share()
+        weight, share = weight_as(entry, entry.stand), self.share
         change = weight - entry.weight
         entry.weight = weight
         self._weights[entry.kind] += change
@@ -276,7 +276,8 @@ class Ledger:
     def _total(self) -> float:
         return max(0.0, self._measured + self._estimated)
 
-    def _share(self) -> float:
+    @property
+    def share(self) -> float:
         """The tokens of a unit of weight, so that the items sum up to the total.
 
         Where the server reported what no tokeniser makes of them (it adds a long prompt of its
