@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent.test_guards import Gives
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
@@ -27,6 +28,8 @@ from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, McpServer, Prune
+from tui.core.messages import ToolOutput
+from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
 from tui.provider.base import ModelInfo
 from tui.tools.mcp import Servers
@@ -210,6 +213,26 @@ async def test_tools_that_come_and_go(tmp_path: Path) -> None:
             ["s1", "s2"],
             ["s1", "s2", "s3"],
         ]
+
+
+async def test_a_tool_that_joins_is_added_at_the_end(tmp_path: Path) -> None:
+    late: Json = {"thinking": "s2", "tools": [{"name": "elsewhere", "input": {}}]}
+    turns = [said("s1"), late, said("s3")]
+    sonnet = catalogue.model_info(SONNET.id)
+    async with talking(tmp_path, *turns, first_party=True) as (agent, server):
+        agent.use_model(sonnet)
+        await done(agent, "one")
+        tool = Gives(ToolOutput.text("done"))
+        agent._ctx.tools[tool.name] = tool  # pyright: ignore[reportPrivateUsage] - as of a server
+        agent._requests.exchange((), [tool])  # pyright: ignore[reportPrivateUsage]
+        await done(agent, "two")
+        assert len(server.posts) == 3
+        assert breaks(agent) == []
+        last = server.posts[-1].body["messages"]
+        (system,) = [message for message in last if message["role"] == "system"]
+        assert [block["type"] for block in system["content"]] == ["text", "tool_addition"]
+        assert server.posts[0].body["tools"] == server.posts[-1].body["tools"]
+        assert "inline-tools-2026-09-15" in server.posts[-1].headers["anthropic-beta"]
 
 
 async def test_a_switch_of_the_model_and_back_loses_nothing(tmp_path: Path) -> None:

@@ -242,6 +242,11 @@ class RequestBuilder:
         found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
 
+    def _display(self) -> str:
+        """How thinking is to come, where the server leaves the choice."""
+        wanted = self._ctx.config.thinking.display
+        return {"hidden": "omitted"}.get(wanted, wanted) if self._ctx.first_party else ""
+
     def _checks(self, model: ModelInfo) -> Callable[[str], bool]:
         """Whether a model's thinking is refused by `model` behind anything that was rendered in
         another way.
@@ -345,6 +350,7 @@ class RequestBuilder:
             tools=frame.tools,
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
+            display=self._display(),
             marks=[*marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )

@@ -32,6 +32,7 @@ def build(
     tools: list[dict[str, Any]],
     prompt_tokens: int,
     think: bool = False,
+    display: str = "",
     marks: Iterable[Mark] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
@@ -41,9 +42,11 @@ def build(
     carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
     before a prompt which bears the last of them.
 
-    `think` asks for adaptive thinking and more effort where the model has them (K37a).
+    `think` asks for adaptive thinking and more effort where the model has them (K37a). `display` is
+    how thinking comes from a model that thinks by itself, "" for the model's own way.
     """
     deep = think and model.adaptive_thinking
+    shown = deep or (display and model.thinks and model.adaptive_thinking)
     wanted = [_last_mark(messages)] if not prompt_follows else []
     marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows)
     request = Request(
@@ -52,10 +55,18 @@ def build(
         messages=marked,
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
-        thinking={"type": "adaptive", "display": "summarized"} if deep else None,
-        effort="xhigh" if deep else None,
+        thinking={"type": "adaptive", "display": display or "summarized"} if shown else None,
+        effort=_raised(model) if deep else None,
     )
     return request, placed
+
+
+def _raised(model: ModelInfo) -> str:
+    """The effort above the model's own."""
+    levels = model.efforts
+    if model.effort not in levels:
+        return "xhigh"
+    return levels[min(levels.index(model.effort) + 1, len(levels) - 1)]
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:

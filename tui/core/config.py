@@ -55,6 +55,12 @@ class Retry(_Section, frozen=True, kw_only=True):
             raise ValueError("max_delay_ms must not be smaller than initial_delay_ms")
 
 
+class Thinking(_Section, frozen=True, kw_only=True):
+    """What is shown of the model's thinking, where the server leaves the choice."""
+
+    display: Literal["summarized", "updates", "hidden"] = "summarized"
+
+
 class Prune(_Section, frozen=True, kw_only=True):
     """When old tool results leave the request; `unit` is what their age is counted in."""
 
@@ -158,6 +164,7 @@ class Config(_Section, frozen=True, kw_only=True):
     theme: Name = "midnight"
     context_window: NotNegative = 0
     retry: Retry = Retry()
+    thinking: Thinking = Thinking()
     prune: Prune = Prune()
     bootstrap: Bootstrap = Bootstrap()
     compaction: Compaction = Compaction()

@@ -21,6 +21,7 @@ WHEN: Final[Mapping[When, str]] = {
 SECTIONS: Final[Mapping[str, str]] = {
     "": "model and screen",
     "retry": "when a request fails",
+    "thinking": "the model's thinking",
     "prune": "old tool results",
     "bootstrap": "project files in the system prompt",
     "compaction": "when the window fills up",
@@ -77,6 +78,9 @@ DESCRIPTIONS: Final[Mapping[str, Description]] = {
     "retry.first_byte_timeout_s": Description("Seconds to wait for an answer to begin."),
     "retry.stall_timeout_s": Description(
         "Seconds of silence that end an attempt; pings count as life."
+    ),
+    "thinking.display": Description(
+        "What is shown of the model's thinking: a summary, notes on progress alone, or nothing."
     ),
     "prune.after_turns": Description("After how many turns a tool result counts as old."),
     "prune.min_chars": Description("Shorter results stay, however old they are."),

@@ -10,14 +10,33 @@ from tui.core.messages import object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 
+_SPEAKERS = frozenset({"user", "assistant"})
+_INLINE_TOOLS = "inline-tools-2026-09-15"
+_TURN_EFFORT = "mid-conversation-output-config-2026-07-01"
+_UPDATES = "thinking-display-updates-2026-08-18"
+
+
+def betas(request: Request) -> list[str]:
+    """The beta headers without which the API refuses what is in a request."""
+    notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
+    kinds = {block.get("type") for message in notices for block in message["content"]}
+    found = {
+        _INLINE_TOOLS: bool(kinds & {"tool_addition", "tool_removal"}),
+        _TURN_EFFORT: any("output_config" in message for message in notices),
+        _UPDATES: (request.thinking or {}).get("display") == "updates",
+    }
+    return [name for name, needed in found.items() if needed]
+
 
 def arguments(request: Request) -> dict[str, Any]:
     """A request as the SDK takes it; what is not set is left out."""
+    needed = betas(request)
     optional: dict[str, Any] = {
         "system": request.system or None,
         "tools": request.tools or None,
         "thinking": request.thinking,
         "output_config": {"effort": request.effort} if request.effort else None,
+        "extra_headers": {"anthropic-beta": ",".join(needed)} if needed else None,
     }
     return {
         "model": request.model,
