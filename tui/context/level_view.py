@@ -135,12 +135,8 @@ class LevelViewer:
 
 
 def _changed(seen: View, messages: list[Message], findings: Sequence[Finding]) -> View:
-    """A view with other messages.
-
-    Where their number is another, nothing is known any more of where pruning will go on.
-    """
-    anchors = seen.anchors if len(messages) == len(seen.messages) else ()
-    return replace(seen, messages=messages, findings=(*seen.findings, *findings), anchors=anchors)
+    """A view with other messages."""
+    return replace(seen, messages=messages, findings=(*seen.findings, *findings))
 
 
 def _tail(*, prompt_follows: bool) -> Tail:

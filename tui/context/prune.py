@@ -43,15 +43,11 @@ class Due:
 @dataclass(frozen=True, slots=True)
 class PrunedMessages:
     """`messages` as they are sent, `stands` by record for those pruned by age, `due` for those
-    that wait for a decision. `anchors` are the numbers of the user messages whose prefix stays
-    as it is when pruning goes on: the last is that of the next request, the one before it, where
-    there are two, that of the last.
-    """
+    that wait for a decision."""
 
     messages: list[Message]
     stands: dict[str, Stand]
     due: tuple[Due, ...] = ()
-    anchors: tuple[int, ...] = ()
 
 
 def starts_turn(message: Message) -> bool:
@@ -110,14 +106,10 @@ class Pruner:
             self._counted += 1
         found = (n for n, message in enumerate(recent, len(settled)) if self._is_mark(message))
         marks = [*self._marks, *found]
-        now, next_ = self._boundary(marks), len(marks)
+        now = self._boundary(marks)
         messages = [*settled, *recent]
-        ends_with_mark = bool(messages) and self._is_mark(messages[-1])
-        if prompt_follows and _answered(messages):
-            ends_with_mark = self.rule.unit == "turns"
-            if ends_with_mark:
-                marks.append(len(messages))
-                next_ = len(marks)
+        if prompt_follows and _answered(messages) and self.rule.unit == "turns":
+            marks.append(len(messages))
         self._advance(settled, min(now, len(settled)), marks, known)
         messages[: len(self._done)] = self._done
         stands, due = dict(self._stands), list(self._due)
@@ -126,17 +118,16 @@ class Pruner:
                 messages[index], index, _age(marks, index), known, (stands, due)
             )
         aged = tuple(Due(d.record, _age(marks, d.message), d.message) for d in due)
-        anchors = self._anchors(messages, marks[:next_], known, due, ends_with_mark=ends_with_mark)
-        return PrunedMessages(messages, stands, aged, anchors)
+        return PrunedMessages(messages, stands, aged)
 
     def _is_mark(self, message: Message) -> bool:
         if self.rule.unit == "requests":
             return message["role"] == "assistant"
         return starts_turn(message)
 
-    def _boundary(self, marks: Sequence[int], back: int = 0) -> int:
+    def _boundary(self, marks: Sequence[int]) -> int:
         """Results before this message are older than the rule allows."""
-        place = len(marks) - self.rule.after_turns - 1 - back
+        place = len(marks) - self.rule.after_turns - 1
         return marks[place] if place >= 0 else 0
 
     def _advance(
@@ -201,54 +192,6 @@ class Pruner:
         facts = known(str(block.get("tool_use_id"))) or Facts("")
         return None if facts.exempt else facts
 
-    def _anchors(
-        self,
-        messages: Sequence[Message],
-        marks: Sequence[int],
-        known: Callable[[str], Facts | None],
-        due: Sequence[Due],
-        *,
-        ends_with_mark: bool,
-    ) -> tuple[int, ...]:
-        """See `PrunedMessages`."""
-        start = self._boundary(marks)
-        if self.rule.when != "turns" and due:
-            start = min(start, due[0].message)
-        new = self._anchor(messages, start, known)
-        if self.rule.when != "turns" or not ends_with_mark:
-            return () if new is None else (new,)
-        old = self._anchor(messages, self._boundary(marks, back=1), known, pruned=True)
-        return tuple(sorted({n for n in (old, new) if n is not None}))
-
-    def _anchor(
-        self,
-        messages: Sequence[Message],
-        start: int,
-        known: Callable[[str], Facts | None],
-        *,
-        pruned: bool = False,
-    ) -> int | None:
-        """The last user message before the first result, from `start` on, that pruning takes.
-
-        `pruned`: it has been taken already, and is looked for as such.
-        """
-        last = None
-        for index in range(start - 1, -1, -1):
-            if messages[index]["role"] == "user":
-                last = index
-                break
-        for index in range(start, len(messages)):
-            message = messages[index]
-            if message["role"] != "user":
-                continue
-            content = message["content"]
-            if any(self._prunable(block, known) for block in content) or (
-                pruned and any(map(_is_pruned, content))
-            ):
-                return last
-            last = index
-        return None
-
 
 def _age(marks: Sequence[int], index: int) -> int:
     return len(marks) - bisect_right(marks, index)
@@ -260,8 +203,3 @@ def _answered(messages: Sequence[Message]) -> bool:
 
 def _has_error(message: Message) -> bool:
     return any(block.get("is_error") is True for block in message["content"])
-
-
-def _is_pruned(block: Block) -> bool:
-    inside = blocks_of(block.get("content")) if block.get("type") == "tool_result" else []
-    return any(str(part.get("text")).startswith("[Previous tool ") for part in inside)

@@ -56,8 +56,7 @@ class View:
     `findings` is what was wrong with the record; `states` how each record that speaks stands in
     the request, by id; `thinking` the switch that fits the messages; `stands` what is sent
     of records that are not sent as recorded, by id; `pinned` what nothing automatic takes away.
-    `summary` is the compaction in force, `due` what pruning would take and has not yet, `anchors`
-    are the messages up to which it will not change what is sent (see `tui.context.prune`).
+    `summary` is the compaction in force, `due` what pruning would take and has not yet.
     """
 
     messages: list[Message]
@@ -68,7 +67,6 @@ class View:
     pinned: frozenset[str] = frozenset()
     summary: Summary | None = None
     due: tuple[Due, ...] = ()
-    anchors: tuple[int, ...] = ()
 
 
 def build(
@@ -159,7 +157,6 @@ class Viewer:
             self._pinned,
             self._summary,
             pruned.due,
-            pruned.anchors,
         )
 
     def _prune(
