@@ -53,11 +53,13 @@ class Working(Script):
 
     def _turn_for(self, body: Json) -> Json:
         said = texts(body["messages"])
-        if not body.get("tools"):
+        last = body["messages"][-1]["content"]
+        asked = str(last[-1].get("text", ""))
+        if not body.get("tools") or asked.startswith("Summarize the work"):
             self.summaries += 1
             known = sorted(set(re.findall(r"DECISION: [^.]*\.", said)))
-            return {"text": "\n".join(f"- {one}" for one in [*known, "The steps went well."])}
-        last = body["messages"][-1]["content"]
+            told = "\n".join(f"- {one}" for one in [*known, "The steps went well."])
+            return {"text": f"{told}\n\nMEMORY\n{told}" if "MEMORY" in asked else told}
         number = re.findall(r"step (\d+)", said)[-1]
         if any(block["type"] == "tool_result" for block in last):
             return {"text": f"answer {number}. " + "It went as it should have gone. " * 12}

@@ -77,7 +77,7 @@ def test_a_task_file(serve: Serve, asking: Program) -> None:
     assert len(server.posts) == 18
 
 
-def test_resumed_with_another_system_prompt(serve: Serve, asking: Program) -> None:
+def test_resumed_on_another_branch_with_other_memory(serve: Serve, asking: Program) -> None:
     server = serve(runs(1), said("one"), *(said(word) for word in ("two", "three", "four", "five")))
     holdfast = at(asking, server)
     assert holdfast("-y", "-p", "begin").stdout == "one\n"
@@ -89,8 +89,8 @@ def test_resumed_with_another_system_prompt(serve: Serve, asking: Program) -> No
     assert holdfast("-c", "-p", "other memory").stdout == "four\n"
     assert holdfast("-c", "-p", "nothing changed").stdout == "five\n"
     assert len(server.posts) == 6
-    last = ["command 1", "I say one"]
-    assert thoughts(server) == [[], last[:1], last, [], [], ["I say four"]]
+    every = ["command 1", "I say one", "I say two", "I say three", "I say four"]
+    assert thoughts(server) == [every[:n] for n in range(6)], "what changed is said at the end"
 
 
 def test_killed_behind_a_change_and_resumed(serve: Serve, asking: Program) -> None:
@@ -108,7 +108,8 @@ def test_killed_behind_a_change_and_resumed(serve: Serve, asking: Program) -> No
     git(asking.work, "checkout", "-q", "other")
     assert holdfast("-c", "-p", "and then?").stdout == "four\n"
     assert len(server.posts) == 5
-    assert thoughts(server) == [[], [], ["command 2"], [], []]
+    every = ["I say one", "command 2", "command 3", "I say three"]
+    assert thoughts(server) == [every[:n] for n in range(5)]
 
 
 @pytest.mark.parametrize(("how", "ready"), [((), "What shall be done?"), (("--plain",), ". >")])
