@@ -276,4 +276,5 @@ class ContextScreen(TableScreen[None]):
             return
         cost = self._agent.cost_of_change({overlay.target for overlay in change.overlays})
         price = f" It costs {cost.price}." if cost else ""
-        self.notice.say(text + price, "success", hint="u undoes it before it is sent.")
+        hint = "u undoes it before it is sent." if cost else "u undoes it."
+        self.notice.say(text + price, "success", hint=hint)
