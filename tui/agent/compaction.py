@@ -114,9 +114,13 @@ class Compactor:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
+        warm = WarmSummarizer(self.ctx, self.requests) if reason != "overflow" else None
+        if warm is None or not warm.fits():
+            warm = None
+            await self.memory.flush(upto=planned.covers)
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
         try:
-            summary, usage = await self._summary(planned, focus, fits=reason != "overflow")
+            summary, usage = await self._summary(planned, focus, warm)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
             raise
@@ -140,6 +144,10 @@ class Compactor:
         await self.ctx.recorder.show(
             events.CompactionFinished(before, after, planned.messages, summary, reason)
         )
+        if warm is not None and warm.answered:
+            await self.memory.keep(warm.notes, upto=planned.covers)
+        elif warm is not None:
+            await self.memory.flush(upto=planned.covers)
         self.ctx.debug(
             f"[DEBUG] Compaction: {reason}, {planned.messages} messages, {before:,} → {after:,} "
             "tokens; behind the system prompt the cache is written anew"
@@ -147,28 +155,20 @@ class Compactor:
         return after < before
 
     async def _summary(
-        self, planned: CompactionPlan, focus: str, *, fits: bool
+        self, planned: CompactionPlan, focus: str, warm: WarmSummarizer | None
     ) -> tuple[str, Usage]:
         """The summary and what it used: from the conversation itself, which the cache holds, else
-        from its text in requests of their own. What is worth remembering is kept on the way.
-
-        `fits`: the conversation is not too long for one more question.
-        """
+        from its text in requests of their own."""
         usage = Usage()
-        if fits:
-            notes = self.memory.pending(planned.covers)
-            warm = WarmSummarizer(self.ctx, self.requests)
+        if warm is not None:
             try:
-                summary = await warm.summary(focus, notes=notes)
+                summary = await warm.summary(focus, notes=self.memory.pending(planned.covers))
             except ProviderError as error:
                 log.warning("no summary within the conversation: %s", error)
                 summary = ""
             usage = warm.usage
             if summary:
-                if notes:
-                    await self.memory.keep(warm.notes, upto=planned.covers)
                 return summary, usage
-        await self.memory.flush(upto=planned.covers)
         cold = Summarizer(self.ctx)
         summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
         return summary, usage + cold.usage

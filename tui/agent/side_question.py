@@ -96,6 +96,13 @@ class WarmSummarizer:
     requests: RequestBuilder
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list[str])
+    answered: bool = False
+    """Whether the conversation gave the summary."""
+
+    def fits(self) -> bool:
+        """Whether the question can be asked now."""
+        question = summary_prompts.warm_question(notes=True)
+        return self.requests.with_question(question, summary_prompts.WARM_TOKENS) is not None
 
     async def summary(self, focus: str, *, notes: bool) -> str:
         """The summary; "" where the model gave none, or where the question does not fit.
@@ -114,7 +121,7 @@ class WarmSummarizer:
             self.usage += answer.usage
             summary, kept = summary_prompts.split_answer(text_of(answer.content))
             if answer.stop_reason == "end_turn" and summary:
-                self.notes = memory.notes_in(kept)
+                self.notes, self.answered = memory.notes_in(kept), True
                 return summary
         return ""
 
