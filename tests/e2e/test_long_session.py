@@ -96,7 +96,19 @@ def play(screen: Terminal, turns: range) -> None:
         screen.forget()
         decided = f" {DECISION}" if turn == 3 else ""
         screen.type(f"step {turn}{decided}\r")
-        screen.wait_for(f"answer {turn}.")
+        follow(screen, f"answer {turn}.")
+
+
+def follow(screen: Terminal, words: str) -> None:
+    """Wait for words; where the conversation has more below, press End as a person would."""
+    pressed = 0
+    while words not in screen.text:
+        below = len(re.findall(r"↓ \d+ new", screen.text))
+        if below > pressed:
+            pressed = below
+            screen.type("\x1b[F")
+        if not screen.read(1.0) and not below:
+            screen.wait_for(words)
 
 
 @pytest.mark.slow
