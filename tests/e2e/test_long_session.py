@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
@@ -101,14 +103,14 @@ def play(screen: Terminal, turns: range) -> None:
 
 def follow(screen: Terminal, words: str) -> None:
     """Wait for words; where the conversation has more below, press End as a person would."""
-    pressed = 0
-    while words not in screen.text:
+    pressed, until = 0, time.monotonic() + PATIENCE_S
+    while words not in screen.text and time.monotonic() < until:
         below = len(re.findall(r"↓ \d+ new", screen.text))
         if below > pressed:
             pressed = below
             screen.type("\x1b[F")
-        if not screen.read(1.0) and not below:
-            screen.wait_for(words)
+        screen.read(0.1)
+    assert words in screen.text, f"never saw {words} in: …{screen.text[-3000:]}"
 
 
 @pytest.mark.slow
