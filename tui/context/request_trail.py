@@ -244,15 +244,6 @@ class BoundAnswers:
         return self._found
 
 
-def last_sent(records: Sequence[Record], model: str, server: str) -> Sent | None:
-    """The request that was sent last to a model on a branch."""
-    for record in reversed(records):
-        data = record.data
-        if record.type == REQUEST and data.get("model") == model and data.get("server") == server:
-            return Sent.of(record)
-    return None
-
-
 def has_thinking(content: Iterable[Block]) -> bool:
     """Whether an answer holds thinking."""
     return any(str(block.get("type")) in THINKING for block in content)
