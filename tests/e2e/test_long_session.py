@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.clock import PATIENCE_S
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
@@ -98,19 +96,7 @@ def play(screen: Terminal, turns: range) -> None:
         screen.forget()
         decided = f" {DECISION}" if turn == 3 else ""
         screen.type(f"step {turn}{decided}\r")
-        follow(screen, f"answer {turn}.")
-
-
-def follow(screen: Terminal, words: str) -> None:
-    """Wait for words; where the conversation has more below, press End as a person would."""
-    pressed, until = 0, time.monotonic() + PATIENCE_S
-    while words not in screen.text and time.monotonic() < until:
-        below = len(re.findall(r"↓ \d+ new", screen.text))
-        if below > pressed:
-            pressed = below
-            screen.type("\x1b[F")
-        screen.read(0.1)
-    assert words in screen.text, f"never saw {words} in: …{screen.text[-3000:]}"
+        screen.wait_for(f"answer {turn}.")
 
 
 @pytest.mark.slow

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from textual.widgets import Static
 
 from tests.ui.widgets.stage import Stage
 from tui.ui.widgets.conversation.items import (
@@ -389,3 +392,20 @@ async def test_a_part_of_a_row_is_selected_by_keys() -> None:
         assert app.talk.selected_text == "a plain"
         await pilot.press("shift+left")
         assert app.talk.selected_text == "a plai"
+
+
+async def test_it_goes_on_following_when_it_grows_before_what_came_is_laid_out() -> None:
+    app = Talk(30)
+    async with app.run_test(size=SIZE) as pilot:
+        below = Static("1\n2\n3")
+        await app.mount(below)
+        await pilot.pause()
+        busy = asyncio.Event()
+        app.talk.call_later(busy.wait)
+        app.talk.append(AssistantItem("newest"))
+        below.display = False
+        app.call_after_refresh(app.screen.call_after_refresh, busy.set)
+        await busy.wait()
+        await pilot.pause()
+        assert app.talk.following
+        assert app.rows()[-1] == " ● newest"

@@ -192,7 +192,9 @@ class LineView(ScrollView, can_focus=True):
             if not self._look:
                 self._restyle(width or self._width)
             self._viewport.height = height or self._viewport.height
-            self._viewport.scroll(round(new_value))
+            # What came since the last frame is not in the size yet: the end is the one shown.
+            at_end = self._viewport.following and new_value >= self.max_scroll_y
+            self._viewport.scroll(self._viewport.end if at_end else round(new_value))
             self._apply()
 
     def on_mount(self) -> None:
