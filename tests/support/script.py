@@ -499,6 +499,8 @@ class ScriptedModel:
             step = self._steps[0]
             if isinstance(step, events.TurnFinished) and step.outcome in {"failed", "limit"}:
                 break  # the model's next request meets it
+            if isinstance(step, Hold) and all(call.over.is_set() for call in calls):
+                break  # so does a wait behind the last call's end
             self._steps.popleft()
             match step:
                 case events.ToolStarted(id_):

@@ -62,7 +62,7 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
         "running (run_command|find_files) and 1 more",
         "waiting for your answer",
         "running run_command",
-        "working",
+        "(working|waiting for claude-sonnet-5-5)",
     ]
     async with running(world) as (app, pilot):
         await say(pilot, "go")
