@@ -91,9 +91,7 @@ class Conversation:
     # Sessions
 
     async def open(
-        self,
-        choice: SessionChoice,
-        accept: Callable[[Agent], Awaitable[SessionChoice | None]],
+        self, choice: SessionChoice, accept: Callable[[Agent], Awaitable[SessionChoice | None]]
     ) -> SessionChoice | None:
         """Open a session and show it; what was typed before it was open is sent then.
 

@@ -63,9 +63,7 @@ _CARDS: Final[Mapping[str, _ErrorCard]] = {
         (_MODEL, _CONTEXT, _NEW),
     ),
     "payload_too_large": _ErrorCard(
-        "The request is too large",
-        "All that could be shortened has been.",
-        (_CONTEXT, _NEW),
+        "The request is too large", "All that could be shortened has been.", (_CONTEXT, _NEW)
     ),
     "auth": _ErrorCard("The server refused the key", "", (_KEY, _RETRY)),
     "billing": _ErrorCard("The account cannot pay for the request", "", (_RETRY, _KEY)),

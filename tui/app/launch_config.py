@@ -39,11 +39,7 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
     root = workspace_of(options)
     trusted = options.trust or trust.is_trusted(home, root)
     loaded = settings.load(
-        folders=home,
-        workspace=root,
-        trusted=trusted,
-        env=os.environ,
-        overrides=options.overrides,
+        folders=home, workspace=root, trusted=trusted, env=os.environ, overrides=options.overrides
     )
     if options.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed

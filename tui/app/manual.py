@@ -8,29 +8,10 @@ from functools import cache
 from typing import Final
 
 TOPICS: Final = (
-    "start",
-    "prompt",
-    "keys",
-    "commands",
-    "command-line",
-    "permissions",
-    "directives",
-    "sessions",
-    "context",
-    "memory",
-    "errors",
-    "tasks",
-    "print-mode",
-    "events",
-    "mcp",
-    "images",
-    "configuration",
-    "themes",
-    "plain",
-    "practice",
-    "files",
-    "doctor",
-)
+    "start", "prompt", "keys", "commands", "command-line", "permissions", "directives", "sessions",
+    "context", "memory", "errors", "tasks", "print-mode", "events", "mcp", "images",
+    "configuration", "themes", "plain", "practice", "files", "doctor",
+)  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 
 _NOT_TEXT = re.compile(r"^(<!--.*-->|!\[.*\]\(.*\))\n+", re.MULTILINE)

@@ -296,10 +296,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 async def forked(session: Session, services: AppServices) -> SessionChoice:
     """A copy of a session that is open, as it stands in memory. Raises StorageError."""
     make = partial(
-        copies.fork_records,
-        folders=services.folders,
-        clock=services.clock,
-        cwd=services.workspace,
+        copies.fork_records, folders=services.folders, clock=services.clock, cwd=services.workspace
     )
     return SessionChoice(await asyncio.to_thread(make, session.header, list(session.records)))
 

@@ -249,11 +249,7 @@ class CompositionRoot:
     def _make(self, session: Session, approver: Approver) -> Agent:
         """In a thread: of a long session it counts the tokens and builds the view."""
         agent = make_agent(
-            self.launch,
-            session,
-            approver,
-            clock=self.clock,
-            remember_always=self._remember_always,
+            self.launch, session, approver, clock=self.clock, remember_always=self._remember_always
         )
         agent.view()  # looked at once, it costs later what comes since
         return agent

@@ -26,13 +26,8 @@ RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
 alone: another one of the same repository may have a run of its own."""
 _BETWEEN: Final = (
-    "diff-tree",
-    "-r",
-    "-z",
-    "--name-only",
-    "--no-renames",
-    "--ignore-submodules=all",
-)
+    "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
+)  # fmt: skip
 _BUSY: Final = {
     "MERGE_HEAD": "merge",
     "CHERRY_PICK_HEAD": "cherry-pick",

@@ -109,12 +109,7 @@ class Outcome:
 
 
 async def run(
-    agent: Agent,
-    prompt: str,
-    *,
-    attached: str = "",
-    format_: Format,
-    clock: Clock,
+    agent: Agent, prompt: str, *, attached: str = "", format_: Format, clock: Clock
 ) -> int:
     """Send one prompt, with `attached` (standard input) behind it, and write what comes of it.
 

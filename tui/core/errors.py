@@ -21,21 +21,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 ErrorClass: TypeAlias = Literal[
-    "rate_limit",
-    "overloaded",
-    "context_overflow",
-    "payload_too_large",
-    "auth",
-    "billing",
-    "invalid_request",
-    "not_found",
-    "timeout",
-    "network",
-    "stream_broken",
-    "server",
-    "refusal",
+    "rate_limit", "overloaded", "context_overflow", "payload_too_large", "auth", "billing",
+    "invalid_request", "not_found", "timeout", "network", "stream_broken", "server", "refusal",
     "unknown",
-]
+]  # fmt: skip
 
 
 class HoldfastError(Exception):

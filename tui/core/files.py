@@ -70,12 +70,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def atomic_write(
-    path: Path,
-    data: bytes,
-    *,
-    like: os.stat_result | None,
-    mode: int,
-    check: Callable[[], None],
+    path: Path, data: bytes, *, like: os.stat_result | None, mode: int, check: Callable[[], None]
 ) -> os.stat_result:
     """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
 

@@ -16,19 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COLOURS = (
-    "background",
-    "surface",
-    "panel",
-    "foreground",
-    "muted",
-    "rule",
-    "primary",
-    "secondary",
-    "accent",
-    "success",
-    "warning",
-    "error",
-)
+    "background", "surface", "panel", "foreground", "muted", "rule", "primary", "secondary",
+    "accent", "success", "warning", "error",
+)  # fmt: skip
 """The colours of a theme, by role; `tui.ui.toolkit.themes` reads them from its file."""
 
 

@@ -41,10 +41,7 @@ class Gate:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        *,
-        remember_always: Callable[[Rule], None] | None = None,
+        self, policy: Policy, *, remember_always: Callable[[Rule], None] | None = None
     ) -> None:
         self.policy = policy
         self.grants: tuple[Grant, ...] = ()
@@ -55,12 +52,7 @@ class Gate:
         """Ask the policy. `record` and `scope_of` go by the workspace of the last decision."""
         self._workspace = workspace
         return decide(
-            call,
-            self.policy,
-            mode=mode,
-            elevated=elevated,
-            grants=self.grants,
-            workspace=workspace,
+            call, self.policy, mode=mode, elevated=elevated, grants=self.grants, workspace=workspace
         )
 
     def record(self, call: Call, answer: Answer) -> None:

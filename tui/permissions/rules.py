@@ -134,12 +134,7 @@ def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:
 
 
 def rule_allowing_command(
-    rules: Iterable[Rule],
-    call: Call,
-    verdict: RiskVerdict,
-    line: Line,
-    *,
-    explicit: bool = True,
+    rules: Iterable[Rule], call: Call, verdict: RiskVerdict, line: Line, *, explicit: bool = True
 ) -> Rule | None:
     """A rule by which a command is allowed, None if it is not.
 

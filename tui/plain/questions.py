@@ -175,9 +175,7 @@ class Asker:
         self.terminal.say(hint)
 
 
-def _parsed(
-    typed: str,
-) -> tuple[Literal["once", "session", "always", "no"] | None, str]:
+def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | None, str]:
     """An approval's answer as it was typed, and the reason behind a no."""
     word = typed.strip().lower()
     if answer := _ANSWERS.get(word):

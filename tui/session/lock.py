@@ -217,13 +217,7 @@ def _holder_in(file: int, *, running: bool) -> LockHolder | None:
     pid, host = said.get("pid"), said.get("host")
     if not isinstance(pid, int) or not isinstance(host, str):
         return None
-    return LockHolder(
-        pid,
-        host,
-        str(said.get("since", "")),
-        str(said.get("program", "")),
-        running,
-    )
+    return LockHolder(pid, host, str(said.get("since", "")), str(said.get("program", "")), running)
 
 
 def _in_use(session: Path, lock: Path, left: LockHolder | None) -> SessionInUseError:

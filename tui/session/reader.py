@@ -106,11 +106,7 @@ def _without_drafts(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_
 
 
 def _assemble(
-    path: Path,
-    objects: Sequence[_Place],
-    changed: float,
-    findings: Findings,
-    unsent: UnsentWork,
+    path: Path, objects: Sequence[_Place], changed: float, findings: Findings, unsent: UnsentWork
 ) -> LoadedSession:
     """A session from the objects of its lines. `changed` is the file's time of change."""
     header, rest = _header(path, objects, changed, findings)

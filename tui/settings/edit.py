@@ -90,9 +90,7 @@ def take_back(folders: Folders, edit: SettingsEdit) -> None:
 
 
 def _edit(
-    file: Path,
-    plan: Callable[[Table], Changes],
-    accept: Callable[[Table], object] | None = None,
+    file: Path, plan: Callable[[Table], Changes], accept: Callable[[Table], object] | None = None
 ) -> SettingsEdit | None:
     with _locked(file):
         found = _read(file)

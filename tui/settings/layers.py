@@ -64,12 +64,7 @@ def project_file(workspace: Path) -> Path:
 
 
 def load(
-    *,
-    folders: Folders,
-    workspace: Path,
-    trusted: bool,
-    env: Mapping[str, str],
-    overrides: Table,
+    *, folders: Folders, workspace: Path, trusted: bool, env: Mapping[str, str], overrides: Table
 ) -> LoadedSettings:
     """Read, merge and check all layers. Blocks briefly.
 

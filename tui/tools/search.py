@@ -20,20 +20,9 @@ from tui.tools.file_access import missing, not_regular, os_failure
 from tui.tools.text_decoding import printable
 
 EXCLUDED = (
-    "node_modules",
-    ".git",
-    "__pycache__",
-    ".venv",
-    "venv",
-    ".tox",
-    ".mypy_cache",
-    ".pytest_cache",
-    "dist",
-    "build",
-    ".next",
-    ".nuxt",
-    PRIVATE_DIR,
-)
+    "node_modules", ".git", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache",
+    "dist", "build", ".next", ".nuxt", PRIVATE_DIR,
+)  # fmt: skip
 """Names that are left out anywhere below the root of a search."""
 
 _STDERR_BYTES = 4096

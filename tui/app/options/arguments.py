@@ -149,14 +149,8 @@ def _check(options: Options) -> None:
             o.no_session and (o.newest or o.resume is not None),
             "--no-session keeps nothing, --continue and --resume go on with what was kept.",
         ),
-        (
-            o.plain and o.headless,
-            "-p prints lines already; --plain is for a conversation.",
-        ),
-        (
-            o.output_format != "text" and not o.headless,
-            "--output-format is for -p.",
-        ),
+        (o.plain and o.headless, "-p prints lines already; --plain is for a conversation."),
+        (o.output_format != "text" and not o.headless, "--output-format is for -p."),
         (sum((o.dry_run, o.status, o.reset)) > 1, "Only one of --dry-run, --status and --reset."),
         (
             o.command == "run" and not (o.tasks or o.status or o.reset),

@@ -248,10 +248,7 @@ COMMANDS = (
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
     _sessions(
-        "list",
-        "the sessions of this folder",
-        None,
-        Flag(("--all",), "those of all folders"),
+        "list", "the sessions of this folder", None, Flag(("--all",), "those of all folders")
     ),
     _sessions(
         "search", "find text in all sessions", Positional("TEXT", "target", "what to look for")
@@ -260,11 +257,7 @@ COMMANDS = (
     _sessions("check", "look for damage; exit 1 where there is some"),
     _sessions("view", "print the exact request that the next prompt would send"),
     _sessions(
-        "repair",
-        "write a repaired copy; the original is never changed",
-        _ID,
-        _DRY_RUN,
-        _OUT,
+        "repair", "write a repaired copy; the original is never changed", _ID, _DRY_RUN, _OUT
     ),
     _sessions(
         "import",
@@ -324,9 +317,7 @@ COMMANDS = (
     ),
 )
 
-GROUPS = {
-    "sessions": "find, read, check, repair, copy and export saved sessions",
-}
+GROUPS = {"sessions": "find, read, check, repair, copy and export saved sessions"}
 
 
 def first_words() -> tuple[str, ...]:

@@ -75,11 +75,7 @@ def dry_run(planned: RunPlan) -> int:
         state = begin(planned.task_file, planned.file, now="")
     done = state.counts().get("completed", 0)
     started = RunStarted(
-        str(planned.task_file),
-        len(state.tasks),
-        done,
-        planned.boot.shown,
-        planned.isolation.name,
+        str(planned.task_file), len(state.tasks), done, planned.boot.shown, planned.isolation.name
     )
     for line in lines_of(started):
         print_line(line)

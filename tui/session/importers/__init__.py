@@ -39,8 +39,7 @@ _START = re.compile(
     r'|message|messageId|userType|cwd)"\s*:'
 )
 _FORMATS: Mapping[
-    Format,
-    tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]],
+    Format, tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]]
 ] = {
     "codex": (codex.matches, codex.convert),
     "claude_code": (claude_code.matches, claude_code.convert),

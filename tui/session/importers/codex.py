@@ -14,13 +14,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from tui.core.messages import Block, object_of, text_block, text_of
-from tui.session.importers.conversion import (
-    Conversion,
-    ParsedLine,
-    content_blocks,
-    image,
-    string,
-)
+from tui.session.importers.conversion import Conversion, ParsedLine, content_blocks, image, string
 from tui.session.jsonl import Findings, JsonObject
 
 _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")

@@ -181,10 +181,7 @@ class Server:
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         program, *arguments = self.config.command
         parameters = StdioServerParameters(
-            command=program,
-            args=list(arguments),
-            env=child_environment(),
-            cwd=self.cwd,
+            command=program, args=list(arguments), env=child_environment(), cwd=self.cwd
         )
         transport = stdio_client(parameters, errlog=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))

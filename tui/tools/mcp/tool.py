@@ -131,15 +131,10 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
 
 
 def _image(mime_type: str, data: str) -> Block:
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": mime_type, "data": data},
-    }
+    return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
 
 
-def _embedded(
-    resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
-) -> Block:
+def _embedded(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents) -> Block:
     text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
     if isinstance(text, str):
         return text_block(f"[resource {resource.uri}]\n{text}")
