@@ -15,7 +15,7 @@ from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.commands.route import route
+from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult

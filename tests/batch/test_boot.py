@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.batch.command.plan import Boot, find_boot
+from tui.batch.plan import Boot, find_boot
 from tui.batch.taskfile import parse
 from tui.core.errors import UsageError
 

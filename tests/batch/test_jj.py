@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tui.batch.command.plan import find_isolation
 from tui.batch.isolation import IsolationError
 from tui.batch.jj import JjIsolation
+from tui.batch.plan import find_isolation
 
 STAND_IN = """#!{python}
 import json, pathlib, sys

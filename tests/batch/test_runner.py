@@ -35,9 +35,8 @@ from tui.batch.git import GitIsolation
 from tui.batch.group_session import first_record_of
 from tui.batch.isolation import Isolation
 from tui.batch.report import lines_of
-from tui.batch.run_config import RunSetup
 from tui.batch.run_policy import ModelPair, RunLimits
-from tui.batch.runner import Runner
+from tui.batch.runner import Runner, RunSetup
 from tui.batch.state import RunFolder, RunState
 from tui.core.config import Batch, Compaction, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError

@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 from tests.pictures import scenes
 from tui.app.options.arguments import parse
 from tui.app.program import CompositionRoot
-from tui.batch.command.plan import plan
+from tui.batch.plan import plan
 from tui.core.paths import folders
 from tui.demo import tour_scene as touring
 from tui.demo.tour_screen import TourApp, TourProgram

@@ -14,8 +14,7 @@ import pytest
 from tests.tools.folder import Folder
 from tui.core.errors import ToolError
 from tui.tools import search
-from tui.tools.find_by_name import FindByName
-from tui.tools.glob_match import glob_matcher
+from tui.tools.find_by_name import FindByName, glob_matcher
 from tui.tools.grep_search import GrepSearch
 
 grep, find = GrepSearch(), FindByName()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tools.folder import Folder, said
-from tui.tools import atomic_replace
+from tui.tools import file_access
 from tui.tools.file_access import FileLedger
 from tui.tools.read_file import ReadFile
 from tui.tools.write_file import WriteFile
@@ -205,7 +205,7 @@ async def test_a_failure_leaves_the_old_file_and_nothing_else(
         real(fd, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"tui.tools.atomic_replace.os.{step}", full)
+        patched.setattr(f"tui.tools.file_access.os.{step}", full)
         error = await folder.error(write_file, path="a.txt", content="new\n")
     assert "No space left on device" in error
     assert "free some space" in error
@@ -219,13 +219,13 @@ async def test_a_change_in_the_last_moment_is_not_overwritten(
 ) -> None:
     path = folder.write("a.txt", "old\n")
     await folder.call(read_file, path="a.txt")
-    real = atomic_replace.private_copy
+    real = file_access.private_copy
 
     def meanwhile(spot: Path) -> Any:
         path.write_text("someone else\n")
         return real(spot)
 
-    monkeypatch.setattr(atomic_replace, "private_copy", meanwhile)
+    monkeypatch.setattr(file_access, "private_copy", meanwhile)
     assert "changed" in await folder.error(write_file, path="a.txt", content="new\n")
     assert path.read_text() == "someone else\n"
     assert not folder.left_over()
@@ -241,7 +241,7 @@ async def test_a_file_that_appears_in_the_last_moment_is_not_overwritten(
         path.write_text("someone else\n")
         real(fd)
 
-    monkeypatch.setattr("tui.tools.atomic_replace.os.fsync", meanwhile)
+    monkeypatch.setattr("tui.tools.file_access.os.fsync", meanwhile)
     assert "changed" in await folder.error(write_file, path="new.txt", content="x")
     assert path.read_text() == "someone else\n"
 
@@ -259,7 +259,7 @@ async def test_cancelling_before_the_last_step_writes_nothing(
         go_on.wait(10)
         real(fd, mode)
 
-    monkeypatch.setattr("tui.tools.atomic_replace.os.fchmod", wait)
+    monkeypatch.setattr("tui.tools.file_access.os.fchmod", wait)
     call = asyncio.create_task(folder.call(write_file, path="a.txt", content="new\n"))
     await asyncio.to_thread(reached.wait, 10)
     call.cancel()

@@ -19,7 +19,7 @@ from tui.agent.limits import Limits
 from tui.context import project_files, system_prompt
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
-from tui.core.installation_key import installation_key
+from tui.core.files import installation_key
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace, branch_of

@@ -4,7 +4,7 @@
 `frontend`: what it asks of the full screen, of plain lines, or of a test.
 `open_session`: from a choice to an open session, with the questions on the way; `interruption`:
 work that an earlier run left open; `error_options`: the ways on from a failed request.
-`commands`: the table of slash commands, the router, the handlers; `models`: /model.
+`commands`: the table of slash commands with the router, the handlers; `models`: /model.
 `drafts`, `attachments`, `send_queue`, `user_shell`, `prompt_history`: parts of a conversation.
 `services`: what a front end is given; `program`: the composition root.
 `options`, `launch_config`, `doctor`: the command line as data, the installation examined.

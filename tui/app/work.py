@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,3 +123,18 @@ def explained(error: Exception) -> events.ErrorRaised:
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
     hint = error.hint if known else "Nothing is lost. The details are in the log file."
     return events.ErrorRaised("unknown", message, True, hint)
+
+
+@contextmanager
+def heeded_signals(stop: Callable[[], None]) -> Generator[None]:
+    """SIGINT, SIGTERM and SIGHUP call `stop`, except those that are ignored, as under nohup."""
+    loop = asyncio.get_running_loop()
+    every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [number for number in every if signal.getsignal(number) != signal.SIG_IGN]
+    for number in heeded:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            loop.remove_signal_handler(number)

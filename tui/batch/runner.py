@@ -6,15 +6,50 @@ How one task is worked on stands in `task_run`.
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tui.agent.agent import Agent
 from tui.agent.events import Notice
-from tui.batch.events import RunFinished, RunStarted
+from tui.batch.attempt import TaskAttempt
+from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.group_session import GroupSession
-from tui.batch.run_config import RunSetup
+from tui.batch.isolation import Isolation
+from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import RunStore
 from tui.batch.state import RunFolder, RunState, total_usage
 from tui.batch.task_run import TaskRun
+from tui.core.clock import Clock
+from tui.core.config import Batch
+from tui.provider.base import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """What a run is made of. `task_file` and `target` are real paths.
+
+    `open_agent` makes an agent on a new session that asks the named model; `ask` puts one
+    question to the small model and returns its answer with what it cost, or raises HoldfastError.
+    """
+
+    task_file: Path
+    target: Path
+    isolation: Isolation
+    open_agent: Callable[[str], Awaitable[Agent]]
+    ask: Callable[[str], Awaitable[TaskAttempt]]
+    model_info: Callable[[str], ModelInfo]
+    models: ModelPair
+    clock: Clock
+    publish: Callable[[BatchEvent], None]
+    batch: Batch = field(default_factory=Batch)
+    threshold: float = 0.8
+    stops: RunLimits = field(default_factory=RunLimits)
+    boot: str = ""
+    rng: random.Random = field(default_factory=random.Random)
+
 
 _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leave traces."
 

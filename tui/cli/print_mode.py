@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import select
-import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TextIO, TypeAlias
@@ -25,6 +23,7 @@ from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.app import launch_config
 from tui.app.options.arguments import Options
+from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.provider.retry import duration
@@ -126,12 +125,17 @@ async def run(
         outcome.see(event)
         _write(event, format_, out, err)
 
-    countdown = Countdown(clock, err)
-    with _signals(agent) as asked_to_stop:
+    def stop() -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
+        agent.cancel()
+
+    countdown, asked_to_stop = Countdown(clock, err), False
+    with heeded_signals(stop):
         try:
             for event in await agent.start():
                 tell(event)
-            if asked_to_stop():
+            if asked_to_stop:
                 tell(events.TurnFinished("interrupted"))
             else:
                 async with aclosing(agent.send(parse(prompt, attached))) as turn:
@@ -213,26 +217,6 @@ def _to_stderr(err: TextIO, *lines: str) -> None:
     with suppress(OSError):
         err.write("".join(f"{line}\n" for line in lines if line))
         err.flush()
-
-
-@contextmanager
-def _signals(agent: Agent) -> Generator[Callable[[], bool]]:
-    """Signals cancel the agent's turn. What is yielded says whether one came."""
-    loop, came = asyncio.get_running_loop(), asyncio.Event()
-
-    def stop() -> None:
-        came.set()
-        agent.cancel()
-
-    every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in every if signal.getsignal(number) != signal.SIG_IGN]
-    for number in heeded:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield came.is_set
-    finally:
-        for number in heeded:
-            loop.remove_signal_handler(number)
 
 
 def print_answer(options: Options) -> int:

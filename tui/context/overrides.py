@@ -25,9 +25,8 @@ from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
 from tui.session.records import Record
-from tui.tools.limits.clamp import Room, cap_chars, clamp
+from tui.tools.limits.clamp import Room, cap_chars, clamp, share
 from tui.tools.limits.receipt import Keep
-from tui.tools.limits.share import share
 
 RecordState: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
 OverlayView: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]

@@ -28,8 +28,7 @@ from tui.context.repairs.media import removed
 from tui.context.rules.order import Tail
 from tui.core.messages import Block, Message, blocks_of, text_block
 from tui.session.records import Finding
-from tui.tools.limits.clamp import Room, cap_chars, clamp
-from tui.tools.limits.share import share, threshold
+from tui.tools.limits.clamp import Room, cap_chars, clamp, share, threshold
 
 KEEP_MESSAGES = 6
 

@@ -15,16 +15,39 @@ HoldfastError            what happened, why (`message`) and what to do (`hint`)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 ErrorClass: TypeAlias = Literal[
     "rate_limit", "overloaded", "context_overflow", "payload_too_large", "auth", "billing",
     "invalid_request", "not_found", "timeout", "network", "stream_broken", "server", "refusal",
     "unknown",
 ]  # fmt: skip
+_WORDS: Final[Mapping[str, str]] = {
+    "rate_limit": "rate limited",
+    "overloaded": "overloaded",
+    "context_overflow": "too long for the model",
+    "payload_too_large": "too large to send",
+    "auth": "key refused",
+    "billing": "no credit",
+    "invalid_request": "request refused",
+    "not_found": "not found",
+    "timeout": "no answer in time",
+    "network": "no connection",
+    "stream_broken": "answer broken off",
+    "server": "server error",
+    "refusal": "declined",
+    "unknown": "failed",
+}
+"""The classes in plain words, the same wherever a person meets them."""
+
+
+def words(error_class: str) -> str:
+    """A class of INTERFACE as a person says it; one that nobody knows as it is."""
+    return _WORDS.get(error_class, error_class.replace("_", " "))
 
 
 class HoldfastError(Exception):

@@ -15,9 +15,9 @@ from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.events import Event
 from tui.agent.prompts import acknowledgement
-from tui.app.error_labels import words
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
+from tui.core.errors import words
 from tui.core.formatting import duration, moment, money, plural
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took

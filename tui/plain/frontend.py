@@ -16,10 +16,10 @@ from tui.app.interruption import act_on_interruption
 from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
-from tui.plain import question_lines, views
+from tui.plain import views
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
-from tui.plain.questions import Asker
+from tui.plain.questions import Asker, interruption_lines, question_lines, session_choices
 from tui.plain.speech_text import sentence, shown, spoken
 from tui.plain.terminal import TerminalPort
 from tui.session.records import Record
@@ -185,14 +185,14 @@ class PlainFrontend:
             self.say("There is no session of this folder yet.")
             return None
         agent = self.conversation.agent
-        lines, labels = question_lines.sessions(rows, agent.session.id if agent else "")
+        lines, labels = session_choices(rows, agent.session.id if agent else "")
         id_ = await self.approver.choose(lines, labels)
         return next((SessionChoice(row.path) for row in rows if row.id == id_), None)
 
     # Questions
 
     async def choose(self, question: Question) -> str | None:
-        return await self.approver.choose(*question_lines.of(question))
+        return await self.approver.choose(*question_lines(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
         lines = [question.title, question.text]
@@ -214,7 +214,7 @@ class PlainFrontend:
         """Say what is known of it, and do what is chosen."""
         rest: InterruptedWork | None = work
         while rest is not None:
-            answer = await self.approver.choose(*question_lines.interrupted(rest))
+            answer = await self.approver.choose(*interruption_lines(rest))
             if answer is None:
                 return
             rest = await act_on_interruption(self.conversation, rest, answer)

@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.app.commands.registry import COMMANDS
-from tui.app.commands.route import route
+from tui.app.commands.registry import COMMANDS, route
 from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
 from tui.app.open_session import RECHECK_S, SessionWatch

@@ -16,7 +16,6 @@ from msgspec import Meta
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.atomic_replace import replace_file
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import (
@@ -24,6 +23,7 @@ from tui.tools.file_access import (
     Snapshot,
     in_thread,
     missing,
+    replace_file,
     resolve,
     take_snapshot,
 )

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from tui.tokens import tokenizer as tokens
 from tui.tokens.tokenizer import Tokenizer
-from tui.tools.limits.clamp import PLACEHOLDER, byte_length
+from tui.tools.limits.clamp import PLACEHOLDER, byte_length, share, threshold
 from tui.tools.limits.receipt import Keep
-from tui.tools.limits.share import share, threshold
 
 LIMIT = threshold()
 

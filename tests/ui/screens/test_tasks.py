@@ -17,7 +17,7 @@ from tests.support.clock import FakeClock, ManualClock
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, until
 from tui.app.options.arguments import Options, parse
-from tui.batch.command.plan import plan
+from tui.batch.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.core.clock import Clock

@@ -13,8 +13,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from tests.support.clock import FakeClock
-from tui.app.error_labels import words
-from tui.core.errors import ErrorClass
+from tui.core.errors import ErrorClass, words
 from tui.ui.widgets.retry_banner import RetryBanner, span
 
 LONG = "The server limits the number of requests per minute of this organisation"

@@ -21,9 +21,10 @@ from tui.tools.limits.clamp import (
     clamp,
     encode,
     line_count,
+    share,
+    threshold,
 )
 from tui.tools.limits.receipt import Keep, Receipt, Size, Stage
-from tui.tools.limits.share import share, threshold
 from tui.tools.limits.spill import FullCopy, joined
 
 TOOL_BYTES: Mapping[str, int] = {

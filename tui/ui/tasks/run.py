@@ -16,10 +16,10 @@ from textual.app import App
 
 from tui.agent.events import Notice
 from tui.app.options.arguments import Options
-from tui.batch.command.composition import RunComposition
-from tui.batch.command.output import exit_code, write_summary
-from tui.batch.command.plan import RunPlan, plan
+from tui.batch.command import exit_code, write_summary
+from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskStarted
+from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin

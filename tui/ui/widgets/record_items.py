@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.agent.events import ToolFinished
-from tui.app.error_labels import words
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
+from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, text_of

@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.timer import Timer
 
-from tui.app.error_labels import words
 from tui.core.clock import Clock
+from tui.core.errors import words
 from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import BANNER_KEYS, bindings

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from rich.style import Style
 from textual.selection import Selection
 
-from tui.app.error_labels import words
+from tui.core.errors import words
 from tui.core.formatting import plural
 from tui.core.images import words_in
 from tui.core.text_cleaning import clean

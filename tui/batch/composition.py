@@ -11,10 +11,9 @@ from tui.agent.agent import Agent
 from tui.agent.composition import known_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits, Spent
 from tui.batch.attempt import TaskAttempt
-from tui.batch.command.plan import RunPlan
 from tui.batch.events import BatchEvent
-from tui.batch.run_config import RunSetup
-from tui.batch.runner import Runner
+from tui.batch.plan import RunPlan
+from tui.batch.runner import Runner, RunSetup
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of

@@ -1,0 +1,225 @@
+"""`holdfast run` without a screen: working through a task file, showing or resetting a run.
+
+Stdout gets plain lines or events; `exit_code` and `write_summary` serve the full screen too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tui.agent.event_text import when
+from tui.app import launch_config as launching
+from tui.app.options.arguments import Options
+from tui.app.work import heeded_signals
+from tui.batch.composition import RunComposition
+from tui.batch.events import BatchEvent, RunFinished, RunStarted
+from tui.batch.plan import RunPlan, plan, real_task_file
+from tui.batch.report import RunSummary, lines_of, one_line
+from tui.batch.run_store import read_tasks
+from tui.batch.runner import Runner
+from tui.batch.state import RunFolder, RunState, begin
+from tui.core.clock import SystemClock
+from tui.core.errors import StorageError, UsageError
+from tui.core.files import replace_file
+from tui.core.paths import shorten
+from tui.permissions.gate import RulesOnly
+
+EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+
+def run(options: Options) -> int:
+    """Carry out `holdfast run` without a screen. Returns the exit code; raises HoldfastError."""
+    if options.reset:
+        return reset(options)
+    if options.status:
+        return status(options)
+    planned = plan(options)
+    return dry_run(planned) if options.dry_run else asyncio.run(_work(planned, options))
+
+
+def width() -> int:
+    """The width of the terminal on stdout; 100 where there is none."""
+    with suppress(OSError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    return 100
+
+
+def print_line(text: str) -> None:
+    """A line of data. Raises StorageError, or BrokenPipeError when nobody reads."""
+    try:
+        sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"Standard output cannot be written: {error}.") from error
+
+
+def print_notice(text: str) -> None:
+    """A line for the person."""
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def exit_code(runner: Runner, state: RunState) -> int:
+    """INTERFACE's exit code of a run that ended."""
+    if runner.reason in {"interrupted", "paused"}:
+        return EXIT_INTERRUPTED
+    if runner.fatal_class == "auth":
+        return EXIT_REFUSED
+    done = all(task.status == "completed" for task in state.tasks)
+    return EXIT_DONE if done else EXIT_FAILED
+
+
+def write_summary(summary: RunSummary, planned: RunPlan) -> list[Path]:
+    """Write the summary where it goes. Returns where it went; what fails is said."""
+    own = RunFolder(planned.target).summary_file
+    wanted = [own] if planned.summary is None else [own, planned.summary]
+    done: list[Path] = []
+    for path in wanted:
+        try:
+            replace_file(path, summary.markdown().encode())
+            done.append(path)
+        except OSError as error:
+            print_notice(f"The summary could not be written to {path}: {error.strerror or error}.")
+    return done
+
+
+def reset(options: Options) -> int:
+    """Remove state and logs."""
+    folder = RunFolder(launching.workspace_of(options))
+    if not folder.path.is_dir():
+        print_notice("There is no run here.")
+        return EXIT_DONE
+    with folder.locked():
+        folder.reset()
+    print_notice(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
+    return EXIT_DONE
+
+
+def status(options: Options) -> int:
+    """Show how far the run of a folder is."""
+    folder = RunFolder(launching.workspace_of(options))
+    state = folder.load()
+    if state is None:
+        if options.tasks is None:
+            raise UsageError(
+                f"There is no run in {shorten(folder.target)}.",
+                hint="holdfast run TASKS.md begins one.",
+            )
+        path = real_task_file(options.tasks)
+        state = begin(path, read_tasks(path), now="")
+    elif options.tasks is not None and str(real_task_file(options.tasks)) != state.task_file:
+        raise UsageError(f"The run here is of {state.task_file}.", hint="Name that file, or none.")
+    if options.json:
+        print_line(json.dumps(msgspec.to_builtins(state), ensure_ascii=True))
+    else:
+        print_line(f"{shorten(state.task_file)}: {_how(state, folder)}")
+        print_line("\n" + RunSummary(state).text(width=width()).rstrip("\n"))
+    return EXIT_DONE
+
+
+def _how(state: RunState, folder: RunFolder) -> str:
+    """Whether the run has begun, and whether somebody works on it."""
+    if not state.started_at:
+        return "not begun"
+    begun = f"begun {when(state.started_at)}"
+    if folder.worked_on():
+        return f"{begun}, at work now"
+    if any(task.status == "running" for task in state.tasks):
+        return f"{begun}, killed; the next run takes up the task that was running"
+    return begun
+
+
+def dry_run(planned: RunPlan) -> int:
+    """Show what a run would do. Nothing is written, not even the folder of the state."""
+    folder = RunFolder(planned.target)
+    state = folder.load_for(planned.task_file, planned.file)
+    if state is None or not any(task.status == "running" for task in state.tasks):
+        planned.isolation.check()
+    if state is None:
+        state = begin(planned.task_file, planned.file, now="")
+    done = state.counts().get("completed", 0)
+    started = RunStarted(
+        str(planned.task_file), len(state.tasks), done, planned.boot.shown, planned.isolation.name
+    )
+    for line in lines_of(started):
+        print_line(line)
+    swap = f", {planned.models.fallback} after a rate limit or timeout"
+    print_line(f"model: {planned.models.first}{swap if planned.models.fallback else ''}")
+    section = None
+    for task in state.tasks:
+        if task.section != section:
+            section = task.section
+            print_line(f"\n{one_line(task.group, 200)}")
+        todo = "run" if task.status in {"pending", "interrupted", "running"} else task.status
+        print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
+    return EXIT_DONE
+
+
+async def _work(planned: RunPlan, options: Options) -> int:
+    printer = _Printer(json_=options.json, total=len(planned.file.tasks))
+    shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
+    runner = shop.runner
+    printer.on_lost = runner.stop
+    if options.retry_failed:
+        runner.take_up_failed()
+    with heeded_signals(lambda: _stop(runner)):
+        try:
+            state = await runner.run()
+            summary = RunSummary(state, runner.reason, printer.seconds)
+            written = write_summary(summary, planned)
+        finally:
+            await shop.close()
+    if not options.json:
+        printer.line("")
+        printer.line(summary.text(width=width()).rstrip("\n"))
+        printer.line(f"Summary: {', '.join(shorten(path) for path in written)}")
+    return EXIT_FAILED if printer.lost else exit_code(runner, state)
+
+
+class _Printer:
+    """The only writer to stdout. When nobody can read it any more, the run is stopped."""
+
+    def __init__(self, *, json_: bool, total: int) -> None:
+        self._json, self._total = json_, total
+        self.on_lost: Callable[[], None] = lambda: None
+        self.lost = False
+        self.seconds: float | None = None
+
+    def show(self, event: BatchEvent) -> None:
+        match event:
+            case RunStarted(tasks=tasks):
+                self._total = tasks
+            case RunFinished(seconds=seconds):
+                self.seconds = seconds
+            case _:
+                pass
+        if self._json:
+            self.line(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
+        else:
+            for text in lines_of(event, total=self._total):
+                self.line(text)
+
+    def line(self, text: str) -> None:
+        if self.lost:
+            return
+        try:
+            sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+            sys.stdout.flush()
+        except OSError:
+            self.lost = True
+            self.on_lost()
+
+
+def _stop(runner: Runner) -> None:
+    print_notice("Stopping: saving how far it is." if not runner.stopping else "Still saving.")
+    runner.stop()
