@@ -16,7 +16,7 @@ from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
-from tui.core.errors import StorageError
+from tui.core.errors import StorageError, os_error_as
 from tui.core.messages import Usage
 
 Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
@@ -103,14 +103,10 @@ async def attempt(
 
 
 def _opened(log: Path) -> TextIO:
-    try:
+    hint = "Make room or rights for it and run again."
+    with os_error_as(StorageError, f"The log {log} cannot be written", hint=hint):
         log.parent.mkdir(parents=True, exist_ok=True)
         return log.open("a", encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise StorageError(
-            f"The log {log} cannot be written: {error.strerror or error}.",
-            hint="Make room or rights for it and run again.",
-        ) from error
 
 
 def _write(file: TextIO, text: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths, refusal, run_tool
 from tui.core.errors import UsageError
 from tui.core.redaction import child_environment
 
@@ -290,20 +289,10 @@ def git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = N
     settings += ("-c", "core.fsyncMethod=batch")  # one sync for many new files
     said = ""
     for _ in range(_LOCK_TRIES):
-        try:
-            done = subprocess.run(
-                ["git", *settings, *args],
-                cwd=where,
-                input=os.fsencode(stdin),
-                capture_output=True,
-                env=clean,
-                check=False,
-            )
-        except OSError as error:
-            raise IsolationError(f"git cannot be run: {error.strerror or error}.") from error
+        done = run_tool("git", *settings, *args, cwd=where, env=clean, stdin=os.fsencode(stdin))
         if not done.returncode:
             return os.fsdecode(done.stdout)
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+        said = refusal(done)
         if ".lock': File exists" not in said:
             break
         time.sleep(_LOCK_WAIT_S)

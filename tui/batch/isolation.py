@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, os_error_as
 from tui.core.workspace import PRIVATE_DIR
 
 
@@ -53,3 +55,18 @@ def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
     """What is no task's work, as paths from `top`: the task file and `.holdfast/` of `target`."""
     real = (os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file))
     return tuple(os.path.relpath(path, top) for path in real if path.startswith(f"{top}{os.sep}"))
+
+
+def run_tool(
+    *command: str, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git or jj, whatever it returns. Raises IsolationError where it cannot be started."""
+    with os_error_as(IsolationError, f"{command[0]} cannot be run"):
+        return subprocess.run(
+            command, cwd=cwd, env=env, input=stdin, capture_output=True, check=False
+        )
+
+
+def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What a tool that failed has said."""
+    return done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths, refusal, run_tool
 from tui.batch.state import RUN_DIR
+from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.redaction import child_environment
 
@@ -104,12 +104,8 @@ class JjIsolation(Isolation):
         return self.undo(label)
 
     def _remember(self, base: str) -> None:
-        try:
+        with os_error_as(IsolationError, "Where the task began could not be saved"):
             replace_file(self.target / RUN_DIR / _NAME, json.dumps({"base": base}).encode())
-        except OSError as error:
-            raise IsolationError(
-                f"Where the task began could not be saved: {error.strerror or error}."
-            ) from error
 
     def _still_there(self) -> None:
         """Raise IsolationError where the working copy is no longer built on the task's base."""
@@ -143,20 +139,10 @@ class JjIsolation(Isolation):
 
 def _jj(where: Path, *args: str) -> str:
     """What jj prints. Raises IsolationError with jj's own words."""
-    try:
-        done = subprocess.run(
-            ["jj", "--no-pager", "--color", "never", *args],
-            cwd=where,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=child_environment() | {"LC_ALL": "C", "JJ_EDITOR": "true"},
-            check=False,
-        )
-    except OSError as error:
-        raise IsolationError(f"jj cannot be run: {error.strerror or error}.") from error
+    env = child_environment() | {"LC_ALL": "C", "JJ_EDITOR": "true"}
+    done = run_tool("jj", "--no-pager", "--color", "never", *args, cwd=where, env=env)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
-        raise IsolationError(f"jj {args[0]} failed: {said.splitlines()[0]}")
+        raise IsolationError(f"jj {args[0]} failed: {refusal(done).splitlines()[0]}")
     return os.fsdecode(done.stdout)
 
 

@@ -21,7 +21,7 @@ from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
 from tui.batch.taskfile import TaskFile
 from tui.context.project_files import BOOT_FILES
-from tui.core.errors import UsageError
+from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.paths import shorten
 from tui.provider.prices import price_of
@@ -64,13 +64,9 @@ def _named(directive: str, beside: Path, target: Path) -> Boot:
             outside = True
             continue
         if real.exists():
-            try:
+            hint = "Correct the boot directive of the task file, or take the line out."
+            with os_error_as(UsageError, f"The boot file {directive} cannot be read", hint=hint):
                 read_small(real, limit=_READ_MAX, whole=False)
-            except OSError as error:
-                raise UsageError(
-                    f"The boot file {directive} cannot be read: {error.strerror or error}.",
-                    hint="Correct the boot directive of the task file, or take the line out.",
-                ) from error
             inside = target in real.parents
             return Boot(real, os.path.relpath(real, target) if inside else shorten(real))
     if outside:

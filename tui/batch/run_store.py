@@ -17,7 +17,7 @@ from tui.batch.isolation import Isolation
 from tui.batch.state import PARTIAL_CHARS, RunFolder, RunState, TaskState, begin, edited, recovered
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import StorageError, UsageError
+from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 
 FILE_MAX: Final = 10_000_000
@@ -147,12 +147,8 @@ class RunStore:
             )
         self.state = edited(self.state, file)
         async with self._saving:
-            try:
+            with os_error_as(StorageError, f"{self.task_file.name} could not be saved"):
                 await asyncio.to_thread(replace_file, self.task_file, data)
-            except OSError as error:
-                raise StorageError(
-                    f"{self.task_file.name} could not be saved: {error.strerror or error}."
-                ) from error
             await asyncio.to_thread(self.folder.save, self.state)
 
     def label(self, task: TaskState) -> str:
@@ -187,13 +183,9 @@ class RunStore:
 
 def read_tasks(path: Path) -> TaskFile:
     """The task file at `path`. Blocks. Raises UsageError where it cannot be read or is empty."""
-    try:
+    hint = "Name a Markdown file with a line `- what shall be done` for every task."
+    with os_error_as(UsageError, f"The task file {path} cannot be read", hint=hint):
         data, _ = read_small(path, limit=FILE_MAX)
-    except OSError as error:
-        raise UsageError(
-            f"The task file {path} cannot be read: {error.strerror or error}.",
-            hint="Name a Markdown file with a line `- what shall be done` for every task.",
-        ) from error
     file = parse(data)
     if not file.tasks:
         raise UsageError(

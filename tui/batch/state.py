@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.taskfile import TaskFile
-from tui.core.errors import StorageError, UsageError
+from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import private_dir, read_small, replace_file
 from tui.core.messages import Usage
 from tui.core.workspace import PRIVATE_DIR
@@ -184,13 +184,9 @@ class RunFolder:
     def save(self, state: RunState) -> None:
         """Replace the state, synced. Raises StorageError; the old one then stands."""
         data = msgspec.json.format(msgspec.json.encode(state), indent=1)
-        try:
+        hint = f"Make room or rights for {self.state_file} and run again."
+        with os_error_as(StorageError, "The run's state could not be saved", hint=hint):
             replace_file(self.state_file, data + b"\n")
-        except OSError as error:
-            raise StorageError(
-                f"The run's state could not be saved: {error.strerror or error}.",
-                hint=f"Make room or rights for {self.state_file} and run again.",
-            ) from error
 
     def worked_on(self) -> bool:
         """Whether a runner is at work here now."""
@@ -206,15 +202,11 @@ class RunFolder:
 
     def reset(self) -> None:
         """Remove state and logs; boot.md and everything else stay. Raises StorageError."""
-        try:
+        with os_error_as(StorageError, f"The run in {self.path} could not be removed"):
             for file in (self.state_file, self.summary_file):
                 file.unlink(missing_ok=True)
             with suppress(FileNotFoundError):
                 shutil.rmtree(self.path / "logs")
-        except OSError as error:
-            raise StorageError(
-                f"The run in {self.path} could not be removed: {error.strerror or error}."
-            ) from error
 
     @contextmanager
     def locked(self) -> Generator[None]:
@@ -222,14 +214,10 @@ class RunFolder:
 
         Raises UsageError while another runs here, StorageError where nothing can be written.
         """
-        try:
+        with os_error_as(StorageError, f"{self.path} cannot be written"):
             os.close(private_dir(self.path))
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             file = os.open(self.path / "lock", flags, 0o600)
-        except OSError as error:
-            raise StorageError(
-                f"{self.path} cannot be written: {error.strerror or error}."
-            ) from error
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

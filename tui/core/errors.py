@@ -15,7 +15,8 @@ HoldfastError            what happened, why (`message`) and what to do (`hint`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -93,6 +94,15 @@ class SessionInUseError(SessionError):
 
 class StorageError(HoldfastError):
     """Something could not be written. Whoever raises it still holds the data."""
+
+
+@contextmanager
+def os_error_as(error: type[HoldfastError], what: str, *, hint: str = "") -> Generator[None]:
+    """Raise an OSError of the block as an error of ours: `what`, and the system's reason."""
+    try:
+        yield
+    except OSError as failed:
+        raise error(f"{what}: {failed.strerror or failed}.", hint=hint) from failed
 
 
 class LimitReachedError(HoldfastError):

@@ -17,7 +17,7 @@ from typing import Any
 
 import tui
 from tui.core.clock import Clock, timestamp
-from tui.core.errors import SessionError, StorageError
+from tui.core.errors import SessionError, StorageError, os_error_as
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
 from tui.session.lock import SessionLock
@@ -68,10 +68,8 @@ def write_repaired(
     model = next((model for model in models if isinstance(model, str)), "")
     records = from_messages(messages, model, branch[-1].time if branch else header.created, branch)
     backup = written.with_name(written.name + ".original")
-    try:
+    with os_error_as(StorageError, f"{loaded.path} cannot be read"):
         original = loaded.path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{loaded.path} cannot be read: {error.strerror or error}.") from error
     write_new(backup, original)
     write_session(written, header, records)
     return backup
@@ -157,12 +155,11 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     lock = SessionLock(real, clock=clock)
     lock.take()
     try:
-        make_private(target.parent)
-        real.rename(target)
-        sync_folder(real.parent)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be deleted: {error.strerror or error}.") from error
+        with os_error_as(StorageError, f"{path} cannot be deleted"):
+            make_private(target.parent)
+            real.rename(target)
+            sync_folder(real.parent)
+            sync_folder(target.parent)
     finally:
         lock.release()
     return target

@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import FileIO
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tui.core.clock import timestamp
-from tui.core.errors import SessionError
+from tui.core.errors import SessionError, os_error_as
 from tui.core.messages import string_of
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.jsonl import Findings, JsonLine, parse, split
@@ -56,10 +57,8 @@ def read(path: Path) -> LoadedSession:
     findings, drafts = Findings(), DraftReader()
     with open_session(path) as stream:
         state = os.fstat(stream.fileno())
-        try:
+        with _readable(path):
             objects = list(_without_drafts(parse(split(stream.read), findings), drafts))
-        except OSError as error:
-            raise _unreadable(path, error) from error
     if not state.st_size:
         findings.add("B45", "line 1 (byte 0)", "the whole file is empty")
     return _assemble(path, objects, state.st_mtime, findings, drafts.unsent())
@@ -76,11 +75,9 @@ def read_ends(path: Path) -> LoadedSession:
         state = os.fstat(stream.fileno())
         if state.st_size <= 2 * END_BYTES:
             return read(path)
-        try:
+        with _readable(path):
             head = stream.read(END_BYTES)
             tail = os.pread(stream.fileno(), END_BYTES, state.st_size - END_BYTES)
-        except OSError as error:
-            raise _unreadable(path, error) from error
     head = head[: head.rfind(b"\n") + 1]
     start = tail.find(b"\n") + 1
     far = state.st_size - END_BYTES + start
@@ -136,21 +133,18 @@ def path_to(records: Iterable[Record], id_: str | None) -> list[Record]:
 
 def open_session(path: Path) -> FileIO:
     """Open a regular file for reading. Raises SessionError for anything else, without blocking."""
-    try:
+    with _readable(path):
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unreadable(path, error) from error
     if stat.S_ISREG(os.fstat(file).st_mode):
         return FileIO(file)
     os.close(file)
     raise SessionError(f"{path} is not a session: not a regular file.", hint="Name a .jsonl file.")
 
 
-def _unreadable(path: Path, error: OSError) -> SessionError:
-    return SessionError(
-        f"{path} cannot be read: {error.strerror or error}.",
-        hint="`holdfast sessions list --all` shows the sessions there are.",
-    )
+def _readable(path: Path) -> AbstractContextManager[None]:
+    """Within, a file that cannot be read is a SessionError."""
+    hint = "`holdfast sessions list --all` shows the sessions there are."
+    return os_error_as(SessionError, f"{path} cannot be read", hint=hint)
 
 
 def _header(

@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
-from tui.core.errors import CredentialsError, StorageError
+from tui.core.errors import CredentialsError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
 
@@ -179,21 +179,17 @@ def _write(file: Path, server: str, key: str | None) -> bool:
     """Set or (None) remove one server's key. Returns whether the file was changed."""
     if key is None and not os.path.lexists(file):
         return False
-    try:
-        with locked(file.parent):
-            keys = _read(file)
-            changed = {k: v for k, v in keys.items() if k != server}
-            if key is not None:
-                changed[server] = key
-            if changed == keys:
-                return False
-            replace_file(file, json.dumps({"version": 1, "keys": changed}, indent=1).encode())
-            return True
-    except OSError as error:
-        raise StorageError(
-            f"{shorten(file)} could not be written: {error.strerror or error}.",
-            hint="Set ANTHROPIC_API_KEY instead, or make the folder writable.",
-        ) from error
+    hint = "Set ANTHROPIC_API_KEY instead, or make the folder writable."
+    what = f"{shorten(file)} could not be written"
+    with os_error_as(StorageError, what, hint=hint), locked(file.parent):
+        keys = _read(file)
+        changed = {k: v for k, v in keys.items() if k != server}
+        if key is not None:
+            changed[server] = key
+        if changed == keys:
+            return False
+        replace_file(file, json.dumps({"version": 1, "keys": changed}, indent=1).encode())
+        return True
 
 
 def _refused(file: Path, why: str, hint: str) -> CredentialsError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from tui.core.errors import ConfigError, StorageError
+from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
 from tui.settings import toml_edit
@@ -116,14 +116,10 @@ def _edit(
 
 @contextmanager
 def _locked(file: Path) -> Generator[None]:
-    try:
-        with locked(file.parent):
-            yield
-    except OSError as error:
-        raise StorageError(
-            f"{shorten(file)} could not be written: {error.strerror or error}.",
-            hint="Check its permissions, those of its folder, and the free space.",
-        ) from error
+    hint = "Check its permissions, those of its folder, and the free space."
+    what = f"{shorten(file)} could not be written"
+    with os_error_as(StorageError, what, hint=hint), locked(file.parent):
+        yield
 
 
 def _read(file: Path) -> bytes | None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from tui.core.errors import StorageError
+from tui.core.errors import StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import PRIVATE_DIR
@@ -52,22 +52,18 @@ def brought_along(workspace: Path) -> tuple[Path, ...]:
 def decide(folders: Folders, workspace: Path, *, trusted: bool) -> None:
     """Remember the person's answer, yes or no. Blocks; raises StorageError."""
     file = _file(folders)
-    try:
-        with locked(file.parent):
-            try:
-                decisions = _read(file)
-            except (ValueError, RecursionError):
-                with suppress(FileNotFoundError):
-                    file.replace(file.with_name("trust.json.broken"))
-                decisions = {}
-            decisions[_key(workspace)] = trusted
-            text = json.dumps({"version": 1, "folders": decisions}, indent=1, sort_keys=True)
-            replace_file(file, text.encode())
-    except OSError as error:
-        raise StorageError(
-            f"{shorten(file)} could not be written: {error.strerror or error}.",
-            hint="The decision holds until the program ends.",
-        ) from error
+    hint = "The decision holds until the program ends."
+    what = f"{shorten(file)} could not be written"
+    with os_error_as(StorageError, what, hint=hint), locked(file.parent):
+        try:
+            decisions = _read(file)
+        except (ValueError, RecursionError):
+            with suppress(FileNotFoundError):
+                file.replace(file.with_name("trust.json.broken"))
+            decisions = {}
+        decisions[_key(workspace)] = trusted
+        text = json.dumps({"version": 1, "folders": decisions}, indent=1, sort_keys=True)
+        replace_file(file, text.encode())
 
 
 def _file(folders: Folders) -> Path:

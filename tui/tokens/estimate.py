@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tui.core.errors import StorageError
+from tui.core.errors import StorageError, os_error_as
 from tui.core.files import read_small, replace_file, safe_name
 from tui.core.images import base64_image_info
 from tui.core.messages import Block, Message, blocks_of, object_of, string_of
@@ -142,10 +142,8 @@ def load_ratio(folder: Path, model: str) -> float | None:
 def save_ratio(folder: Path, model: str, ratio: float) -> None:
     """Keep a model's ratio for the next session. Blocks. Raises StorageError."""
     path = _path(folder, model)
-    try:
+    with os_error_as(StorageError, f"{path} cannot be written"):
         replace_file(path, json.dumps({"ratio": ratio}).encode())
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _decoded(kept: bytes) -> float:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.clock import timestamp
-from tui.core.errors import SessionError
+from tui.core.errors import SessionError, os_error_as
 from tui.session import reader
 from tui.session.importers import claude_code, codex, pi
 from tui.session.importers.conversion import Conversion, ParsedLine
@@ -82,10 +82,8 @@ def recognise(path: Path) -> Literal["ours", "claude_code", "pi", "codex"] | Non
             left -= len(data)
             return data
 
-        try:
+        with os_error_as(SessionError, f"{path} cannot be read"):
             return _recognised(split(read))
-        except OSError as error:
-            raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def load(path: Path) -> LoadedSession:
@@ -104,10 +102,8 @@ def load(path: Path) -> LoadedSession:
     findings = Findings()
     with open_session(path) as file:
         state = os.fstat(file.fileno())
-        try:
+        with os_error_as(SessionError, f"{path} cannot be read"):
             return _converted(path, found, split(file.read), state.st_mtime, findings)
-        except OSError as error:
-            raise SessionError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Format, list[Path]]:
