@@ -23,148 +23,88 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """`place` is `module.function` of its handler in `tui.app`; without it each front end has a
-    view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in brackets
-    where it may be left out; `offers` are words that may stand there."""
+    """`module`, in `tui.app`, has its handler, a function of its name; without it each front end
+    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in
+    brackets where it may be left out."""
 
     name: str
+    argument: str
     help: str
-    place: str = ""
+    module: str = ""
     aliases: tuple[str, ...] = ()
-    argument: str = ""
-    offers: tuple[str, ...] = ()
     directive: bool = False
 
     @property
     def needs_argument(self) -> bool:
         return bool(self.argument) and not self.argument.startswith("[")
 
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The words that may stand as the argument."""
+        return tuple(word for word in self.argument.strip("[]").split("|") if word.islower())
 
-_SWITCH = ("on", "off")
+
+def _command(
+    usage: str, help_: str, module: str = "", *aliases: str, directive: bool = False
+) -> SlashCommand:
+    name, _, argument = usage.partition(" ")
+    return SlashCommand(name, argument, help_, module, aliases, directive)
+
 
 COMMANDS: tuple[SlashCommand, ...] = (
-    SlashCommand("help", "keys, commands and the manual", argument="[TOPIC]"),
-    SlashCommand(
-        "new", "begin a new session; the old one is kept", "commands.sessions.new", ("clear",)
+    _command("help [TOPIC]", "keys, commands and the manual"),
+    _command("new", "begin a new session; the old one is kept", "commands.sessions", "clear"),
+    _command("resume [ID]", "go on with a session", "commands.sessions", "sessions"),
+    _command("rename TITLE", "give the session a title", "commands.sessions"),
+    _command("fork", "go on with a copy; the original stays as it is", "commands.sessions"),
+    _command(
+        "rewind", "back to an earlier prompt, with the files if wanted", "commands.rewind", "undo"
     ),
-    SlashCommand(
-        "resume", "go on with a session", "commands.sessions.resume", ("sessions",), "[ID]"
+    _command("export [md|html|jsonl]", "write the session as a document", "commands.sessions"),
+    _command("copy", "copy the last answer"),
+    _command("compact [FOCUS]", "put a summary in the place of the beginning", "commands.context"),
+    _command("uncompact", "send the full conversation again", "commands.context"),
+    _command("reload", "take changed instructions and tools now", "commands.context"),
+    _command("context", "what the model sees, item by item; mask and pin"),
+    _command("prune", "leave out old tool results now", "commands.context"),
+    _command("pin", "keep the chosen tool result in the context, or let it go"),
+    _command(
+        "memory [save]", "open MEMORY.md in the editor, or save to it now", "commands.context"
     ),
-    SlashCommand(
-        "rename", "give the session a title", "commands.sessions.rename", argument="TITLE"
-    ),
-    SlashCommand(
-        "fork", "go on with a copy; the original stays as it is", "commands.sessions.fork"
-    ),
-    SlashCommand(
-        "rewind",
-        "back to an earlier prompt, with the files if wanted",
-        "commands.rewind.rewind",
-        ("undo",),
-    ),
-    SlashCommand(
-        "export",
-        "write the session as a document",
-        "commands.sessions.export",
-        (),
-        "[md|html|jsonl]",
-        ("md", "html", "jsonl"),
-    ),
-    SlashCommand("copy", "copy the last answer"),
-    SlashCommand(
-        "compact",
-        "put a summary in the place of the beginning",
-        "commands.context.compact",
-        (),
-        "[FOCUS]",
-    ),
-    SlashCommand("uncompact", "send the full conversation again", "commands.context.uncompact"),
-    SlashCommand("reload", "take changed instructions and tools now", "commands.context.reload"),
-    SlashCommand("context", "what the model sees, item by item; mask and pin"),
-    SlashCommand("prune", "leave out old tool results now", "commands.context.prune"),
-    SlashCommand("pin", "keep the chosen tool result in the context, or let it go"),
-    SlashCommand(
-        "memory",
-        "open MEMORY.md in the editor, or save to it now",
-        "commands.context.memory",
-        (),
-        "[save]",
-        ("save",),
-    ),
-    SlashCommand("find", "find in the conversation", "", argument="[TEXT]"),
-    SlashCommand("output", "show or hide the output pane, or set its width", "", (), "[%]"),
-    SlashCommand("diff", "what this session changed in files"),
-    SlashCommand("tasks", "the tasks of this folder's run, and how they stand"),
-    SlashCommand("todos", "the agent's list of what is to be done"),
-    SlashCommand("plan", "plan mode: read only; again leaves it", "commands.context.plan"),
-    SlashCommand("permissions", "the rules in force, and every decision"),
-    SlashCommand(
-        "add-dir",
-        "let the tools work in another folder too",
-        "commands.context.add_dir",
-        (),
-        "FOLDER",
-    ),
-    SlashCommand("mcp", "the MCP servers: state, restart, tools on and off"),
-    SlashCommand("status", "session, folder, model, mode"),
-    SlashCommand("usage", "tokens and cost", "", ("cost",)),
-    SlashCommand(
-        "model", "choose the model that answers, or name it", "models.model", argument="[NAME]"
-    ),
-    SlashCommand(
-        "retry",
-        "send it again now, or with another model",
-        "error_options.retry",
-        argument="[other]",
-        offers=("other",),
-    ),
-    SlashCommand("theme", "choose the colours", "", argument="[NAME]"),
-    SlashCommand(
-        "think",
-        "reason step by step before acting",
-        argument="[on|off]",
-        offers=_SWITCH,
-        directive=True,
-    ),
-    SlashCommand(
-        "verbose", "show every decision", argument="[on|off]", offers=_SWITCH, directive=True
-    ),
-    SlashCommand(
-        "elevated", "nothing is asked any more", argument="[on|off]", offers=_SWITCH, directive=True
-    ),
-    SlashCommand("config", "the settings: see and change them", "", (), "[WORDS]"),
-    SlashCommand("init", "let the model write AGENTS.md for this folder", "commands.sessions.init"),
-    SlashCommand(
-        "repair", "what is damaged in this session, and the ways on", "commands.sessions.repair"
-    ),
-    SlashCommand("doctor", "check the installation, the key and the sessions"),
-    SlashCommand("tour", "every protective feature once, in five minutes"),
-    SlashCommand("drill", "see what happens to errors, in a scratch session", "", (), "[FAULTS]"),
-    SlashCommand("quit", "save and leave", "", ("exit",)),
+    _command("find [TEXT]", "find in the conversation"),
+    _command("output [%]", "show or hide the output pane, or set its width"),
+    _command("diff", "what this session changed in files"),
+    _command("tasks", "the tasks of this folder's run, and how they stand"),
+    _command("todos", "the agent's list of what is to be done"),
+    _command("plan", "plan mode: read only; again leaves it", "commands.context"),
+    _command("permissions", "the rules in force, and every decision"),
+    _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
+    _command("mcp", "the MCP servers: state, restart, tools on and off"),
+    _command("status", "session, folder, model, mode"),
+    _command("usage", "tokens and cost", "", "cost"),
+    _command("model [NAME]", "choose the model that answers, or name it", "models"),
+    _command("retry [other]", "send it again now, or with another model", "error_options"),
+    _command("theme [NAME]", "choose the colours"),
+    _command("think [on|off]", "reason step by step before acting", directive=True),
+    _command("verbose [on|off]", "show every decision", directive=True),
+    _command("elevated [on|off]", "nothing is asked any more", directive=True),
+    _command("config [WORDS]", "the settings: see and change them"),
+    _command("init", "let the model write AGENTS.md for this folder", "commands.sessions"),
+    _command("repair", "what is damaged in this session, and the ways on", "commands.sessions"),
+    _command("doctor", "check the installation, the key and the sessions"),
+    _command("tour", "every protective feature once, in five minutes"),
+    _command("drill [FAULTS]", "see what happens to errors, in a scratch session"),
+    _command("quit", "save and leave", "", "exit"),
 )
 """In the order of the help screen."""
 
 ELSEWHERE: dict[str, str] = {
-    "allowed-tools": "permissions",
-    "approvals": "permissions",
-    "branch": "fork",
-    "checkpoint": "rewind",
-    "compress": "compact",
-    "continue": "resume",
-    "hotkeys": "help",
-    "keybindings": "help",
-    "keys": "help",
-    "models": "model",
-    "name": "rename",
-    "q": "quit",
-    "reset": "new",
-    "search": "find",
-    "settings": "config",
-    "summarize": "compact",
-    "themes": "theme",
-    "todo": "todos",
-    "yolo": "elevated",
-}
+    "allowed-tools": "permissions", "approvals": "permissions", "branch": "fork",
+    "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
+    "keybindings": "help", "keys": "help", "models": "model", "name": "rename", "q": "quit",
+    "reset": "new", "search": "find", "settings": "config", "summarize": "compact",
+    "themes": "theme", "todo": "todos", "yolo": "elevated",
+}  # fmt: skip
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
@@ -228,8 +168,8 @@ async def _guarded(conversation: Conversation, command: SlashCommand, argument: 
     try:
         work = conversation.frontend.view(command.name, argument)
         if work is None:
-            module, _, function = command.place.rpartition(".")
-            handler = getattr(import_module(f"tui.app.{module}"), function)
+            module = import_module(f"tui.app.{command.module}")
+            handler = getattr(module, command.name.replace("-", "_"))
             work = handler(conversation, argument)
         await work
     except HoldfastError as error:

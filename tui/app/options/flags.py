@@ -7,7 +7,7 @@ apart. A flag means the same, and takes a value or not, wherever it stands.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tui.app.manual import TOPICS
 
@@ -50,6 +50,21 @@ class Flag:
         return bool(self.value or self.choices)
 
 
+_KINDS: dict[str, Kind] = {
+    "DIR": "folder", "FILE": "file", "ID|FILE": "session", "MESSAGE": "name", "N": "count",
+    "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds", "TIME": "span",
+    "USD": "money",
+}  # fmt: skip
+"""By the name of a value in the help; every other one is text."""
+
+
+def _flag(usage: str, help_: str, **more: Any) -> Flag:
+    """A flag from its names and its value, as help writes them: `-C --cwd DIR`."""
+    names = tuple(word for word in usage.split() if word.startswith("-"))
+    value = usage.partition(names[-1])[2].strip()
+    return Flag(names, help_, value, _KINDS.get(value, "text"), **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Positional:
     """A command's positional argument."""
@@ -85,42 +100,33 @@ def _group(title: str, *flags: Flag) -> tuple[Flag, ...]:
     return tuple(replace(flag, group=title) for flag in flags)
 
 
-_CWD = Flag(("-C", "--cwd"), "work in DIR", "DIR", "folder")
-_JSON = Flag(("--json",), "print JSON")
-_DRY_RUN = Flag(("--dry-run",), "show what would be done, do nothing")
-_THEME = Flag(("--theme",), "the colours, for this run", "NAME", "name", group="Screen")
-_FALLBACK = Flag(
-    ("--fallback-model",),
+_CWD = _flag("-C --cwd DIR", "work in DIR")
+_JSON = _flag("--json", "print JSON")
+_DRY_RUN = _flag("--dry-run", "show what would be done, do nothing")
+_THEME = _flag("--theme NAME", "the colours, for this run", group="Screen")
+_FALLBACK = _flag(
+    "--fallback-model NAME",
     "the model to go on with when the first is not available (repeat for a chain)",
-    "NAME",
-    "name",
     repeat=True,
     dest="fallback_models",
 )
-_TRUST = Flag(("--trust",), "trust this folder's .holdfast/ files for this run")
+_TRUST = _flag("--trust", "trust this folder's .holdfast/ files for this run")
 _ALLOW = "run without asking what matches RULE: tool or tool(glob) (may repeat)"
 _DENY = "refuse what matches RULE; goes before every --allow (may repeat)"
 _RULES = (
-    Flag(("--allow",), _ALLOW, "RULE", "name", repeat=True),
-    Flag(("--deny",), _DENY, "RULE", "name", repeat=True),
-    Flag(
-        ("-y", "--yolo"), "start elevated: nothing is asked; what is always blocked stays blocked"
-    ),
+    _flag("--allow RULE", _ALLOW, repeat=True),
+    _flag("--deny RULE", _DENY, repeat=True),
+    _flag("-y --yolo", "start elevated: nothing is asked; what is always blocked stays blocked"),
 )
 
 
 def _models(fallback: Flag) -> tuple[Flag, ...]:
     return _group(
         "Model",
-        Flag(
-            ("-m", "--model"),
-            "the model to ask; opus, sonnet, haiku, fable: the newest",
-            "NAME",
-            "name",
-        ),
+        _flag("-m --model NAME", "the model to ask; opus, sonnet, haiku, fable: the newest"),
         fallback,
-        Flag(("--practice",), "the offline practice model: no key, no network"),
-        Flag(("--practice-script",), "the practice model replays FILE (TOML)", "FILE", "file"),
+        _flag("--practice", "the offline practice model: no key, no network"),
+        _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
     )
 
 
@@ -130,27 +136,21 @@ MAIN = Command(
     (
         *_group(
             "Session",
-            Flag(
-                ("-c", "--continue"), "go on with the newest session of this folder", dest="newest"
-            ),
-            Flag(
-                ("-r", "--resume"),
+            _flag("-c --continue", "go on with the newest session of this folder", dest="newest"),
+            _flag(
+                "-r --resume ID|FILE",
                 "go on with a session; without a value, choose one",
-                "ID|FILE",
-                "session",
                 optional=True,
             ),
-            Flag(("--no-session",), "keep nothing on disk"),
+            _flag("--no-session", "keep nothing on disk"),
         ),
         *_models(_FALLBACK),
         *_group(
             _FILES,
             _CWD,
-            Flag(
-                ("--add-dir",),
+            _flag(
+                "--add-dir DIR",
                 "let the file tools use DIR too (may repeat)",
-                "DIR",
-                "folder",
                 repeat=True,
                 dest="add_dirs",
             ),
@@ -159,38 +159,30 @@ MAIN = Command(
         ),
         *_group(
             "Headless, and limits",
-            Flag(
-                ("-p", "--print"),
+            _flag(
+                "-p --print TEXT",
                 "no screen: one prompt, the answer on stdout; TEXT and/or stdin",
-                "TEXT",
                 optional=True,
                 dest="text",
             ),
-            Flag(
-                ("--output-format",),
+            _flag(
+                "--output-format",
                 "what -p prints: the answer, one JSON object, or one event a line",
                 choices=FORMATS,
             ),
-            Flag(("--max-turns",), "stop after N requests", "N", "count"),
-            Flag(("--max-tokens",), "stop after N tokens", "N", "count"),
-            Flag(
-                ("--max-cost",),
+            _flag("--max-turns N", "stop after N requests"),
+            _flag("--max-tokens N", "stop after N tokens"),
+            _flag(
+                "--max-cost USD",
                 "stop at this cost; unknown models need [prices] in the configuration",
-                "USD",
-                "money",
             ),
-            Flag(
-                ("--max-wait",),
-                "the longest wait for a server's limits; 0 waits for none",
-                "SECONDS",
-                "seconds",
-            ),
+            _flag("--max-wait SECONDS", "the longest wait for a server's limits; 0 waits for none"),
         ),
         *_group(
             "Screen",
-            Flag(("--verbose",), "start with the debug view"),
-            Flag(
-                ("--plain",),
+            _flag("--verbose", "start with the debug view"),
+            _flag(
+                "--plain",
                 "lines of text in the place of the screen: for screen readers and simple terminals",
             ),
             _THEME,
@@ -200,7 +192,7 @@ MAIN = Command(
 )
 
 _ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
-_OUT = Flag(("--out",), "write to PATH", "PATH", "file")
+_OUT = _flag("--out PATH", "write to PATH")
 
 
 def _sessions(
@@ -224,32 +216,24 @@ COMMANDS = (
             *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
             *_group(
                 "Limits",
-                Flag(
-                    ("--max-cost",),
+                _flag(
+                    "--max-cost USD",
                     "end the run at this cost; unknown models need [prices] in the configuration",
-                    "USD",
-                    "money",
                 ),
-                Flag(
-                    ("--max-failures",), "end the run after N failed tasks in a row", "N", "count"
-                ),
-                Flag(
-                    ("--max-time",), "begin nothing after this time: 90s, 45m, 8h", "TIME", "span"
-                ),
+                _flag("--max-failures N", "end the run after N failed tasks in a row"),
+                _flag("--max-time TIME", "begin nothing after this time: 90s, 45m, 8h"),
             ),
             _DRY_RUN,
-            Flag(("--status",), "show how far the tasks are"),
-            Flag(("--reset",), "forget state and logs, do nothing else"),
-            Flag(("--retry-failed",), "run the failed tasks again"),
-            Flag(("--headless",), "no screen: plain lines on stdout"),
-            Flag(("--summary",), "write the summary, as Markdown, to FILE too", "FILE", "file"),
-            Flag(("--json",), "no screen: one event a line; of --status, an object"),
+            _flag("--status", "show how far the tasks are"),
+            _flag("--reset", "forget state and logs, do nothing else"),
+            _flag("--retry-failed", "run the failed tasks again"),
+            _flag("--headless", "no screen: plain lines on stdout"),
+            _flag("--summary FILE", "write the summary, as Markdown, to FILE too"),
+            _flag("--json", "no screen: one event a line; of --status, an object"),
         ),
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
-    _sessions(
-        "list", "the sessions of this folder", None, Flag(("--all",), "those of all folders")
-    ),
+    _sessions("list", "the sessions of this folder", None, _flag("--all", "those of all folders")),
     _sessions(
         "search", "find text in all sessions", Positional("TEXT", "target", "what to look for")
     ),
@@ -268,14 +252,14 @@ COMMANDS = (
         "export",
         "write a session as a document",
         _ID,
-        Flag(("--format",), "the document's format (md)", choices=("md", "html", "jsonl")),
+        _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl")),
         _OUT,
     ),
     _sessions(
         "fork",
         "copy a session, whole or up to a message",
         _ID,
-        Flag(("--at",), "copy up to this message", "MESSAGE", "name"),
+        _flag("--at MESSAGE", "copy up to this message"),
     ),
     _sessions(
         "rename",
@@ -304,7 +288,7 @@ COMMANDS = (
     Command(
         ("help",),
         "read the manual, or one topic",
-        (Flag(("--list",), "list the topics", dest="list_topics"),),
+        (_flag("--list", "list the topics", dest="list_topics"),),
         Positional(
             "TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False
         ),
