@@ -11,69 +11,54 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-HIGH_PROGRAMS: Mapping[str, str] = {
-    **dict.fromkeys(
-        names("sudo doas su pkexec runuser chroot unshare nsenter"),
-        "runs as another user or in another root",
-    ),
-    **dict.fromkeys(names("kill pkill killall xkill skill"), "ends processes"),
-    **dict.fromkeys(
-        names("docker podman nerdctl lxc kubectl helm terraform vagrant"),
-        "acts on containers or machines",
-    ),
-    **dict.fromkeys(
-        names(
-            "apt apt-get aptitude dpkg yum dnf rpm pacman zypper apk brew port snap "
-            "flatpak emerge nix-env"
-        ),
-        "changes what is installed",
-    ),
-    **dict.fromkeys(names("npx pnpx bunx uvx pipx"), "downloads and runs a program"),
-    **dict.fromkeys(
-        names("ssh scp sftp rsync nc ncat netcat socat telnet ftp rclone aws gcloud az"),
-        "reaches another machine",
-    ),
-    **dict.fromkeys(
-        names(
-            "systemctl service launchctl crontab at batch mount umount chown chgrp "
-            "useradd userdel usermod passwd visudo iptables nft ufw sysctl modprobe "
-            "insmod rmmod fdisk sfdisk parted gdisk sgdisk swapoff swapon losetup "
-            "diskutil hdparm"
-        ),
-        "changes the system",
-    ),
-    **dict.fromkeys(names("shred srm truncate dd rimraf"), "destroys data"),
-    **dict.fromkeys(names("gdb lldb strace ltrace dtrace"), "looks into other processes"),
-    **dict.fromkeys(names("secret-tool security keyring gpg pass"), "reaches stored secrets"),
-}
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _by_name(table: Mapping[str, str]) -> dict[str, str]:
+    """The reason for each name, of the names for each reason."""
+    return {name: reason for reason, text in table.items() for name in names(text)}
+
+
+HIGH_PROGRAMS: Mapping[str, str] = _by_name(
+    {
+        "runs as another user or in another root": "sudo doas su pkexec runuser chroot unshare"
+        " nsenter",
+        "ends processes": "kill pkill killall xkill skill",
+        "acts on containers or machines": "docker podman nerdctl lxc kubectl helm terraform"
+        " vagrant",
+        "changes what is installed": "apt apt-get aptitude dpkg yum dnf rpm pacman zypper apk brew"
+        " port snap flatpak emerge nix-env",
+        "downloads and runs a program": "npx pnpx bunx uvx pipx",
+        "reaches another machine": "ssh scp sftp rsync nc ncat netcat socat telnet ftp rclone aws"
+        " gcloud az",
+        "changes the system": "systemctl service launchctl crontab at batch mount umount chown"
+        " chgrp useradd userdel usermod passwd visudo iptables nft ufw sysctl modprobe insmod"
+        " rmmod fdisk sfdisk parted gdisk sgdisk swapoff swapon losetup diskutil hdparm",
+        "destroys data": "shred srm truncate dd rimraf",
+        "looks into other processes": "gdb lldb strace ltrace dtrace",
+        "reaches stored secrets": "secret-tool security keyring gpg pass",
+    }
+)
 
 HIGH_WORDS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
-        ("pip", "conda", "mamba", "gem", "poetry", "pdm", "uv", "rye", "hatch", "composer"),
-        frozenset(
-            names(
-                "install uninstall add remove update upgrade publish sync lock download tool self"
-            )
-        ),
+        names("pip conda mamba gem poetry pdm uv rye hatch composer"),
+        _set("install uninstall add remove update upgrade publish sync lock download tool self"),
     ),
     **dict.fromkeys(
-        ("npm", "pnpm", "yarn", "bun", "deno"),
-        frozenset(
-            names(
-                "install i ci add in uninstall un remove rm update up upgrade publish "
-                "unpublish link exec dlx x create init login logout deprecate owner "
-                "audit"
-            )
+        names("npm pnpm yarn bun deno"),
+        _set(
+            "install i ci add in uninstall un remove rm update up upgrade publish unpublish link"
+            " exec dlx x create init login logout deprecate owner audit"
         ),
     ),
-    "cargo": frozenset(names("install uninstall publish yank login add remove owner")),
-    "go": frozenset(names("install get")),
-    "make": frozenset(names("install uninstall")),
-    "gh": frozenset(
-        names(
-            "merge delete create close edit release api secret auth rename archive "
-            "run workflow sync fork"
-        )
+    "cargo": _set("install uninstall publish yank login add remove owner"),
+    "go": _set("install get"),
+    "make": _set("install uninstall"),
+    "gh": _set(
+        "merge delete create close edit release api secret auth rename archive run workflow sync"
+        " fork"
     ),
 }
 """High-risk where one of the first two operands is one of these words."""
@@ -108,14 +93,14 @@ GIT_RUNS = re.compile(
 )
 """Settings of git that name a program to run."""
 
-BLOCKED_PROGRAMS: Mapping[str, str] = {
-    **dict.fromkeys(
-        names("mke2fs mkswap mkdosfs wipefs blkdiscard"), "it overwrites a file system"
-    ),
-    **dict.fromkeys(names("shutdown reboot halt poweroff telinit kexec"), "it stops the machine"),
-}
+BLOCKED_PROGRAMS: Mapping[str, str] = _by_name(
+    {
+        "it overwrites a file system": "mke2fs mkswap mkdosfs wipefs blkdiscard",
+        "it stops the machine": "shutdown reboot halt poweroff telinit kexec",
+    }
+)
 BLOCKED_NAMES = re.compile(r"(mkfs|newfs)([._].*)?")
-STOPS_MACHINE = frozenset({"poweroff", "reboot", "halt", "kexec", "soft-reboot"})
+STOPS_MACHINE = _set("poweroff reboot halt kexec soft-reboot")
 
 RECURSIVE: Mapping[str, tuple[str, ...]] = {
     "rm": ("-r", "-R", "--recursive"),
@@ -126,34 +111,28 @@ RECURSIVE: Mapping[str, tuple[str, ...]] = {
     "chattr": ("-R",),
 }
 
-WRITERS = frozenset(
-    names(
-        "cp mv ln touch mkdir rmdir rm tee install unlink dd truncate shred chmod "
-        "patch split csplit mkfifo unzip gunzip gzip"
-    )
+WRITERS = _set(
+    "cp mv ln touch mkdir rmdir rm tee install unlink dd truncate shred chmod patch split csplit"
+    " mkfifo unzip gunzip gzip"
 )
 """Programs whose operands are (also) files that they write."""
 
-SHELLS = frozenset(names("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash"))
+SHELLS = _set("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash")
 INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh|osascript|pwsh|awk|gawk|mawk|nawk)[\d.]*"
 )
-DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "lynx", "nc", "ncat"})
+DOWNLOADERS = _set("curl wget fetch aria2c http https lynx nc ncat")
 
-SUBCOMMANDS = frozenset(
-    names(
-        "git npm pnpm yarn bun cargo go uv poetry pdm hatch rye pip make just "
-        "dotnet gradle gradlew mvn rails rake bundle mix gh nox tox task deno"
-    )
+SUBCOMMANDS = _set(
+    "git npm pnpm yarn bun cargo go uv poetry pdm hatch rye pip make just dotnet gradle gradlew mvn"
+    " rails rake bundle mix gh nox tox task deno"
 )
 """Programs whose first operand says what they do."""
 
-EXACT_ONLY = frozenset(
-    names(
-        "rm mv cp ln chmod dd tee sed find fd xargs awk curl wget tar install "
-        "patch source . eval trap exec unzip rsync sqlite3 psql mysql vim vi ed "
-        "ex emacs nano less more man busybox cd pushd popd export declare typeset local "
-        "readonly set unset alias read mapfile readarray hash enable shopt builtin command"
-    )
+EXACT_ONLY = _set(
+    "rm mv cp ln chmod dd tee sed find fd xargs awk curl wget tar install patch source . eval trap"
+    " exec unzip rsync sqlite3 psql mysql vim vi ed ex emacs nano less more man busybox cd pushd"
+    " popd export declare typeset local readonly set unset alias read mapfile readarray hash enable"
+    " shopt builtin command"
 )
 """Programs of which a yes to one command says nothing about the next."""
