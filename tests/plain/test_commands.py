@@ -35,7 +35,7 @@ def world(tmp_path: Path) -> World:
 def test_every_command_of_the_table_is_carried_out_or_answered_with_a_reason() -> None:
     for command in COMMANDS:
         own = command.name in VIEWS or command.name in REASONS
-        assert own or command.place or command.directive
+        assert own or command.module or command.directive
     assert not VIEWS.keys() & REASONS.keys()
     assert all(reason.endswith(".") for reason in REASONS.values())
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,9 @@ class CompositionRoot:
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
-        await asyncio.to_thread(self._find_key)
+        why, hint = "There is no API key yet.", "Paste one, name a server, or practise offline."
+        keyed = partial(launch_config.with_key, self.launch, without=why, hint=hint)
+        self.launch = await asyncio.to_thread(keyed)
         session = await asyncio.to_thread(self._open, choice)
         agent = await asyncio.to_thread(self._make, session, approver)
         if self.launch.short_names and self._refreshing is None:
@@ -230,12 +233,6 @@ class CompositionRoot:
         fresh = launch_config.prepare(self.options, self.scratch)
         self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
 
-    def _find_key(self) -> None:
-        hint = "Paste one, name a server, or practise offline."
-        self.launch = launch_config.with_key(
-            self.launch, without="There is no API key yet.", hint=hint
-        )
-
     def _open(self, choice: SessionChoice) -> Session:
         if choice.path is not None:
             return Session.open(
@@ -248,8 +245,12 @@ class CompositionRoot:
 
     def _make(self, session: Session, approver: Approver) -> Agent:
         """In a thread: of a long session it counts the tokens and builds the view."""
+
+        def remember(rule: Rule) -> None:
+            edit.remember_always(self.launch.folders, str(rule))
+
         agent = make_agent(
-            self.launch, session, approver, clock=self.clock, remember_always=self._remember_always
+            self.launch, session, approver, clock=self.clock, remember_always=remember
         )
         agent.view()  # looked at once, it costs later what comes since
         return agent
@@ -282,6 +283,3 @@ class CompositionRoot:
                     return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
         return f"The key is kept in {where}."
-
-    def _remember_always(self, rule: Rule) -> None:
-        edit.remember_always(self.launch.folders, str(rule))

@@ -200,7 +200,8 @@ class GitIsolation(Isolation):
 
     def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
         """The paths as they are now into an index; what is gone first, for what took its place."""
-        here = [path for path in paths if _is_file(self.top / path)]
+        files = ((path, self.top / path) for path in paths)  # or links, even dangling ones
+        here = [path for path, file in files if file.is_symlink() or file.is_file()]
         gone = set(paths).difference(here)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         self._run("update-index", "--add", "-z", "--stdin", stdin=listed(here), env=env)
@@ -256,11 +257,6 @@ class GitIsolation(Isolation):
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
         return git(self.top, *args, stdin=stdin, env=env)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether something that git keeps stands there: a file or a link, even a dangling one."""
-    return path.is_symlink() or path.is_file()
 
 
 def _ref_name(label: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -141,7 +142,8 @@ class RunSummary:
         tasks = self.state.tasks
         name = self.state.task_file.rsplit("/", 1)[-1]
         lines = [f"## {_md(name)}", "", _md(self.totals()), ""]
-        lines += [f"Begun {begun} UTC.", ""] if (begun := _minute(self.state.started_at)) else []
+        begun = self.state.started_at[:16].replace("T", " ")
+        lines += [f"Begun {begun} UTC.", ""] if begun else []
         heads = ["#", "Task", "State", "Attempts", "Tokens", "Cost", "Time", "Change"]
         rules = ["--:", "---", "---", "--:", "--:", "--:", "--:", "---"]
         kept = _columns([_row(task) for task in tasks])
@@ -174,6 +176,7 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+_HASH: Final = re.compile(r"[0-9a-z]+")
 _HEAD: Final = ("#", "state", "task", "tries", "tokens", "cost", "time", "change")
 
 
@@ -188,7 +191,7 @@ def _row(task: TaskState) -> list[str]:
         tokens(Usage.from_json(task.usage).total) if task.usage else "",
         money(task.cost_usd) if task.cost_usd else "",
         duration(task.seconds) if task.seconds else "",
-        change[:10] if _is_hash(change) else "kept" if change else "",
+        change[:10] if _HASH.fullmatch(change) else "kept" if change else "",
     ]
 
 
@@ -246,15 +249,6 @@ def _why(task: TaskState) -> str:
 def _show_command(change: str) -> str:
     """How a kept attempt is looked at."""
     return f"git show {change}" if change.startswith("refs/") else f"jj show {change[:12]}"
-
-
-def _minute(time: str) -> str:
-    """An ISO time as date, hour and minute."""
-    return time[:16].replace("T", " ")
-
-
-def _is_hash(change: str | None) -> bool:
-    return bool(change) and all(c in "0123456789abcdefghijklmnopqrstuvwxyz" for c in change or "")
 
 
 def _md(text: str) -> str:

@@ -83,11 +83,6 @@ class RunStore:
         return book
 
     @property
-    def has_open_tasks(self) -> bool:
-        """Whether a task is still to be done."""
-        return any(task.status in _TO_DO for task in self.state.tasks)
-
-    @property
     def spent_usd(self) -> float | None:
         """What all attempts cost; None as soon as one has no price."""
         costs = [task.cost_usd for task in self.state.tasks if task.attempts]

@@ -57,6 +57,8 @@ _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leav
 class Runner:
     """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile.
 
+    `running` is the task that is being worked on; `pausing`: the run ends after it.
+
     Carried from one task to the next: `group` and `models`; `summary` of the group's last session,
     for the next prompt; `failures`, those in a row; `fatal`, why the run cannot go on, and
     `fatal_class`, the class of that error.
@@ -73,8 +75,8 @@ class Runner:
         self._began = setup.clock.monotonic()
         self._stop = asyncio.Event()
         self._book: RunStore | None = None
-        self._running: int | None = None
-        self._pausing = False
+        self.running: int | None = None
+        self.pausing = False
         self._skipped: set[int] = set()
         self._again = False
 
@@ -123,7 +125,7 @@ class Runner:
 
     def pause(self, wanted: bool = True) -> None:
         """End the run after the task that is running; not `wanted` takes that back."""
-        self._pausing = wanted
+        self.pausing = wanted
 
     def skip(self, index: int) -> None:
         """Leave out a task that has not begun; it stays pending for the next run."""
@@ -142,7 +144,7 @@ class Runner:
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
         if self._book:
-            await self._book.edit(data, running=self._running)
+            await self._book.edit(data, running=self.running)
 
     @property
     def state(self) -> RunState | None:
@@ -150,19 +152,9 @@ class Runner:
         return self._book.state if self._book else None
 
     @property
-    def running(self) -> int | None:
-        """The task that is being worked on."""
-        return self._running
-
-    @property
     def skipped(self) -> frozenset[int]:
         """The tasks that are left out of this run."""
         return frozenset(self._skipped)
-
-    @property
-    def pausing(self) -> bool:
-        """Whether the run ends after the task that is running."""
-        return self._pausing
 
     @property
     def stopping(self) -> bool:
@@ -214,20 +206,20 @@ class Runner:
             index = book.next_index(self._skipped)
             if index is None:
                 return
-            self._running = index
+            self.running = index
             try:
                 await TaskRun(self, book, book.task(index)).run()
             finally:
-                self._running = None
+                self.running = None
 
     def _why_stop(self, book: RunStore) -> str:
         """Why the run goes no further now; "" where it does, or nothing is left."""
         if self.stopping:
             return "interrupted"
-        if not book.has_open_tasks:
+        if book.next_index(()) is None:
             return ""
         if self.fatal:
             return self.fatal
         if book.next_index(self._skipped) is None:
             return "what is left was skipped"
-        return "paused" if self._pausing else self.reached_limit(book)
+        return "paused" if self.pausing else self.reached_limit(book)

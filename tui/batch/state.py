@@ -143,13 +143,10 @@ class RunFolder:
     def summary_file(self) -> Path:
         return self.path / "summary.md"
 
-    def log_of(self, index: int, attempt: int) -> Path:
-        """Where one attempt of a task writes its output."""
+    def log_of(self, index: int, attempt: int | Literal["summary"]) -> Path:
+        """Where one attempt of a task writes its output, or the summary of the session that it
+        closed."""
         return self.path / "logs" / f"{index + 1:03}-{attempt}.log"
-
-    def summary_log_of(self, index: int) -> Path:
-        """Where the summary of the session that a task closed is written."""
-        return self.path / "logs" / f"{index + 1:03}-summary.log"
 
     def load(self) -> RunState | None:
         """The state of the last run; None without one. Raises UsageError for a damaged one."""

@@ -280,7 +280,7 @@ class TaskRun:
         """A summary of the group's session, which is closed. The task's status stays."""
         if self._run.stopping:
             return prompts.NO_SUMMARY
-        path = self._book.folder.summary_log_of(self.task.index)
+        path = self._book.folder.log_of(self.task.index, "summary")
         summary, made = await self._group.summarise(log=path, publish=self._publish)
         self._note(made, keep_class=True)
         self.task = await self._book.save(self.task)

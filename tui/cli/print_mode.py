@@ -177,12 +177,8 @@ class Countdown:
     async def _count(self, until: datetime) -> None:
         while (left := (until - self._clock.now()).total_seconds()) > 0:
             _to_stderr(self._err, f"Waiting for the server: {duration(left)} left. Ctrl+C stops.")
-            await self._clock.sleep(min(left, _every(left)))
-
-
-def _every(left: float) -> float:
-    """Seconds until the next word about a wait."""
-    return next((step for limit, step in _STEPS if left <= limit), _STEPS[-1][1])
+            step = next(step for limit, step in _STEPS if left <= limit)
+            await self._clock.sleep(min(left, step))
 
 
 def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:

@@ -108,7 +108,9 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
     runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
     if runs_text and any(w.text == PIPE or not w.known for w in operands[:1]):
         return "it runs a text that is made while it runs"
-    if (INTERPRETERS.fullmatch(name) or name in SHELLS) and _downloaded(simple):
+    feeds = (one.words[0].text.rsplit("/", 1)[-1] for one in simple.feeds if one.words)
+    runs = INTERPRETERS.fullmatch(name) or name in SHELLS
+    if runs and not DOWNLOADERS.isdisjoint(feeds):
         return "it runs what was downloaded"
     return _writes(simple, program, places)
 
@@ -134,12 +136,6 @@ def _git(program: Invocation) -> str:
     ):
         return "it makes git run another program"
     return ""
-
-
-def _downloaded(simple: SimpleCommand) -> bool:
-    return any(
-        one.words and one.words[0].text.rsplit("/", 1)[-1] in DOWNLOADERS for one in simple.feeds
-    )
 
 
 def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:

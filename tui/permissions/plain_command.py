@@ -76,9 +76,9 @@ def parse(command: str) -> tuple[PlainCommand, ...] | None:
         else:
             written.append(token["word"])
     found.append(_plain_command(written, ""))
-    if end != len(command.rstrip(" ")) or not all(_can_be_run(one) for one in found):
-        return None
-    return tuple(found)
+    firsts = [one.text.partition(" ")[0] for one in found]
+    can_be_run = all(_PROGRAM.fullmatch(first) and first not in _RESERVED for first in firsts)
+    return tuple(found) if can_be_run and end == len(command.rstrip(" ")) else None
 
 
 def _plain_command(written: Sequence[str], joint: str) -> PlainCommand:
@@ -87,11 +87,6 @@ def _plain_command(written: Sequence[str], joint: str) -> PlainCommand:
 
 def _unquoted(word: str) -> str:
     return re.sub(r"'([^']*)'|\"([^\"]*)\"", lambda m: m[1] or m[2] or "", word)
-
-
-def _can_be_run(one: PlainCommand) -> bool:
-    first = one.text.partition(" ")[0]
-    return _PROGRAM.fullmatch(first) is not None and first not in _RESERVED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 from tui.core.text_cleaning import clean
 from tui.plain.prompt_reader import MultilineEntry
 from tui.plain.thread_bridge import LineRequest, ThreadBridge
-from tui.plain.tty import Tty, meant
+from tui.plain.tty import PASTE_S, Tty, meant
 
 GRACE_S: Final = 0.5
 """A question takes an answer after so long without a key: what was meant for the prompt must
@@ -32,7 +32,7 @@ class TypedAhead:
         data = self.tty.read()
         if data is None:
             return False
-        while data.endswith("\n") and self.tty.line_follows() and (more := self.tty.read()):
+        while data.endswith("\n") and self.tty.ready(PASTE_S) and (more := self.tty.read()):
             data += more
         if data.endswith("\n"):
             self.hear(data.rstrip("\r\n"))

@@ -110,7 +110,7 @@ class EventSpeaker:
                 self.todos = todos
                 self.say(*lines(event))
             case events.DirectivesChanged():
-                self._switch(event)
+                self.elevated, self.verbose = event.elevated, event.verbose
             case events.RetryScheduled() | events.ModelSwitched() | events.ErrorRaised():
                 self._void()
                 self.say(*lines(event))
@@ -208,10 +208,6 @@ class EventSpeaker:
             self._end_speech()
             self.say(f"Context: {meter(event)}")
         self._over = over
-
-    def _switch(self, event: events.DirectivesChanged) -> None:
-        """Say what is on as a session begins; a switch tells itself by a notice."""
-        self.elevated, self.verbose = event.elevated, event.verbose
 
     def _begin(self, wait: Coroutine[None, None, None] | None) -> None:
         if self._wait is not None:

@@ -84,6 +84,8 @@ class PromptReader:
     tty: Tty
     ending: Callable[[], bool]
     kept: str = ""
+    editing: bool = False
+    """The editor has the line."""
     _prefill: str = ""
     """What the next line begins with."""
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
@@ -93,8 +95,6 @@ class PromptReader:
     """What a signal left in the editor."""
     _seen: str = ""
     """What was in the editor when it was last asked: as the terminal goes it is emptied."""
-    _armed: bool = False
-    """The editor has the line."""
     _broken: bool = False
     """A handler has ended it."""
     _presses: int = 0
@@ -102,20 +102,15 @@ class PromptReader:
     _pressed_at: float = float("-inf")
 
     @property
-    def editing(self) -> bool:
-        """Whether the editor has a line."""
-        return self._armed
-
-    @property
     def swallowed(self) -> bool:
         """Whether the editor goes on although a handler has ended its line."""
-        return self._armed and self._broken
+        return self.editing and self._broken
 
     def begun(self) -> str:
         """What is typed by now, and was not sent."""
         if self.ending():
             edited = self._cut or self._seen or self._prefill
-        elif self._armed:
+        elif self.editing:
             edited = self._seen = self.editor.begun()
         else:
             edited = self._cut or self._prefill
@@ -123,7 +118,7 @@ class PromptReader:
 
     def so_far(self) -> str:
         """The line as it stands on the terminal."""
-        edited = self.editor.begun() if self._armed else ""
+        edited = self.editor.begun() if self.editing else ""
         return f"{MORE if self._entry.begun else PROMPT}{clean(edited)}"
 
     def read(self, text: str) -> str | None:
@@ -162,12 +157,12 @@ class PromptReader:
 
     def hold(self) -> None:
         """Keep what is in the editor: the program ends."""
-        if self._armed:
+        if self.editing:
             self._cut = self.editor.begun()
 
     def end(self) -> None:
         """The program ends."""
-        if self._armed:
+        if self.editing:
             self._broken = True
             raise _Broken
 
@@ -187,12 +182,12 @@ class PromptReader:
         lines: list[str] = []
         try:
             try:
-                self._armed = True
+                self.editing = True
                 if self._presses or self.ending():
                     return None
                 self.editor.read(prompt, self._prefill, lines)
             finally:
-                self._armed = False
+                self.editing = False
         except (_Broken, SystemError):
             if not self._broken:
                 raise  # `input` fails with a SystemError over a second signal

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 _LFLAG: Final = 3
 _READ: Final = 65_536
-_PASTE_S: Final = 0.03
+PASTE_S: Final = 0.03
 """Lines that follow each other faster were pasted, and are one prompt."""
 
 
@@ -56,14 +56,10 @@ class Tty:
         """Whether something can be read by then."""
         return bool(select.select([0], [], [], seconds)[0])
 
-    def line_follows(self) -> bool:
-        """Whether the next line was pasted along with the last."""
-        return self.ready(_PASTE_S)
-
     def key_follows(self) -> bool:
         """Whether anything was pasted along with the last line, be it no whole one."""
         with self.keys():
-            return self.ready(_PASTE_S)
+            return self.ready(PASTE_S)
 
     def check_gone(self) -> None:
         """Notice that the terminal has gone."""

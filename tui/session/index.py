@@ -96,7 +96,7 @@ def search(
         return list(islice(searching.scan(_counted(found, tell), words), searching.LIMIT))
 
     def within(index: sqlite3.Connection) -> list[Hit]:
-        if not _has_words(index):
+        if not index.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone():
             return without()
         _read_texts(index, found, tell)
         return list(islice(_hits(index, found, words), searching.LIMIT))
@@ -274,11 +274,6 @@ def _trigrams(words: list[str]) -> str:
         word[at : at + _SHORTEST] for word in words for at in range(len(word) - _SHORTEST + 1)
     }
     return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in sorted(pieces))
-
-
-def _has_words(index: sqlite3.Connection) -> bool:
-    found = index.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone()
-    return found is not None
 
 
 def _gone(known: dict[str, tuple[int, int]], found: Sequence[SessionFileState]) -> list[tuple[str]]:

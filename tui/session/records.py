@@ -56,6 +56,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
+from tui.core.messages import object_of
 from tui.core.redaction import mask_values
 
 VERSION = 1
@@ -165,10 +166,6 @@ def redacted(data: dict[str, Any]) -> dict[str, Any]:
     kept = [
         after
         for before, after in zip(cast("list[Any]", content), masked["content"], strict=True)
-        if before == after or not _signed(before)
+        if before == after or object_of(before).get("type") not in _SIGNED
     ]
     return masked | {"content": kept}
-
-
-def _signed(block: object) -> bool:
-    return isinstance(block, dict) and cast("dict[str, Any]", block).get("type") in _SIGNED

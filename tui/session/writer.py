@@ -243,19 +243,15 @@ class _Disk:
             file, folder, over = job
             failed: OSError | None = None
             try:
-                _sync(file, folder)
+                _datasync(file)
+                if os.fstat(file).st_nlink == 0:
+                    raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
+                if folder is not None:
+                    sync_folder(folder)
             except OSError as error:
                 failed = error
             with suppress(RuntimeError):  # the loop was closed meanwhile
                 self._loop.call_soon_threadsafe(over, failed)
-
-
-def _sync(file: int, folder: Path | None) -> None:
-    _datasync(file)
-    if os.fstat(file).st_nlink == 0:
-        raise FileNotFoundError(errno.ENOENT, "it was deleted while in use")
-    if folder is not None:
-        sync_folder(folder)
 
 
 def sync_folder(folder: Path) -> None:

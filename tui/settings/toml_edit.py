@@ -158,7 +158,8 @@ def _with_line(text: str, key: Key, line: str) -> str:
             return "".join([*lines, *space, f"[{dotted(section)}]{end}", line + end])
         begin = own[0] + 1
     stop = next((at for at in headers if at >= begin and _header(lines[at])), len(lines))
-    last = max((at for at in range(begin, stop) if _says(lines[at])), default=None)
+    says = (at for at in range(begin, stop) if lines[at].strip() and not _comment(lines[at]))
+    last = max(says, default=None)
     if last is not None:
         place, added = last + 1, [line + end]
     elif section or not lines:
@@ -189,10 +190,6 @@ def _header(line: str) -> Key:
         name, found = cast("tuple[str, object]", next(iter(found.items())))
         names.append(name)
     return tuple(names)
-
-
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not _comment(line)
 
 
 def _comment(line: str) -> bool:

@@ -168,7 +168,11 @@ class Process:
         """
         if self.returncode is None or self.group_alive():
             self._signal(signal.SIGKILL)
-        self._stop_reader()
+        with self._taking:
+            if self._closed:
+                return
+            self._closed = True
+        os.close(self._stop)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -198,13 +202,6 @@ class Process:
                 self._read += len(data)
                 self._sink(data)
             return not self._closed
-
-    def _stop_reader(self) -> None:
-        with self._taking:
-            if self._closed:
-                return
-            self._closed = True
-        os.close(self._stop)
 
 
 def born(pid: int) -> str:

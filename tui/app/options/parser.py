@@ -140,14 +140,6 @@ def _number(text: str, allowed: str, check: Callable[[float], bool]) -> float:
     raise argparse.ArgumentTypeError(f"must be {allowed}, not {text!r}.")
 
 
-def _money(text: str) -> float:
-    return _number(text, "an amount above 0", lambda n: n > 0)
-
-
-def _seconds(text: str) -> float:
-    return _number(text, "a number of seconds, 0 or more", lambda n: n >= 0)
-
-
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -190,8 +182,8 @@ _CONVERT: dict[str, Callable[[str], object]] = {
     "file": _path,
     "folder": _path,
     "count": _count,
-    "money": _money,
-    "seconds": _seconds,
+    "money": lambda text: _number(text, "an amount above 0", lambda n: n > 0),
+    "seconds": lambda text: _number(text, "a number of seconds, 0 or more", lambda n: n >= 0),
     "span": _span,
     "faults": _faults,
 }

@@ -189,7 +189,8 @@ def _convert_answer(
         return
     blocks: list[Block] = []
     for block in given:
-        if string(block, "type") in _CALLS and _is_partial(block):
+        begun = "partialJson" in block and not block.get("arguments")  # no more than that
+        if begun and string(block, "type") in _CALLS:
             telling.gone.add(str(block.get("id")))
             entry.say(telling, "B23", "a call cut off in the middle left out")
         elif block.get("type") != "thinking":
@@ -265,11 +266,6 @@ def _sum_up(entry: _Entry, telling: Conversion, summary: str) -> None:
     if summary.strip():
         block = text_block(f"{_SUMMED_UP}\n{summary}")
         telling.user(entry.key, entry.time, [block], typed=False)
-
-
-def _is_partial(block: Block) -> bool:
-    """Whether a call has no more than the beginning of its arguments."""
-    return "partialJson" in block and not block.get("arguments")
 
 
 def _block(block: Block) -> Block:
