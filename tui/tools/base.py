@@ -46,18 +46,21 @@ Calls of class none and read may run at the same time; the others run alone and 
 """
 
 
+def about(text: str, **limits: Any) -> msgspec.Meta:
+    """What the model is told of an argument, and the values that it may have."""
+    return msgspec.Meta(description=text, **limits)
+
+
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of a tool's parameters."""
 
 
 # One item of the task list that the person sees. A docstring would go into the tool's schema.
 class Todo(Params, frozen=True):
-    text: Annotated[
-        str, msgspec.Meta(min_length=1, description="What is to be done, in a few words.")
-    ]
+    text: Annotated[str, about("What is to be done, in a few words.", min_length=1)]
     status: Annotated[
         Literal["pending", "in_progress", "completed"],
-        msgspec.Meta(description="Keep one item in progress while there is work."),
+        about("Keep one item in progress while there is work."),
     ]
 
 

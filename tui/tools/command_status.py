@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-import msgspec
-
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job
 from tui.tools.limits.receipt import Keep
 
 
 class CommandStatusParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    job: Annotated[str, msgspec.Meta(description="The job id that run_command returned.")] = ""
-    action: Annotated[
-        Literal["read", "wait", "stop"], msgspec.Meta(description="What to do; read if left out.")
-    ] = "read"
-    timeout: Annotated[
-        float, msgspec.Meta(ge=0, le=3600, description="Seconds to wait, for wait.")
-    ] = 30
+    job: Annotated[str, about("The job id that run_command returned.")] = ""
+    action: Annotated[Literal["read", "wait", "stop"], about("What to do; read if left out.")] = (
+        "read"
+    )
+    timeout: Annotated[float, about("Seconds to wait, for wait.", ge=0, le=3600)] = 30
 
 
 class CommandStatus(Tool[CommandStatusParams]):

@@ -11,12 +11,10 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
@@ -31,14 +29,13 @@ from tui.tools.text_decoding import DecodedText, decode, printable
 
 
 class EditFileParams(Params, frozen=True, kw_only=True):
-    path: Annotated[str, Meta(description="The file, relative to the workspace or absolute.")]
+    path: Annotated[str, about("The file, relative to the workspace or absolute.")]
     old_string: Annotated[
-        str,
-        Meta(description="The passage to replace, exactly as read_file shows it, blanks included."),
+        str, about("The passage to replace, exactly as read_file shows it, blanks included.")
     ]
-    new_string: Annotated[str, Meta(description="What stands there afterwards; may be empty.")]
+    new_string: Annotated[str, about("What stands there afterwards; may be empty.")]
     replace_all: Annotated[
-        bool, Meta(description="Replace every occurrence; otherwise there must be exactly one.")
+        bool, about("Replace every occurrence; otherwise there must be exactly one.")
     ] = False
 
 

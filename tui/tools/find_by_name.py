@@ -11,26 +11,22 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 
 
 class FindByNameParams(Params, frozen=True, kw_only=True):
     pattern: Annotated[
         str,
-        Meta(
-            description="A glob: `*.py` matches names at any depth, `src/**/test_*.py` paths below "
+        about(
+            "A glob: `*.py` matches names at any depth, `src/**/test_*.py` paths below "
             "path; `{a,b}` means either."
         ),
     ]
-    path: Annotated[str, Meta(description="The folder to look in.")] = "."
-    max_results: Annotated[
-        int, Meta(ge=1, le=10_000, description="Stop after this many results.")
-    ] = 1000
+    path: Annotated[str, about("The folder to look in.")] = "."
+    max_results: Annotated[int, about("Stop after this many results.", ge=1, le=10_000)] = 1000
 
 
 class FindByName(Tool[FindByNameParams]):

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 
 _MAX_BYTES = 2_000_000
 _COLUMNS = 500
@@ -25,24 +23,19 @@ _HELD_LINES = 20_000
 
 class GrepSearchParams(Params, frozen=True, kw_only=True):
     pattern: Annotated[
-        str,
-        Meta(description="A regular expression, matched line by line; or a text, with literal."),
+        str, about("A regular expression, matched line by line; or a text, with literal.")
     ]
-    path: Annotated[str, Meta(description="The folder or file to search in.")] = "."
+    path: Annotated[str, about("The folder or file to search in.")] = "."
     glob: Annotated[
         str | None,
-        Meta(
-            description="Only files that match, such as `*.py` or `src/**/*.{ts,tsx}` below path."
-        ),
+        about("Only files that match, such as `*.py` or `src/**/*.{ts,tsx}` below path."),
     ] = None
-    case_insensitive: Annotated[bool, Meta(description="Ignore case.")] = False
-    literal: Annotated[bool, Meta(description="The pattern is a text, not an expression.")] = False
-    context: Annotated[
-        int, Meta(ge=0, le=20, description="Lines to show before and after each match.")
-    ] = 0
-    max_results: Annotated[
-        int, Meta(ge=1, le=10_000, description="Stop after this many matching lines.")
-    ] = 1000
+    case_insensitive: Annotated[bool, about("Ignore case.")] = False
+    literal: Annotated[bool, about("The pattern is a text, not an expression.")] = False
+    context: Annotated[int, about("Lines to show before and after each match.", ge=0, le=20)] = 0
+    max_results: Annotated[int, about("Stop after this many matching lines.", ge=1, le=10_000)] = (
+        1000
+    )
 
 
 class GrepSearch(Tool[GrepSearchParams]):

@@ -11,12 +11,10 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread, missing, os_failure, resolve
 from tui.tools.text_decoding import printable
 
@@ -24,9 +22,7 @@ MAX_ENTRIES = 1000
 
 
 class ListDirParams(Params, frozen=True, kw_only=True):
-    path: Annotated[str, Meta(description="The folder, relative to the workspace or absolute.")] = (
-        "."
-    )
+    path: Annotated[str, about("The folder, relative to the workspace or absolute.")] = "."
 
 
 class ListDir(Tool[ListDirParams]):

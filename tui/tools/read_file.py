@@ -12,14 +12,12 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated, BinaryIO, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.images import MAX_FILE, media_type
 from tui.core.messages import ToolOutput
 from tui.core.output_store import why_missing
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
     in_thread,
@@ -36,15 +34,15 @@ _HASHED_BYTES = 2 << 20
 
 
 class ReadFileParams(Params, frozen=True, kw_only=True):
-    path: Annotated[str, Meta(description="The file, relative to the workspace or absolute.")]
-    offset: Annotated[int, Meta(ge=1, description="The first line to read, counted from 1.")] = 1
-    limit: Annotated[int, Meta(ge=1, description="The most lines to read.")] = 2000
+    path: Annotated[str, about("The file, relative to the workspace or absolute.")]
+    offset: Annotated[int, about("The first line to read, counted from 1.", ge=1)] = 1
+    limit: Annotated[int, about("The most lines to read.", ge=1)] = 2000
     byte_offset: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="Start at this byte instead of a line. Only to go on inside a line that is "
+        about(
+            "Start at this byte instead of a line. Only to go on inside a line that is "
             "larger than a page, with the number that the page before named.",
+            ge=0,
         ),
     ] = 0
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Tool, ToolContext
+from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread
 
 
 class RecallParams(Params, frozen=True, kw_only=True):
-    query: Annotated[str, Meta(max_length=400, description="Words that the messages hold.")] = ""
-    first: Annotated[int, Meta(ge=0, description="The first message to read, from 1.")] = 0
-    last: Annotated[int, Meta(ge=0, description="The last message to read.")] = 0
+    query: Annotated[str, about("Words that the messages hold.", max_length=400)] = ""
+    first: Annotated[int, about("The first message to read, from 1.", ge=0)] = 0
+    last: Annotated[int, about("The last message to read.", ge=0)] = 0
 
 
 class Recall(Tool[RecallParams]):

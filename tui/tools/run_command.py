@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import msgspec
-
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
 from tui.tools.process import Process, outcome
@@ -24,16 +22,10 @@ _LIVE_CHARS = 32_000
 
 
 class RunCommandParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    command: Annotated[str, msgspec.Meta(min_length=1, description="The command line, for bash.")]
-    timeout: Annotated[
-        float, msgspec.Meta(gt=0, le=3600, description="Seconds until it is stopped.")
-    ] = 120
-    background: Annotated[
-        bool, msgspec.Meta(description="Return at once with a job id for command_status.")
-    ] = False
-    cwd: Annotated[
-        str, msgspec.Meta(description="The folder to run it in; the workspace if left out.")
-    ] = ""
+    command: Annotated[str, about("The command line, for bash.", min_length=1)]
+    timeout: Annotated[float, about("Seconds until it is stopped.", gt=0, le=3600)] = 120
+    background: Annotated[bool, about("Return at once with a job id for command_status.")] = False
+    cwd: Annotated[str, about("The folder to run it in; the workspace if left out.")] = ""
 
 
 class RunCommand(Tool[RunCommandParams]):

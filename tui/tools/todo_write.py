@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Todo, Tool, ToolContext
+from tui.tools.base import Effect, Params, Todo, Tool, ToolContext, about
 
 
 class TodoWriteParams(Params, frozen=True, kw_only=True):
-    todos: Annotated[
-        list[Todo], Meta(max_length=100, description="The whole list, in order; [] clears it.")
-    ]
+    todos: Annotated[list[Todo], about("The whole list, in order; [] clears it.", max_length=100)]
 
 
 class TodoWrite(Tool[TodoWriteParams]):

@@ -7,12 +7,10 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
-from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import Snapshot, in_thread, replace_file, resolve, take_snapshot
 from tui.tools.text_decoding import decode, printable
@@ -20,12 +18,9 @@ from tui.tools.text_decoding import decode, printable
 
 class WriteFileParams(Params, frozen=True, kw_only=True):
     path: Annotated[
-        str,
-        Meta(
-            description="The file, relative to the workspace or absolute. Missing folders are made."
-        ),
+        str, about("The file, relative to the workspace or absolute. Missing folders are made.")
     ]
-    content: Annotated[str, Meta(description="The whole new content, written exactly as given.")]
+    content: Annotated[str, about("The whole new content, written exactly as given.")]
 
 
 class WriteFile(Tool[WriteFileParams]):
