@@ -130,12 +130,7 @@ class SessionRepository:
 
     def export(self, row: SessionRow, format_: Format) -> tuple[Path, int]:
         """Write a session as a document into the workspace. Returns where, and secrets removed."""
-        from tui.session.export import export  # noqa: PLC0415 - only where it is asked for
-
-        document = export(self._read(row), format_, title=row.title)
-        path = place_for(self.workspace, row.id, format_)
-        copies.write_new(path, document.text.encode("utf-8", "replace"))
-        return path, document.secrets
+        return write_document(self._read(row), self.workspace, row.id, format_, row.title)
 
     def delete(self, row: SessionRow) -> Path:
         """Move a session to the trash. Returns where it is now."""
@@ -184,13 +179,20 @@ def add_title(path: Path, title: str, clock: Clock) -> str:
     return session.id
 
 
-def place_for(folder: Path, id_: str, format_: Format) -> Path:
-    """Where a session's document goes: a name that is free."""
+def write_document(
+    loaded: LoadedSession, folder: Path, id_: str, format_: Format, title: str
+) -> tuple[Path, int]:
+    """Write a session as a document into a folder, under a name that is free. Returns the file,
+    and how many secrets were removed."""
+    from tui.session.export import export  # noqa: PLC0415 - only where it is asked for
+
     path, number = folder / f"session-{id_}.{format_}", 1
     while path.exists():
         number += 1
         path = path.with_name(f"session-{id_}-{number}.{format_}")
-    return path
+    document = export(loaded, format_, title=title)
+    copies.write_new(path, document.text.encode("utf-8", "replace"))
+    return path, document.secrets
 
 
 def row_of(entry: catalog.SessionSummary, found: catalog.SessionFileState) -> SessionRow:

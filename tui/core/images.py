@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ImageError
 from tui.core.formatting import plural, size
-from tui.core.messages import Block, blocks_of
+from tui.core.messages import Block, blocks_of, image_block
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """The longest base64 text of one image that the API takes."""
@@ -67,8 +67,7 @@ class Image:
     @property
     def block(self) -> Block:
         """The content block, in the API's own shape."""
-        source = {"type": "base64", "media_type": self.info.media_type, "data": self.data}
-        return {"type": "image", "source": source}
+        return image_block(self.info.media_type, self.data)
 
     def word(self, number: int) -> str:
         """Its word in a text: `[image 1: shot.png 1280×800 84 KB]`."""

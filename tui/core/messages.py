@@ -119,6 +119,11 @@ def text_block(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
+def image_block(media_type: object, data: object) -> Block:
+    """An image in base64."""
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
 def text_of(content: str | Iterable[Block]) -> str:
     """The text of a content list (or bare string), its text blocks joined by newlines."""
     if isinstance(content, str):

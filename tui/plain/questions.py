@@ -37,15 +37,10 @@ from tui.settings.local_servers import LocalServer
 
 _WORD_MAX: Final = 12
 _ANSWERS: Final[dict[str, Literal["once", "session", "always", "no"]]] = {
-    "1": "once",
-    "once": "once",
-    "2": "session",
-    "session": "session",
-    "this session": "session",
-    "3": "always",
-    "always": "always",
-    "4": "no",
-    "no": "no",
+    **dict.fromkeys(("1", "once"), "once"),
+    **dict.fromkeys(("2", "session", "this session"), "session"),
+    **dict.fromkeys(("3", "always"), "always"),
+    **dict.fromkeys(("4", "no"), "no"),
 }
 _QUESTIONS: Final = {
     "command": "Question: run this command?",

@@ -18,12 +18,13 @@ from typing import Any
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError, os_error_as
+from tui.core.files import sync_folder
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, path_to
 from tui.session.records import Header, Record, new_session_id
-from tui.session.writer import make_private, sync_folder
+from tui.session.writer import make_private
 
 _SPEAKING = frozenset({"user", "assistant"})
 _ABOUT_ANOTHER = frozenset({"overlay", "pin"})

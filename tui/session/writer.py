@@ -20,6 +20,7 @@ from threading import Thread
 from typing import TypeAlias
 
 from tui.core.errors import StorageError
+from tui.core.files import sync_folder
 
 _Job: TypeAlias = tuple[int, Path | None, Callable[[OSError | None], None]]
 
@@ -252,15 +253,6 @@ class _Disk:
                 failed = error
             with suppress(RuntimeError):  # the loop was closed meanwhile
                 self._loop.call_soon_threadsafe(over, failed)
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(named)
-    finally:
-        os.close(named)
 
 
 def _datasync(file: int) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO, ClassVar
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.images import MAX_FILE, media_type
-from tui.core.messages import ToolOutput
+from tui.core.messages import ToolOutput, image_block
 from tui.core.output_store import why_missing
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
@@ -112,8 +112,7 @@ def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown:
         )
         return ToolOutput.text(said, summary=kind)
     data = base64.b64encode(head + file.read(MAX_FILE)).decode("ascii")
-    source = {"type": "base64", "media_type": image, "data": data}
-    return ToolOutput([{"type": "image", "source": source}], summary=kind)
+    return ToolOutput([image_block(image, data)], summary=kind)
 
 
 def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, str | None]:

@@ -117,15 +117,9 @@ def _begun(conversation: Conversation, what: str) -> Agent | None:
 
 
 def _write(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
-    """Write a session as a document into a folder. Returns the file, and how many secrets were
-    removed. Blocks."""
-    from tui.app.session_repository import place_for  # noqa: PLC0415 - on demand, as those below
-    from tui.session.copies import write_new  # noqa: PLC0415
-    from tui.session.export import export as document_of  # noqa: PLC0415
+    """Write a session, as it stands in memory, as a document into a folder. Blocks."""
+    from tui.app.session_repository import write_document  # noqa: PLC0415 - on demand, as below
     from tui.session.reader import LoadedSession  # noqa: PLC0415
 
     loaded = LoadedSession(session.path or root, session.header, tuple(session.records), ())
-    made = document_of(loaded, wanted, title=session.title)
-    path = place_for(root, session.id, wanted)
-    write_new(path, made.text.encode("utf-8", "replace"))
-    return path, made.secrets
+    return write_document(loaded, root, session.id, wanted, session.title)

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, cast
 
-from tui.core.messages import Block, object_of, text_block, text_of
-from tui.session.importers.conversion import Conversion, ParsedLine, content_blocks, image, string
+from tui.core.messages import Block, image_block, object_of, text_block, text_of
+from tui.session.importers.conversion import Conversion, ParsedLine, content_blocks, string
 from tui.session.jsonl import Findings, JsonObject
 
 _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
@@ -134,7 +134,7 @@ def _block(block: Block) -> Block:
         url: Any = block.get("image_url")
         found = _DATA_URL.match(url) if isinstance(url, str) else None
         if found:
-            return image(found[2], found[1])
+            return image_block(found[1], found[2])
         return {"type": "image", "source": {"type": "url", "url": url}}
     return block
 

@@ -177,11 +177,6 @@ def content_blocks(content: object, where: str, findings: Findings) -> list[Bloc
     return blocks
 
 
-def image(data: object, media_type: object) -> Block:
-    """A base64 image."""
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-
-
 def is_anthropic(provider: str, model: str) -> bool:
     """Whether thinking was signed by an Anthropic server, which accepts its signatures again."""
     return provider.startswith("anthropic") or (not provider and model.startswith("claude"))

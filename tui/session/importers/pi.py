@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from tui.core.messages import Block, object_of, text_block, text_of
+from tui.core.messages import Block, image_block, object_of, text_block, text_of
 from tui.session.importers.conversion import (
     Conversion,
     Node,
     ParsedLine,
     active_branch,
     content_blocks,
-    image,
     is_anthropic,
     string,
 )
@@ -274,7 +273,7 @@ def _block(block: Block) -> Block:
     if kind == "text":
         return {"type": "text", "text": block.get("text")}
     if kind == "image" and "source" not in block:
-        return image(block.get("data"), block.get("mimeType"))
+        return image_block(block.get("mimeType"), block.get("data"))
     if kind in _CALLS:
         arguments = block.get("arguments", block.get("input"))
         name = block.get("name")

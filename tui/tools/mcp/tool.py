@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
-from tui.core.messages import Block, ToolOutput, text_block
+from tui.core.messages import Block, ToolOutput, image_block, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
             case "text":
                 yield text_block(block.text)
             case "image" if block.mime_type in MEDIA_TYPES:  # the view checks size and bytes
-                yield _image(block.mime_type, block.data)
+                yield image_block(block.mime_type, block.data)
             case "image" | "audio":
                 yield text_block(f"[{block.type}, {block.mime_type}: not shown]")
             case "resource_link":
@@ -130,14 +130,10 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
                 yield _embedded(block.resource)
 
 
-def _image(mime_type: str, data: str) -> Block:
-    return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
-
-
 def _embedded(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents) -> Block:
     text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
     if isinstance(text, str):
         return text_block(f"[resource {resource.uri}]\n{text}")
     if isinstance(blob, str) and resource.mime_type in MEDIA_TYPES:
-        return _image(resource.mime_type, blob)
+        return image_block(resource.mime_type, blob)
     return text_block(f"[resource {resource.uri}, {resource.mime_type or 'binary'}: not shown]")
