@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.core.paths import Folders
-from tui.session import catalog, index, search
+from tui.session import catalog, index
 from tui.session.records import Record
 from tui.session.session import Session
 
@@ -27,7 +27,7 @@ async def session(home: Folders, *prompts: str, at: float = 0) -> Session:
     return made
 
 
-def found(home: Folders, query: str) -> list[search.Hit]:
+def found(home: Folders, query: str) -> list[index.Hit]:
     return index.search(home.cache, catalog.scan(home), query)
 
 
@@ -144,7 +144,7 @@ async def test_search_finds_the_record_and_its_line(
 
 def test_a_snippet_is_one_line_around_the_first_word() -> None:
     text = "x" * 200 + "\n\x1b[31mthe Needle\n" + "y" * 200
-    shown = search.snippet(text, ["needle"])
+    shown = index.snippet(text, ["needle"])
     assert "Needle" in shown
     assert shown.startswith("…")
     assert shown.endswith("…")
@@ -156,11 +156,11 @@ def test_a_snippet_is_one_line_around_the_first_word() -> None:
 def test_calls_and_the_beginning_of_results_are_searched() -> None:
     call = {"type": "tool_use", "id": "a", "name": "run_command", "input": {"command": "pytest"}}
     record = Record("assistant", "i", None, "t", {"content": [call]})
-    assert "run_command" in search.text_in(record)
-    assert "pytest" in search.text_in(record)
+    assert "run_command" in index.text_in(record)
+    assert "pytest" in index.text_in(record)
     result = Record("tool_result", "i", None, "t", {"content": "ab" * 9000})
-    assert len(search.text_in(result)) == 4000
-    assert search.text_in(Record("directive", "i", None, "t", {"think": True})) == ""
+    assert len(index.text_in(result)) == 4000
+    assert index.text_in(Record("directive", "i", None, "t", {"think": True})) == ""
 
 
 async def test_progress_is_told_while_the_index_is_made(home: Folders) -> None:

@@ -63,7 +63,7 @@ def search(options: Options) -> int:
         _print(f"{hit.id}  line {hit.line}  {hit.snippet}")
     if not hits:
         _note("Nothing found.")
-    elif len(hits) == index.searching.LIMIT:
+    elif len(hits) == index.LIMIT:
         _note(f"These are the first {len(hits)}; more words find fewer.")
     return 0
 

@@ -1,7 +1,7 @@
 """`holdfast doctor`: is everything there that a session needs? Looks only; changes nothing.
 
-`machine` looks at what is installed and at the terminal, `setup` at configuration, key and
-servers, `storage` at the folders and what lies in them.
+`machine` looks at what is installed, at the terminal, and at the folders and what lies in them,
+`setup` at configuration, key and servers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tui.app import launch_config
-from tui.app.doctor import machine, setup, storage
+from tui.app.doctor import machine, setup
 from tui.app.doctor.check import Check, Subject
 from tui.app.options.arguments import Options
 from tui.core.errors import HoldfastError
@@ -34,9 +34,9 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("key", setup.key),
     ("server", setup.server),
     ("mcp", setup.mcp),
-    ("storage", storage.folders),
-    ("sessions", storage.sessions),
-    ("outputs", storage.outputs),
+    ("storage", machine.folders),
+    ("sessions", machine.sessions),
+    ("outputs", machine.outputs),
 )
 
 
