@@ -32,11 +32,10 @@ from tui.batch.events import (
     TaskStarted,
 )
 from tui.batch.git import GitIsolation
-from tui.batch.group_session import first_record_of
 from tui.batch.isolation import Isolation
 from tui.batch.report import lines_of
 from tui.batch.run_policy import ModelPair, RunLimits
-from tui.batch.runner import Runner, RunSetup
+from tui.batch.runner import Runner, RunSetup, first_record_of
 from tui.batch.state import RunFolder, RunState
 from tui.core.config import Batch, Compaction, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tui.agent.agent import Agent
-from tui.agent.events import Notice
-from tui.batch.attempt import TaskAttempt
+from tui.agent.events import Event, Notice
+from tui.batch import prompts
+from tui.batch.attempt import TaskAttempt, attempt
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
-from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import RunStore
@@ -24,7 +25,86 @@ from tui.batch.state import RunFolder, RunState, total_usage
 from tui.batch.task_run import TaskRun
 from tui.core.clock import Clock
 from tui.core.config import Batch
+from tui.core.errors import HoldfastError
 from tui.provider.base import ModelInfo
+from tui.provider.task_error_class import classify_error
+from tui.session.records import Record
+
+
+@dataclass(slots=True)
+class GroupSession:
+    """Holds the agent of the running group, which `section` counts.
+
+    `cumulative` is the sum of the tokens of each task's last request so far.
+    """
+
+    run: Runner
+    agent: Agent | None = None
+    section: int | None = None
+    cumulative: int = 0
+    _opened: list[Event] = field(default_factory=list[Event])
+
+    async def enter(self, section: int) -> Agent:
+        """The agent to go on with; a fresh session where there is none."""
+        if self.agent is None:
+            self.agent = await self.run.setup.open_agent(self.run.models.current)
+            self.section, self.cumulative = section, 0
+            self._opened = await self.agent.start()
+        return self.agent
+
+    def news(self) -> list[Event]:
+        """The events of a session that was just opened, once."""
+        events, self._opened = self._opened, []
+        return events
+
+    async def leave(self) -> None:
+        """Let go of the agent. What could not be saved is said, never raised."""
+        agent, self.agent = self.agent, None
+        if agent is not None:
+            try:
+                await agent.close()
+            except HoldfastError as error:
+                self.run.say(str(error))
+
+    async def attempt(
+        self, prompt: str, *, log: Path, publish: Callable[[Event], None]
+    ) -> TaskAttempt:
+        """Send a prompt on the session, "" to continue where its last attempt failed.
+
+        Nothing is raised: a failure is the attempt's.
+        """
+        assert self.agent is not None
+        try:
+            return await attempt(
+                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.stopping
+            )
+        except HoldfastError as error:
+            self.run.say(f"  {error}")
+            return TaskAttempt("failed", classify_error(error), str(error))
+
+    async def summarise(
+        self, *, log: Path, publish: Callable[[Event], None]
+    ) -> tuple[str, TaskAttempt]:
+        """The session's summary of its work, and what it cost; the session is then closed.
+
+        Without an answer the summary says so.
+        """
+        made = TaskAttempt("failed")
+        if self.agent is not None:
+            made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
+        await self.leave()
+        told = made.answer.strip() if made.outcome == "done" else ""
+        return told or prompts.NO_SUMMARY, made
+
+
+def first_record_of(records: Sequence[Record], index: int) -> str:
+    """The id of the record with which a task's last attempt begins; "" if it is not there."""
+    marked = (
+        after.id
+        for mark, after in pairwise(records)
+        if mark.type == "task" and mark.data.get("index") == index
+    )
+    return next(iter([*marked][::-1]), "")
 
 
 @dataclass(frozen=True, slots=True)

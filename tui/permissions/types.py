@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
+
+MODE_NAMES: Final[Mapping[Mode, str]] = {
+    "ask": "asks before changes",
+    "accept_edits": "accepts edits",
+    "plan": "plan: read only",
+}
 
 
 @dataclass(frozen=True, slots=True)

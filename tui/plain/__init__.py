@@ -8,7 +8,7 @@ The terminal, read in the main thread:
 
     terminal       serves the conversation      thread_bridge  between the two threads
     prompt_reader  prompts, by the `editor`     answers        answers, and what is typed ahead
-    signals, tty   what they stand for
+    tty            the terminal and its signals
 
 The conversation (`tui.app.conversation`), in an event loop beside it; `terminal_port` is all that
 it knows of the terminal:

@@ -21,9 +21,8 @@ from tui.core.text_cleaning import clean
 from tui.plain.answers import AnswerReader, TypedAhead
 from tui.plain.editor import Editor
 from tui.plain.prompt_reader import PromptReader
-from tui.plain.signals import answered
 from tui.plain.thread_bridge import LineRequest, ThreadBridge
-from tui.plain.tty import Tty
+from tui.plain.tty import Tty, answered
 
 _STEPS: Final = 8
 """So many steps of the loop lie between a line that was typed ahead and the turn it begins."""
@@ -223,7 +222,7 @@ class Terminal:
             self._bridge.call(self._interrupted)
 
     def _end(self, number: int) -> None:
-        self.ended = True  # first, see `signals`
+        self.ended = True  # first, see `answered`
         self.ended_by = self.ended_by or number
         self._prompts.hold()
         if self._answers.asked is None and not (self._prompts.editing and self._editor.edits):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import UNPRICED, session_diff, usage_rows
-from tui.app.permission_log import MODE_NAMES, decisions, rule_lines
+from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
+from tui.permissions.types import MODE_NAMES
 from tui.plain.event_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, diff, sentence, shown, spoken

@@ -117,7 +117,7 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def permissions(frontend: ScreenFrontend, _: str) -> None:
-    from tui.app.permission_log import decisions, rule_lines  # noqa: PLC0415 - on demand
+    from tui.app.commands.views import decisions, rule_lines  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widget import Widget
 
-from tui.app.permission_log import MODE_NAMES
+from tui.permissions.types import MODE_NAMES
 from tui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.app.commands.views import DecisionRow
 from tui.app.doctor import Check, summary
-from tui.app.permission_log import DecisionRow
 from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
 from tui.ui.screens.table_screen import TableDialog, cell
