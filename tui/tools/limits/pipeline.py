@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from tui.core.config import Guard
@@ -77,19 +76,12 @@ async def guard(
     itself (`output.full`) is used as it is, and removed if nothing is cut. What is measured is
     the raw output. Content under every limit is returned as it is.
     """
-    texts = _texts(output)
-    size = sum(map(byte_length, texts))
-    most = limits.bytes_of(tool)
-    small = size <= min(most, limits.config.clamp_bytes, limits.share_tokens, CAP_CHARS)
-    if (
-        output.full is None
-        and _whole(output, most)
-        and small
-        and sum(map(line_count, texts)) <= limits.config.clamp_lines
-    ):
+    result = _Result(output, keep, spill, limits)
+    most, config = limits.bytes_of(tool), limits.config
+    small = result.size <= min(most, config.clamp_bytes, limits.share_tokens, CAP_CHARS)
+    if output.full is None and small and result.lines <= config.clamp_lines and result.whole(most):
         return GuardedOutput(output.content, None)
-    cut = partial(_cut, output, texts, keep=keep, spill=spill, limits=limits, spill_over=most)
-    return await asyncio.to_thread(cut)
+    return await asyncio.to_thread(result.cut, most)
 
 
 async def interrupted_receipt(
@@ -99,146 +91,124 @@ async def interrupted_receipt(
 
     The full copy holds all that the tool had put out. None if that was nothing.
     """
-    texts = _texts(output)
-    raw = output.raw or RawOutput(sum(map(byte_length, texts)), sum(map(line_count, texts)))
-    if not raw.bytes:
-        return None
-    receipt = partial(_receipt, output, texts, [shown], raw=raw, stages=("spill",), keep="head")
-    return await asyncio.to_thread(receipt, spill=spill, limits=limits)
+    result = _Result(output, "head", spill, limits)
+    raw = output.raw or RawOutput(result.size, result.lines)
+    return await asyncio.to_thread(result.receipt, [shown], raw, ("spill",)) if raw.bytes else None
 
 
-def _texts(output: ToolOutput) -> list[str]:
-    return [str(b.get("text", "")) for b in output.content if b.get("type") == "text"]
+@dataclass
+class _Result:
+    """One result on its way; `size` and `lines` are of its texts."""
 
+    output: ToolOutput
+    keep: Keep
+    spill: Path
+    limits: GuardLimits
 
-def _whole(output: ToolOutput, most: int) -> bool:
-    """Whether the content is all there was, or a cleaner rendition of not too much."""
-    raw = output.raw
-    return raw is None or not (raw.partial or raw.overwritten or raw.bytes > most)
+    def __post_init__(self) -> None:
+        blocks = (block for block in self.output.content if block.get("type") == "text")
+        self.texts = [str(block.get("text", "")) for block in blocks]
+        self.size = sum(map(byte_length, self.texts))
+        self.lines = sum(map(line_count, self.texts))
 
+    def whole(self, most: int) -> bool:
+        """Whether the content is all there was, or a cleaner rendition of not too much."""
+        raw = self.output.raw
+        return raw is None or not (raw.partial or raw.overwritten or raw.bytes > most)
 
-def _cut(
-    output: ToolOutput,
-    texts: Sequence[str],
-    *,
-    keep: Keep,
-    spill: Path,
-    limits: GuardLimits,
-    spill_over: int,
-) -> GuardedOutput:
-    size = sum(map(byte_length, texts))
-    stages: list[Stage] = []
-    copy = _copy_of(output, texts)
-    raw = output.raw or RawOutput(size, sum(map(line_count, texts)))
-    if output.raw is None and copy is not None:
-        raw = RawOutput(copy.bytes, copy.lines, partial=True)
-    shown = texts
-    if texts and (raw.partial or raw.bytes > spill_over):
-        copy = copy or _write(output, texts, spill, limits)
-        stages.append("spill")
-        code = output.details.get("exit_code")
-        shown = [
-            spilling.notice(
-                copy,
-                raw.bytes,
-                texts[0],
-                texts[-1],
-                preview_bytes=limits.config.preview_bytes,
-                exit_code=code if isinstance(code, int) else None,
-                ends=keep == "ends",
-            )
-        ]
-    elif texts and raw.overwritten:
-        copy = copy or _write(output, texts, spill, limits)
-        *before, last = texts
-        shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
-    room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
-    clamped = cap_chars(clamp(shown, room, keep))
-    if clamped is not shown:
-        stages.append("clamp")
-    shared = share(clamped, limits.share_tokens, keep)
-    if shared is not clamped:
-        stages.append("share")
-    if not stages and not raw.overwritten:
-        if output.full is not None:
-            output.full.unlink(missing_ok=True)
-        return GuardedOutput(output.content, None)
-    receipt = _receipt(
-        output,
-        texts,
-        shared,
-        raw=raw,
-        stages=tuple(stages),
-        copy=copy,
-        keep=keep,
-        spill=spill,
-        limits=limits,
-    )
-    return GuardedOutput(_replaced(output.content, shared), receipt)
+    def cut(self, spill_over: int) -> GuardedOutput:
+        """Apply each stage that is needed; the first where there are more than so many bytes."""
+        output, texts, limits = self.output, self.texts, self.limits
+        stages: list[Stage] = []
+        copy = self._copy()
+        raw = output.raw or RawOutput(self.size, self.lines)
+        if output.raw is None and copy is not None:
+            raw = RawOutput(copy.bytes, copy.lines, partial=True)
+        shown: Sequence[str] = texts
+        if texts and (raw.partial or raw.bytes > spill_over):
+            copy = copy or self._write()
+            stages.append("spill")
+            code = output.details.get("exit_code")
+            shown = [
+                spilling.notice(
+                    copy,
+                    raw.bytes,
+                    texts[0],
+                    texts[-1],
+                    preview_bytes=limits.config.preview_bytes,
+                    exit_code=code if isinstance(code, int) else None,
+                    ends=self.keep == "ends",
+                )
+            ]
+        elif texts and raw.overwritten:
+            copy = copy or self._write()
+            *before, last = texts
+            shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
+        room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
+        clamped = cap_chars(clamp(shown, room, self.keep))
+        if clamped is not shown:
+            stages.append("clamp")
+        shared = share(clamped, limits.share_tokens, self.keep)
+        if shared is not clamped:
+            stages.append("share")
+        if not stages and not raw.overwritten:
+            if output.full is not None:
+                output.full.unlink(missing_ok=True)
+            return GuardedOutput(output.content, None)
+        receipt = self.receipt(shared, raw, tuple(stages), copy)
+        return GuardedOutput(_replaced(output.content, shared), receipt)
 
+    def receipt(
+        self,
+        shown: Sequence[str],
+        raw: RawOutput,
+        stages: tuple[Stage, ...],
+        copy: FullCopy | None = None,
+    ) -> Receipt:
+        """The receipt for what was cut. Writes the full copy if there is none yet."""
+        copy = copy or self._copy() or self._write()
+        tokens = sum(map(tokenizer.count, shown))
+        return Receipt(
+            stages=stages,
+            total=Size(raw.bytes, raw.lines, self._tokens(raw, copy)),
+            shown=Size(sum(map(byte_length, shown)), sum(map(line_count, shown)), tokens),
+            kept=self.keep,
+            path=copy.path,
+            sha256=copy.sha256,
+            bytes_kept=copy.bytes,
+            overwritten=raw.overwritten,
+        )
 
-def _receipt(
-    output: ToolOutput,
-    texts: Sequence[str],
-    shown: Sequence[str],
-    *,
-    raw: RawOutput,
-    stages: tuple[Stage, ...],
-    copy: FullCopy | None = None,
-    keep: Keep,
-    spill: Path,
-    limits: GuardLimits,
-) -> Receipt:
-    """The receipt for what was cut. Writes the full copy if there is none yet."""
-    copy = copy or _copy_of(output, texts) or _write(output, texts, spill, limits)
-    return Receipt(
-        stages=stages,
-        total=Size(raw.bytes, raw.lines, _tokens(texts, raw, copy)),
-        shown=Size(
-            sum(map(byte_length, shown)),
-            sum(map(line_count, shown)),
-            sum(map(tokenizer.count, shown)),
-        ),
-        kept=keep,
-        path=copy.path,
-        sha256=copy.sha256,
-        bytes_kept=copy.bytes,
-        overwritten=raw.overwritten,
-    )
+    def _write(self) -> FullCopy:
+        """Write the full copy: the raw bytes if they are in memory, else the text."""
+        data = self.output.raw.data if self.output.raw else None
+        data = encode(joined(self.texts)) if data is None else data
+        return spilling.write_copy(data, self.spill, self.limits.config)
 
+    def _copy(self) -> FullCopy | None:
+        """The full copy that the tool has made, or could not make; None if it has not tried."""
+        raw = self.output.raw
+        lost = raw.lost if raw else ""
+        if self.output.full is not None:
+            copy = spilling.measure_copy(self.output.full)
+            if lost and copy.path:
+                kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
+                return replace(copy, error=f"{kept}: {lost}")
+            return copy
+        at_hand = (
+            raw is None or raw.data is not None or (self.texts and not raw.partial and not lost)
+        )
+        return None if at_hand else FullCopy(error=lost or "no reason is known")
 
-def _write(output: ToolOutput, texts: Sequence[str], spill: Path, limits: GuardLimits) -> FullCopy:
-    """Write the full copy: the raw bytes if they are in memory, else the text."""
-    data = output.raw.data if output.raw else None
-    data = encode(joined(texts)) if data is None else data
-    return spilling.write_copy(data, spill, limits.config)
-
-
-def _copy_of(output: ToolOutput, texts: Sequence[str]) -> FullCopy | None:
-    """The full copy that the tool has made, or could not make; None if it has not tried."""
-    raw = output.raw
-    lost = raw.lost if raw else ""
-    if output.full is not None:
-        copy = spilling.measure_copy(output.full)
-        if lost and copy.path:
-            kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
-            return replace(copy, error=f"{kept}: {lost}")
-        return copy
-    at_hand = raw is None or raw.data is not None or (texts and not raw.partial and not lost)
-    return None if at_hand else FullCopy(error=lost or "no reason is known")
-
-
-def _tokens(texts: Sequence[str], raw: RawOutput, copy: FullCopy) -> int:
-    """Tokens of the raw output. Above 2 MB an estimate from the part that is in memory."""
-    held = sum(map(byte_length, texts))
-    if raw.data is not None:
-        return tokenizer.count(raw.data.decode(errors="replace"))
-    if raw.bytes == held:
-        return sum(map(tokenizer.count, texts))
-    if copy.path is not None and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
-        with suppress(OSError):
-            return tokenizer.count(copy.path.read_bytes().decode(errors="replace"))
-    return sum(map(tokenizer.count, texts)) * raw.bytes // max(1, held)
+    def _tokens(self, raw: RawOutput, copy: FullCopy) -> int:
+        """Tokens of the raw output. Above 2 MB an estimate from the part that is in memory."""
+        if raw.data is not None:
+            return tokenizer.count(raw.data.decode(errors="replace"))
+        if raw.bytes != self.size and copy.path and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
+            with suppress(OSError):
+                return tokenizer.count(copy.path.read_bytes().decode(errors="replace"))
+        held = sum(map(tokenizer.count, self.texts))
+        return held if raw.bytes == self.size else held * raw.bytes // max(1, self.size)
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:
