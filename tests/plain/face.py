@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 from tests.support.clock import PATIENCE_S
 from tests.support.world import World
@@ -16,11 +17,15 @@ from tui.app.services import SessionChoice
 from tui.plain.frontend import PlainFrontend
 from tui.plain.input_loop import converse, leave
 
+if TYPE_CHECKING:
+    from tui.plain.terminal import Terminal
+
 
 @dataclass
 class FakeFace:
-    """`prompts` and `answers` are given in their order; without one the prompt waits for ever,
-    and a question fails the test. `asked` are the questions that were put."""
+    """Stands for a `Terminal`. `prompts` and `answers` are given in their order; without one the
+    prompt waits for ever, and a question fails the test. `asked` are the questions that were put.
+    """
 
     prompts: deque[str | None] = field(default_factory=deque[str | None])
     answers: deque[str | None] = field(default_factory=deque[str | None])
@@ -84,7 +89,7 @@ async def talking(
 ) -> AsyncGenerator[tuple[Conversation, FakeFace]]:
     """A conversation that has been opened and runs; it ends with the block."""
     face = FakeFace(answers=deque(answers))
-    frontend = PlainFrontend(world.services(), face)
+    frontend = PlainFrontend(world.services(), cast("Terminal", face))
     await open_first(frontend.conversation, choice, fallback=False)
     frontend.ready = True
     face.said = [line for line in face.said if not line.startswith("Session 0199")]

@@ -10,8 +10,8 @@ The terminal, read in the main thread:
     prompt_reader  prompts, by the `editor`     answers        answers, and what is typed ahead
     tty            the terminal and its signals
 
-The conversation (`tui.app.conversation`), in an event loop beside it; `terminal_port` is all that
-it knows of the terminal:
+The conversation (`tui.app.conversation`), in an event loop beside it; `terminal.Terminal` is all
+that it knows of the terminal:
 
     frontend       what the conversation asks   input_loop     hands on what is typed
     questions      questions and approvals      views          commands that show something

@@ -21,7 +21,7 @@ from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
 from tui.plain.questions import Asker, interruption_lines, question_lines, session_choices
 from tui.plain.speech_text import sentence, shown, spoken
-from tui.plain.terminal import TerminalPort
+from tui.plain.terminal import Terminal
 from tui.session.records import Record
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class PlainFrontend:
 
     stop_key = "Ctrl+C"
 
-    def __init__(self, services: AppServices, terminal: TerminalPort) -> None:
+    def __init__(self, services: AppServices, terminal: Terminal) -> None:
         self.terminal = terminal
         self.heard = asyncio.Queue[str]()
         self.approver = Asker(terminal, self.heard.put_nowait, self._bell)

@@ -31,7 +31,7 @@ from tui.app.interruption import known
 from tui.core.formatting import plural
 from tui.permissions.types import Answer, Call, Decision
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
-from tui.plain.terminal import TerminalPort
+from tui.plain.terminal import Terminal
 from tui.session.records import Finding
 from tui.settings.local_servers import LocalServer
 
@@ -82,7 +82,7 @@ def _named(name: str, text: list[str]) -> list[str]:
 class Asker:
     """Asks by a `terminal`. Implements `Approver`. `stray` takes what was meant for the prompt."""
 
-    terminal: TerminalPort
+    terminal: Terminal
     stray: Callable[[str], object]
     calls: Callable[[], object] = lambda: None
     """Called before every question: the person may be elsewhere."""

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tui.core.plain_detection import DUMB
 from tui.core.text_cleaning import clean
@@ -29,57 +29,13 @@ _STEPS: Final = 8
 _STEP_S: Final = 0.03
 
 
-class TerminalPort(Protocol):
-    """Where lines are said and read. Everything is called in the event loop's thread."""
-
-    @property
-    def gone(self) -> bool:
-        """Whether the terminal went away."""
-        ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether the program was told to end."""
-        ...
-
-    def say(self, *lines: str) -> None:
-        """Print lines. Control characters in them are not printed."""
-
-    async def prompt(self, text: str = "") -> str | None:
-        """The next prompt that is typed; None where the person leaves. `text` stands in it to
-        begin with."""
-        ...
-
-    async def answer(self, question: str, *, hidden: bool = False) -> str | None:
-        """A line that was typed after `question` stood there; None where it was refused by
-        Ctrl+C or Ctrl+D. What was typed before goes to the prompt. `hidden`: nobody sees it."""
-        ...
-
-    def listen(
-        self,
-        typed: Callable[[str], object],
-        interrupt: Callable[[], object],
-        leave: Callable[[], object],
-    ) -> None:
-        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end.
-        `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
-        was for."""
-
-    def begun(self) -> str:
-        """What stands in the prompt and was not sent."""
-        ...
-
-    def bell(self) -> None:
-        """Call whoever listens elsewhere."""
-
-
 def _nobody(*_: object) -> None:
     pass
 
 
 class Terminal:
-    """Implements `TerminalPort`. `run` is called in the main thread, what the port has in the
-    loop's."""
+    """Where lines are said and read. `run` is called in the main thread; what the conversation
+    calls (from `gone` to `bell`) in the loop's. `ended`: the program was told to end."""
 
     def __init__(self, editor: Editor) -> None:
         self.ended = False
@@ -100,6 +56,7 @@ class Terminal:
 
     @property
     def gone(self) -> bool:
+        """Whether the terminal went away."""
         return self._tty.gone
 
     # In the main thread
@@ -262,11 +219,15 @@ class Terminal:
         interrupt: Callable[[], object],
         leave: Callable[[], object],
     ) -> None:
+        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end.
+        `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
+        was for."""
         self._bridge.meet()
         self._typed, self._interrupt, self._leave = typed, interrupt, leave
 
     def say(self, *lines: str) -> None:
-        """Print lines. What the person is typing at is shown again below them."""
+        """Print lines, without control characters. What the person is typing at is shown again
+        below them."""
         if not lines:
             return
         text = "".join(f"{clean(line)}\n" for line in lines)
@@ -274,14 +235,20 @@ class Terminal:
         self._tty.write(f"\n{text}{standing}" if standing else text)
 
     async def prompt(self, text: str = "") -> str | None:
+        """The next prompt that is typed; None where the person leaves. `text` stands in it to
+        begin with."""
         return await self._bridge.want(text, "prompt")
 
     async def answer(self, question: str, *, hidden: bool = False) -> str | None:
+        """A line that was typed after `question` stood there; None where it was refused by
+        Ctrl+C or Ctrl+D. What was typed before goes to the prompt. `hidden`: nobody sees it."""
         return await self._bridge.want(question, "hidden" if hidden else "answer")
 
     def begun(self) -> str:
+        """What stands in the prompt and was not sent."""
         return self._prompts.begun()
 
     def bell(self) -> None:
+        """Call whoever listens elsewhere."""
         if os.environ.get("TERM", "") not in DUMB:
             self._tty.write("\a")
