@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -182,9 +183,9 @@ class Damage:
         except (SessionError, OSError) as error:
             return f"({error})", finding.action
         line = data.partition(b"\n")[0]
-        chunks = iter((data if finding.code == "B46" else line + b"\n", b""))
+        read = BytesIO(data if finding.code == "B46" else line + b"\n").read
         made: list[dict[str, Any]] = []
-        for _, value in parse(split(lambda _: next(chunks)), Findings()):
+        for _, value in parse(split(read), Findings()):
             made.append(value)
             if finding.code == "B46":
                 break

@@ -101,11 +101,9 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
     name = await frontend.choose(trouble)
     if name is None or conversation.agent is not agent:
         frontend.say("Everything is kept as it is.", hint="/retry shows the ways on again.")
-    elif name in RUNGS:
-        for event in await agent.repair(RUNGS[name][0]):
+    elif name in RUNGS or name == "retry":
+        for event in await agent.repair(RUNGS[name][0]) if name in RUNGS else ():
             frontend.show(event)
-        conversation.resume_turn()
-    elif name == "retry":
         conversation.resume_turn()
     elif name == "model":
         if await choose_model(conversation):
@@ -116,7 +114,8 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
             await switch_session(conversation, SessionChoice(path))
             conversation.resume_turn()
     elif name == "context":
-        await frontend.show_context()
+        if view := frontend.view("context", ""):
+            await view
     else:
         last = _asked_last(agent)
         await switch_session(conversation, SessionChoice())

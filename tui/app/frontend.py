@@ -115,9 +115,6 @@ class Frontend(Protocol):
     async def show_file(self, path: Path) -> None:
         """Let the person read a text file, or edit it."""
 
-    async def show_context(self) -> None:
-        """Show what the model sees, item by item, to be masked and pinned."""
-
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Offer what can be done about work that an earlier run left open, without waiting for an
         answer; see `tui.app.interruption`."""

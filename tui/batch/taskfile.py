@@ -98,7 +98,7 @@ def parse(data: bytes) -> TaskFile:
             pass  # an indented line behind it still continues the task
         elif found := _TASK.fullmatch(line):
             close()
-            current = _Open(headings, group, found[2].split(), _mark(found[1]), number)
+            current = _Open(headings, group, found[2].split(), _MARKS[found[1]], number)
         else:
             close()
             if found := _GROUP.fullmatch(line):
@@ -125,16 +125,7 @@ def with_marks(data: bytes, marks: Mapping[int, Mark]) -> bytes:
     return b"\n".join(lines)
 
 
-def _mark(found: str | None) -> Mark:
-    match found:
-        case None:
-            return ""
-        case "x" | "X":
-            return "x"
-        case "!" | "~":
-            return found
-        case _:
-            return " "
+_MARKS: Mapping[str | None, Mark] = {None: "", "x": "x", "X": "x", "!": "!", "~": "~", " ": " "}
 
 
 def _decoded(data: bytes) -> str:

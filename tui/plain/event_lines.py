@@ -23,6 +23,11 @@ from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
+_ENDED = {
+    "interrupted": ["Stopped. Say how to go on."],
+    "limit": ["The turn reached its limit and was stopped."],
+    "failed": ["The turn failed. Nothing is lost."],
+}
 _ERROR_LINES = 5
 """So many lines of a failed tool's output are spoken: its last."""
 
@@ -61,7 +66,7 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
         case events.ErrorRaised(error_class, message, _, hint):
             return [sentence(f"Error, {words(error_class)}: {message}", hint)]
         case events.TurnFinished(outcome):
-            return _ended(outcome)
+            return _ENDED.get(outcome, [])
         case _:
             return _of_the_context(event) or of_a_request(event)
 
@@ -227,18 +232,6 @@ def _summary(summary: str) -> str:
     if found := _CHANGED.fullmatch(summary):
         return f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
     return spoken(summary)
-
-
-def _ended(outcome: str) -> list[str]:
-    match outcome:
-        case "interrupted":
-            return ["Stopped. Say how to go on."]
-        case "limit":
-            return ["The turn reached its limit and was stopped."]
-        case "failed":
-            return ["The turn failed. Nothing is lost."]
-        case _:
-            return []
 
 
 def _switched(event: events.ModelSwitched) -> str:

@@ -139,10 +139,6 @@ class PlainFrontend:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")
         self.terminal.say(f"The file {path}:", *shown(text.rstrip()), "End of the file.")
 
-    async def show_context(self) -> None:
-        if work := self.view("context", ""):
-            await work
-
     # What runs
 
     def began(self, kind: Kind, phase: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from io import FileIO
+from io import BytesIO, FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -88,8 +88,7 @@ def read_ends(path: Path) -> LoadedSession:
 
 
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
-    chunks = iter((data, b""))
-    for line in split(lambda _: next(chunks)):
+    for line in split(BytesIO(data).read):
         yield replace(line, offset=line.offset + offset)
 
 

@@ -141,10 +141,6 @@ class ScreenFrontend:
 
         await edit_file(self, path)
 
-    async def show_context(self) -> None:
-        if work := self.view("context", ""):
-            await work
-
     # What runs
 
     def began(self, kind: Kind, phase: str) -> None:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -190,8 +191,7 @@ def _describe(path: Path, format_: Format) -> ForeignSession | None:
         return None
     if len(head) == _HEAD and b"\n" in head:
         head = head[: head.rfind(b"\n") + 1]
-    chunks = iter((head, b""))
-    lines = list(islice(split(lambda _: next(chunks)), 2000))
+    lines = list(islice(split(BytesIO(head).read), 2000))
     told = _converted(path, format_, iter(lines), state.st_mtime, Findings())
     if not told.records:
         return None
