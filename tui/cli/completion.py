@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser
-from typing import Any, Literal
+from typing import Any
 
+from tui.app.options.arguments import Options
 from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positional
 
 
-def script(shell: Literal["bash", "zsh", "fish"]) -> str:
-    """The completion script of a shell, to be sourced or put into its completions folder."""
+def run(options: Options) -> int:
+    """Print the completion script of a shell, to be sourced or put into its completions folder."""
     import shtab  # noqa: PLC0415 - for this only
 
-    return shtab.complete(_parser(), shell)
+    print(shtab.complete(_parser(), options.shell))  # noqa: T201
+    return 0
 
 
 def _parser() -> ArgumentParser:

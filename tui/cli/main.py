@@ -148,47 +148,27 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
 
     match options.command:
         case "completion":
-            from tui.cli.completion import script  # noqa: PLC0415
-
-            print(script(options.shell))  # noqa: T201
-            return 0
+            from tui.cli.completion import run  # noqa: PLC0415
         case "sessions":
-            from tui.cli.sessions import run as run_sessions  # noqa: PLC0415
-
-            return run_sessions(options)
+            from tui.cli.sessions import run  # noqa: PLC0415
         case "doctor":
-            from tui.app.doctor import run as run_doctor  # noqa: PLC0415
-
-            return run_doctor(options)
+            from tui.app.doctor import run  # noqa: PLC0415
         case "tour":
-            from tui.demo.tour import run as run_tour  # noqa: PLC0415
-
-            return run_tour(options)
+            from tui.demo.tour import run  # noqa: PLC0415
         case "drill":
-            from tui.demo.drill import run as run_drill  # noqa: PLC0415
-
-            return run_drill(options)
+            from tui.demo.drill import run  # noqa: PLC0415
         case "help":
-            from tui.cli.help import run as run_help  # noqa: PLC0415
-
-            return run_help(options)
+            from tui.cli.help import run  # noqa: PLC0415
         case "run" if not _wants_screen(options):
-            from tui.batch.command import run as run_tasks  # noqa: PLC0415
-
-            return run_tasks(options)
+            from tui.batch.command import run  # noqa: PLC0415
         case "run":
-            from tui.ui.tasks.run import open_run  # noqa: PLC0415
-
-            return open_run(options)
+            from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
         case "chat" if options.headless:
-            from tui.cli.print_mode import print_answer  # noqa: PLC0415
-
-            return print_answer(options)
+            from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
         case "chat" if options.plain or plain_detection.why(()):
-            from tui.plain import open_plain  # noqa: PLC0415
-
-            return open_plain(options)
+            from tui.plain import open_plain as run  # noqa: PLC0415
         case "chat":
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)
+    return run(options)

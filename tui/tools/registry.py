@@ -20,14 +20,7 @@ def builtin_tools() -> dict[str, Tool[Any]]:
     from tui.tools.write_file import WriteFile  # noqa: PLC0415
 
     tools: tuple[Tool[Any], ...] = (
-        ReadFile(),
-        WriteFile(),
-        EditFile(),
-        ListDir(),
-        FindByName(),
-        GrepSearch(),
-        RunCommand(),
-        CommandStatus(),
-        TodoWrite(),
-    )
+        ReadFile(), WriteFile(), EditFile(), ListDir(), FindByName(), GrepSearch(), RunCommand(),
+        CommandStatus(), TodoWrite(),
+    )  # fmt: skip
     return {tool.name: tool for tool in tools}

@@ -48,14 +48,13 @@ class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
 
     `tools` is what it offers, also while it is started again after it died; the model does not
-    get those in `switched_off`. `changed` is called after every change of state or tools.
+    get those in `switched_off`.
     """
 
     name: str
     config: McpServer
     cwd: Path
     log_file: Path
-    changed: Callable[[], None] = lambda: None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
@@ -231,13 +230,11 @@ class Server:
                 self.tools = await self._list(client)
             except Exception as error:  # noqa: BLE001 - the tools that were known stay
                 log.warning("the MCP server %s lists no tools: %s", self.name, _error_line(error))
-            self.changed()
 
     def _set(self, state: ServerState, detail: str) -> None:
         self.state, self.detail = state, detail
         if state != "starting":
             self._settled.set()
-        self.changed()
 
 
 class Servers:
@@ -252,12 +249,11 @@ class Servers:
         *,
         cwd: Path,
         log_folder: Path,
-        changed: Callable[[], None] = lambda: None,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self.patience_s = patience_s
         self.all = tuple(
-            Server(name, config, cwd, log_folder / f"mcp-{name}.log", changed)
+            Server(name, config, cwd, log_folder / f"mcp-{name}.log")
             for name, config in sorted(configured.items())
         )
 
