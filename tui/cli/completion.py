@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser
-from typing import Any
+from typing import Any, Literal
 
 from tui.app.options.arguments import Options
 from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positional
 
 
 def run(options: Options) -> int:
-    """Print the completion script of a shell, to be sourced or put into its completions folder."""
+    """Print the completion script of a shell. Returns the exit code."""
+    print(script(options.shell))  # noqa: T201
+    return 0
+
+
+def script(shell: Literal["bash", "zsh", "fish"]) -> str:
+    """The completion script of a shell, to be sourced or put into its completions folder."""
     import shtab  # noqa: PLC0415 - for this only
 
-    print(shtab.complete(_parser(), options.shell))  # noqa: T201
-    return 0
+    return shtab.complete(_parser(), shell)
 
 
 def _parser() -> ArgumentParser:
