@@ -12,10 +12,21 @@ from tui.agent import events
 from tui.agent.events import Event
 from tui.app.commands.registry import find
 from tui.core.messages import Usage
-from tui.demo import tour_observations as places
+from tui.demo import tour_steps as places
 from tui.demo.tour import Tour
-from tui.demo.tour_observations import BUSY, CHAT, CONTEXT, OUTPUT, REPAIR, SESSIONS, WHOLE
-from tui.demo.tour_steps import END, STEPS, Cue, TourStep
+from tui.demo.tour_steps import (
+    BUSY,
+    CHAT,
+    CONTEXT,
+    END,
+    OUTPUT,
+    REPAIR,
+    SESSIONS,
+    STEPS,
+    WHOLE,
+    Cue,
+    TourStep,
+)
 from tui.session.records import Record
 
 FEATURES = {

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import Event
-from tui.demo import guide
+from tui.demo import guide, tour_steps
 from tui.demo.guide import Guide
-from tui.demo.tour_observations import BUSY, CHAT, REPAIR, Observations
-from tui.demo.tour_steps import ELSEWHERE, END, GENERAL, OPENING, STEPS, Cue, TourStep, Words
+from tui.demo.tour_steps import Cue, Observations, TourStep, Words
 from tui.session.records import Record
 
 if TYPE_CHECKING:
@@ -56,18 +55,18 @@ class PanelText:
 class Tour(Guide[TourStep]):
     """The steps, and which of them is asked for. `damaged` is the id of a session to repair."""
 
-    def __init__(self, damaged: str, steps: Sequence[TourStep] = STEPS) -> None:
-        super().__init__(steps, END)
+    def __init__(self, damaged: str, steps: Sequence[TourStep] = tour_steps.STEPS) -> None:
+        super().__init__(steps, tour_steps.END)
         self.seen = Observations()
         self.damaged = damaged
-        self._happened = OPENING
+        self._happened = tour_steps.OPENING
 
     def panel_text(self) -> PanelText:
         """What the panel says now, wherever the person is."""
         number = "the end" if self.over else f"{self.at + 1} of {len(self.steps)}"
         cue = self._cue()
         lay = cue.lay.replace("{damaged}", self.damaged)
-        here = self.seen.at in {CHAT, BUSY, REPAIR}
+        here = self.seen.at in {tour_steps.CHAT, tour_steps.BUSY, tour_steps.REPAIR}
         news = _words(cue.news, self.seen) or (self._happened if here else "")
         return PanelText(f"{TITLE}{number} · {self.step.title}", news, cue.say, lay, self.over)
 
@@ -94,7 +93,7 @@ class Tour(Guide[TourStep]):
             self._go(self.at - 1, "")
 
     def restart(self) -> None:
-        self._go(0, OPENING)
+        self._go(0, tour_steps.OPENING)
 
     def _go(self, to: int, happened: str) -> None:
         before, self.seen = self.seen, Observations()
@@ -106,7 +105,7 @@ class Tour(Guide[TourStep]):
 
     def _cue(self) -> Cue:
         fitting = (h for h in self.step.cues if h.at == self.seen.at and h.when(self.seen))
-        usual = GENERAL.get(self.seen.at, ELSEWHERE)
+        usual = tour_steps.GENERAL.get(self.seen.at, tour_steps.ELSEWHERE)
         return next(fitting, usual)
 
 

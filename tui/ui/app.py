@@ -309,7 +309,7 @@ class HoldfastApp(ThemedApp):
     async def _open_first(self, opening: Opening) -> bool:
         """False where the person leaves instead."""
         from tui.app.open_session import open_first  # noqa: PLC0415 - not for the first frame
-        from tui.ui.rendering.session_items import warm  # noqa: PLC0415 - as before
+        from tui.ui.widgets.record_items import warm  # noqa: PLC0415 - as before
 
         try:
             await open_first(self.conversation, opening.choice)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.ui.rendering import request_status
-from tui.ui.rendering.session_items import RestoredItems
-from tui.ui.rendering.tool_calls import ToolCalls
+from tui.core.formatting import plural, tokens
+from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
+from tui.ui.tool_calls import ToolCalls
+from tui.ui.widgets import record_items
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     Item,
@@ -20,14 +22,16 @@ from tui.ui.widgets.conversation.items import (
     UserItem,
 )
 from tui.ui.widgets.event_log import EventLog
-from tui.ui.widgets.record_items import (
-    attached_item,
-    debug_item,
-    files_item,
-    memory_item,
-    repair_items,
-    uncompacted_item,
-)
+from tui.ui.widgets.record_items import RestoredItems
+
+_FULL = "context full"
+_STEPS = {
+    "output": "a shorter answer",
+    "images": "without older images",
+    "compaction": "compacted",
+    "results": "large results cut",
+    "digest": "as a digest",
+}
 
 
 class EventRenderer:
@@ -72,7 +76,7 @@ class EventRenderer:
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
-                    chat.add(attached_item(attached))
+                    chat.add(record_items.attached_item(attached))
             case events.DirectivesChanged(think, verbose, elevated):
                 self.head(think=think, verbose=verbose, elevated=elevated)
                 chat.show_mode()
@@ -111,27 +115,47 @@ class EventRenderer:
             case events.ToolFinished():
                 self._calls.finish(event)
                 chat.work(self._calls.phase)
-            case (
-                events.RetryScheduled()
-                | events.Parked()
-                | events.ModelSwitched()
-                | events.RecoveryStep()
-                | events.LoopStopped()
-            ):
+            case events.RetryScheduled():
                 voided = self._take_back()
-                request_status.show(chat, event, voided)
-                if isinstance(event, events.ModelSwitched):
-                    self.head(model=event.new)
-            case (
-                events.OverflowCompactionStarted()
-                | events.CompactionStarted()
-                | events.CompactionFinished()
-            ):
-                request_status.compact(chat, event)
+                chat.work("waiting to try again")
+                chat.retry.wait(
+                    event.reason,
+                    attempt=event.attempt,
+                    max_attempts=event.max_attempts,
+                    delay_s=event.delay_s,
+                    error_class=event.error_class,
+                )
+                chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
+            case events.Parked():
+                self._park(event)
+            case events.ModelSwitched():
+                self._switch(event)
+            case events.RecoveryStep(step, text, before, after):
+                voided = self._take_back()
+                chat.retry.recover(_FULL, f"{_STEPS[step]}, sent again …")
+                chat.add(record_items.recovery_item(text, before, after, voided))
+            case events.LoopStopped(name, input_, times):
+                self._take_back()
+                text = f"{name} was called {times} times in a row with the same result: stopped."
+                given = "\n".join(f"{key}: {value}" for key, value in input_.items())
+                chat.add(NoticeItem(f"{text} Say what it should do instead.", "warning", given))
+            case events.OverflowCompactionStarted(number, of, size):
+                chat.work("compacting")
+                chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
+            case events.CompactionStarted(reason, size, messages):
+                chat.work("compacting")
+                if reason != "overflow":  # which was announced
+                    what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
+                    chat.retry.recover("context", f"compacting {what} …")
+            case events.CompactionFinished(before, after, removed, summary, reason, problem):
+                chat.retry.done()
+                if reason != "overflow":  # of which the step is told
+                    made = record_items.compacted_item(before, after, removed, summary, problem)
+                    chat.add(made)
             case events.CompactionUndone(size):
-                chat.add(uncompacted_item(size))
+                chat.add(record_items.uncompacted_item(size))
             case events.MemorySaved(path, entries):
-                chat.add(memory_item(path, entries))
+                chat.add(record_items.memory_item(path, entries))
             case events.Alive():
                 chat.hear()
             case events.ContextMeasured():
@@ -146,7 +170,7 @@ class EventRenderer:
                 self._status(trouble=trouble)
                 chat.show_saving(trouble)
             case events.RepairApplied(findings):
-                for item in repair_items(findings):
+                for item in record_items.repair_items(findings):
                     chat.add(item)
             case events.ToolsAwaited(servers):
                 chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
@@ -157,9 +181,9 @@ class EventRenderer:
             ):
                 chat.add(NoticeItem(text))
             case events.ContextFiles(files):
-                chat.add(files_item(files))
+                chat.add(record_items.files_item(files))
             case events.Debug(text):
-                chat.add(debug_item(text))
+                chat.add(record_items.debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):
                 voided = self._take_back()
                 stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
@@ -168,6 +192,28 @@ class EventRenderer:
                 self._end(outcome)
             case _:
                 pass
+
+    def _park(self, event: events.Parked) -> None:
+        """Every model is limited: the turn goes on by itself."""
+        chat, voided = self._chat, self._take_back()
+        until, kind = datetime.fromisoformat(event.until), event.error_class
+        chat.work("parked")
+        chat.retry.park(until, kind)
+        now, reason = chat.clock.now(), one_line(event.reason)
+        told = record_items.parked_item(kind, until, now, reason, voided)
+        last = chat.conversation.newest
+        if not (isinstance(last, NoticeItem) and last.text == told.text):  # told by the record
+            chat.add(told)
+
+    def _switch(self, event: events.ModelSwitched) -> None:
+        """Another model: why, and the way back."""
+        back = f"back to {event.old} later by itself, or with /model {event.old}"
+        if event.back_at:
+            at = self._chat.retry.moment(datetime.fromisoformat(event.back_at))
+            back = f"back to {event.old} from {at} on, or with /model {event.old}"
+        told = event.to_json() | {"text": self._take_back()}
+        self._chat.add(record_items.switch_item(told, back))
+        self.head(model=event.new)
 
     def head(self, **changes: Any) -> None:
         """Show something else in the header."""

@@ -39,9 +39,9 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import branch_of
 from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier
-from tui.ui.rendering.session_items import end_of, restored
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.record_items import end_of, restored
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent

@@ -20,9 +20,19 @@ from tests.ui.screens.test_first_run import keyless
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.demo import tour, tour_scene
-from tui.demo.tour_observations import APPROVAL, CONTEXT, DEBUG, PICK, REPAIR, SESSIONS, WAYS
 from tui.demo.tour_screen import MARK, TourApp, TourPanel, TourProgram, marked
-from tui.demo.tour_steps import END, STEPS, WAIT_S
+from tui.demo.tour_steps import (
+    APPROVAL,
+    CONTEXT,
+    DEBUG,
+    END,
+    PICK,
+    REPAIR,
+    SESSIONS,
+    STEPS,
+    WAIT_S,
+    WAYS,
+)
 from tui.session.reader import read
 from tui.ui.commands import views
 from tui.ui.screens.sessions import SessionsScreen

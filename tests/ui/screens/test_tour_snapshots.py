@@ -25,9 +25,8 @@ from tests.ui.screens.test_tour import (
 )
 from tui.agent.events import ContextMeasured
 from tui.demo import guide, tour_scene
-from tui.demo.tour_observations import APPROVAL
 from tui.demo.tour_screen import TourApp, TourPanel
-from tui.demo.tour_steps import END
+from tui.demo.tour_steps import APPROVAL, END
 
 Way = Callable[[TourApp, Pilot[None]], Awaitable[None]]
 FOLDER = Path("/tmp/holdfast-tour-picture")

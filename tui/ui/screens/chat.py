@@ -16,25 +16,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.core.clock import Clock
-from tui.ui.screens.activity_indicator import FRAMES_PER_S, ActivityIndicator
+from tui.ui.screens import footer
 from tui.ui.screens.conversation_side import ConversationSide
-from tui.ui.screens.footer import (
-    BACK,
-    BUSY_HINTS,
-    ELEVATED,
-    IDLE_HINTS,
-    MODES,
-    NOT_SAVED,
-    OUTPUT,
-    READ_ONLY,
-    RUN,
-    SEND,
-    SHELL,
-    TO_ASK,
-    TO_READ,
-    UNSAVED,
-    footer,
-)
+from tui.ui.screens.footer import ActivityIndicator
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
 from tui.ui.toolkit.base_app import BaseScreen
@@ -92,7 +76,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt = Prompt(id="prompt")
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
-        self._keys = IDLE_HINTS
+        self._keys = footer.IDLE_HINTS
         self._mode: Mode = "ask"
         self._to = ""
         self._read_only = False
@@ -118,7 +102,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         yield self.status
 
     def on_mount(self) -> None:
-        self._spin = self.set_interval(1 / FRAMES_PER_S, self._tick, pause=True)
+        self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
         self.show_mode()
 
@@ -173,7 +157,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Something is going on: say what, and since when. `listening`: a byte of the model's
         answer has just come, or the wait for the first one has begun."""
         if not self.busy:
-            self._hints(BUSY_HINTS, "Type ahead: it is sent when the agent can take it")
+            self._hints(footer.BUSY_HINTS, "Type ahead: it is sent when the agent can take it")
             if self._spin:
                 self._spin.resume()
         if self._phase.enter(phase, listening=listening):
@@ -189,7 +173,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._phase.leave()
         if self._spin:
             self._spin.pause()
-        self._hints(IDLE_HINTS, TO_READ if self._read_only else TO_ASK)
+        self._hints(footer.IDLE_HINTS, footer.TO_READ if self._read_only else footer.TO_ASK)
 
     def measure(self, state: ContextMeasured | None) -> None:
         self.side.meter.state = self.left.meter.state = state
@@ -199,22 +183,22 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         counts as far as plan mode leaves it something to allow."""
         self._mode = mode or self._mode
         elevated = self.header.state.elevated and self._mode != "plan"
-        text, style = ELEVATED if elevated else MODES[self._mode]
-        text, style = READ_ONLY if self._read_only else (text, style)
-        text, style = SHELL.get(self._to, (text, style))
+        text, style = footer.ELEVATED if elevated else footer.MODES[self._mode]
+        text, style = footer.READ_ONLY if self._read_only else (text, style)
+        text, style = footer.SHELL.get(self._to, (text, style))
         self.prompt_rule.right = Content.styled(text, style)
 
     def show_saving(self, trouble: str) -> None:
         """Say why nothing is saved, until it is again."""
         if trouble and not self._read_only:
-            self.notice.say(f"Not saved: {trouble.rstrip('.')}.", "error", hint=UNSAVED)
-        elif self.notice.text.startswith(NOT_SAVED):
+            self.notice.say(f"Not saved: {trouble.rstrip('.')}.", "error", hint=footer.UNSAVED)
+        elif self.notice.text.startswith(footer.NOT_SAVED):
             self.notice.say("Everything is saved again.", "success")
 
     def show_read_only(self, read_only: bool) -> None:
         """Say where one writes whether the session can be gone on with."""
         self._read_only = read_only
-        if read_only and self.notice.text.startswith(NOT_SAVED):
+        if read_only and self.notice.text.startswith(footer.NOT_SAVED):
             self.notice.clear()  # it will not be, and that is said in other words
         self.show_mode()
         if not self.busy:
@@ -364,11 +348,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     def _show_keys(self) -> None:
         """What the keys do; while the output covers the conversation, Esc comes back from it."""
-        keys = footer(self.focused, self._keys)
+        keys = footer.footer(self.focused, self._keys)
         if self._to:
-            keys = tuple(RUN if hint == SEND else hint for hint in keys)
+            keys = tuple(footer.RUN if hint == footer.SEND else hint for hint in keys)
         if self.has_class("-narrow") and self.has_class("-over"):
-            keys = (BACK, *(hint for hint in keys if hint.key not in {BACK.key, OUTPUT.key}))
+            keys = (
+                footer.BACK,
+                *(hint for hint in keys if hint.key not in {footer.BACK.key, footer.OUTPUT.key}),
+            )
         self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:

@@ -30,13 +30,13 @@ from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import EventRenderer
-from tui.ui.rendering.session_items import RestoredItems, restored
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.keys import APP_KEYS, bindings
+from tui.ui.widgets.record_items import RestoredItems, restored
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
-from tui.ui.widgets.kill_ring import KillRingArea
+from tui.ui.widgets.prompt_areas import KillRingArea
 
 if TYPE_CHECKING:
     from tui.ui.widgets.autocomplete import Suggestions

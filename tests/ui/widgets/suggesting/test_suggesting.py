@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
+from tui.ui.commands.completion_sources import FRESH_S, WorkspaceFiles
 from tui.ui.widgets.autocomplete import CompletionQuery, asked, completed, rank
-from tui.ui.widgets.workspace_files import FRESH_S, WorkspaceFiles
 
 
 @pytest.mark.parametrize(

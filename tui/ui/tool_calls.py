@@ -6,10 +6,9 @@ from collections import deque
 from typing import Any
 
 from tui.agent.events import ToolFinished
-from tui.ui.rendering.session_items import RestoredItems
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
-from tui.ui.widgets.record_items import close, fill, title_of
+from tui.ui.widgets.record_items import RestoredItems, close, fill, title_of
 
 KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""

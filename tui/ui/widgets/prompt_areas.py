@@ -1,8 +1,10 @@
-"""A text area in which long pastes and images are each a word."""
+"""The text areas under the prompt: long pastes and images are each a word, cuts are kept."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -160,3 +162,65 @@ class PlaceholderArea(TextArea):
         """The row and column of a character."""
         before = self.text[:index]
         return before.count("\n"), index - before.rfind("\n") - 1
+
+
+class KillRingArea(PlaceholderArea):
+    """What Ctrl+W, Ctrl+U, Ctrl+K and Alt+D delete can be put back in with `action_yank`, as in
+    the line of a shell. Cuts that follow each other without anything between them are one.
+    """
+
+    _cut = ""
+    _cut_at: tuple[str, int] | None = None  # how the text and the cursor stood after it
+
+    def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002 - as Textual has it
+        """A line is a line of the text, however many rows of the screen it takes."""
+        return self.cursor_location[0], 0
+
+    def get_cursor_line_end_location(self) -> tuple[int, int]:
+        row = self.cursor_location[0]
+        return row, len(self.document.get_line(row))
+
+    def action_delete_word_left(self) -> None:
+        with self._collect_cut():
+            super().action_delete_word_left()
+
+    def action_delete_word_right(self) -> None:
+        with self._collect_cut():
+            super().action_delete_word_right()
+
+    def action_delete_to_start_of_line(self) -> None:
+        with self._collect_cut():
+            super().action_delete_to_start_of_line()
+
+    async def action_delete_to_end_of_line_or_delete_line(self) -> None:
+        with self._collect_cut():
+            await super().action_delete_to_end_of_line_or_delete_line()
+
+    def action_yank(self) -> None:
+        """Put what was cut last in at the cursor. Where nothing was, redo what was undone: the
+        key for both is the same in different programs."""
+        if not self._cut:
+            self.action_redo()
+        else:
+            self.insert_at_cursor(self.folded(self._cut))
+
+    @property
+    def _cursor(self) -> int:
+        """How many characters stand before the cursor."""
+        row, column = self.cursor_location
+        return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
+
+    @contextmanager
+    def _collect_cut(self) -> Generator[None]:
+        """Keep what is deleted meanwhile."""
+        text, at = self.text, self._cursor
+        yield
+        left, start = self.text, self._cursor
+        gone = self.unfolded(text[start : start + len(text) - len(left)])
+        if not gone:
+            return
+        if self._cut_at != (text, at):
+            self._cut = gone
+        else:
+            self._cut = gone + self._cut if start < at else self._cut + gone
+        self._cut_at = left, start

@@ -1,1 +1,0 @@
-"""How events become widgets: answers that stream, tool calls, requests in trouble, old sessions."""
