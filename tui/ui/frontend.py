@@ -18,18 +18,9 @@ from textual.signal import Signal
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork
+from tui.app import dialog_data
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import (
-    AnswerOption,
-    ChoiceQuestion,
-    DamageQuestion,
-    FailedRequest,
-    ModelQuestion,
-    PointQuestion,
-    Question,
-    Setup,
-    YesNoQuestion,
-)
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Question, Setup, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import HoldfastError
@@ -45,7 +36,6 @@ from tui.ui.widgets.record_items import end_of, restored
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.dialog_data import Point
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
 
@@ -271,22 +261,22 @@ class ScreenFrontend:
                 return await wait(
                     ChoiceDialog(title, text, alternatives, details=details, warning=warning)
                 )
-            case DamageQuestion(damage, copy, title):
+            case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
                 return await wait(RepairScreen(damage, copy, title=title))
-            case ModelQuestion(rows):
+            case dialog_data.ModelQuestion(rows):
                 from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 
                 return await wait(ModelsScreen(rows))
-            case PointQuestion(points):
+            case dialog_data.PointQuestion(points):
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
                 rows = [_point_row(point) for point in points]
                 screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="go back before it")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
-            case FailedRequest():
+            case dialog_data.FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
 
                 return await wait(RecoveryScreen(question, chat.clock, chat.prompt.insert))
@@ -338,7 +328,7 @@ class ScreenFrontend:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
 
 
-def _point_row(point: Point) -> list[tuple[str, str]]:
+def _point_row(point: dialog_data.Point) -> list[tuple[str, str]]:
     try:
         time = f"{datetime.fromisoformat(point.record.time).astimezone():%H:%M}"
     except ValueError:

@@ -292,25 +292,11 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
     prompt.focus()
 
 
+_VIEWS = (
+    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, mcp, status, usage),
+    *(theme, config, doctor, tour, drill, quit_),
+)
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
-    "help": help_,
-    "copy": copy,
-    "context": context,
-    "pin": pin,
-    "find": find,
-    "output": output,
-    "diff": diff,
-    "tasks": tasks,
-    "todos": todos,
-    "permissions": permissions,
-    "mcp": mcp,
-    "status": status,
-    "usage": usage,
-    "theme": theme,
-    "config": config,
-    "doctor": doctor,
-    "tour": tour,
-    "drill": drill,
-    "quit": quit_,
+    view.__name__.rstrip("_"): view for view in _VIEWS
 }
 """By the command's name."""

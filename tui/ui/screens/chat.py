@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import constants, events, on
 from textual.app import ComposeResult
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import PromptSearch, SearchBar
 
-Place: TypeAlias = Literal["page_up", "page_down", "home", "end"]
-
 
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
@@ -54,6 +52,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     BINDINGS = bindings(CHAT_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
+
+    conversation: ConversationView
+    todos: TodoList
+    retry: RetryBanner
+    output: OutputView
 
     def __init__(
         self,
@@ -111,6 +114,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType]
             await self.left.furnish(self.clock)
             await self.side.furnish()
+        self.conversation, self.todos = self.left.conversation, self.left.todos
+        self.retry, self.output = self.left.retry, self.side.output
 
     def on_resize(self) -> None:
         self.panes.arrange()
@@ -136,22 +141,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def output_in_sight(self) -> bool:
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
-
-    @property
-    def conversation(self) -> ConversationView:
-        return self.left.conversation
-
-    @property
-    def todos(self) -> TodoList:
-        return self.left.todos
-
-    @property
-    def retry(self) -> RetryBanner:
-        return self.left.retry
-
-    @property
-    def output(self) -> OutputView:
-        return self.side.output
 
     def work(self, phase: str, *, listening: bool = False) -> None:
         """Something is going on: say what, and since when. `listening`: a byte of the model's
@@ -246,12 +235,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         else:
             self.focus_next()
 
-    def action_scroll(self, place: Place) -> None:
-        match place:
-            case "page_up" | "page_down":
-                self.conversation.action_page(-1 if place == "page_up" else 1)
-            case "home" | "end":
-                self.conversation.action_edge(-1 if place == "home" else 1)
+    def action_page(self, step: int) -> None:
+        self.conversation.action_page(step)
+
+    def action_edge(self, step: int) -> None:
+        self.conversation.action_edge(step)
 
     def action_fold_tools(self) -> None:
         self.conversation.action_fold_tools()

@@ -22,29 +22,10 @@ from tui.context.masks import record_of
 from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
-from tui.ui.screens.context_changes import (
-    BulkMenu,
-    ContextChange,
-    change_text,
-    masking,
-    pinning,
-    undoing,
-)
+from tui.ui.screens import context_changes, context_rows
+from tui.ui.screens.context_changes import BulkMenu, ContextChange
 from tui.ui.screens.context_item import ContextItemScreen, texts_in
-from tui.ui.screens.context_rows import (
-    FIXED,
-    KEYS,
-    ORDERS,
-    LedgerRow,
-    Order,
-    context_title,
-    empty_text,
-    filtered,
-    heading,
-    ordered,
-    row_parts,
-    totals,
-)
+from tui.ui.screens.context_rows import LedgerRow, Order
 from tui.ui.screens.table_screen import TableScreen, tab_names
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
@@ -129,22 +110,22 @@ class ContextScreen(TableScreen[None]):
         count, window = self._agent.ledger.tokens, self._agent.window
         items, width = [row.item for row in self._items], self.size.width - 2
         before, words = self.chosen, self.filter_field.value
-        shown = self.shown = ordered(filtered(self._items, words), self._order)
+        shown = self.shown = context_rows.arranged(self._items, words, self._order)
         same = (at for at, row in enumerate(shown) if before and row.item.id == before.item.id)
         self.rows.show(
             len(shown),
-            lambda at, width: row_parts(shown[at], width, window),
+            lambda at, width: context_rows.row_parts(shown[at], width, window),
             cursor=next(same, self.rows.cursor),
         )
         begun = words or any(row.age is not None for row in self._items)
-        self.show_empty("" if shown and begun else empty_text("" if shown else words))
-        self.put("columns", Content(heading(max(20, width - 1))))
-        self.put("title", context_title(items, count, window))
-        self.put("totals", totals(items, count, window, width))
-        self.show_keys(KEYS)
+        self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
+        self.put("columns", Content(context_rows.heading(max(20, width - 1))))
+        self.put("title", context_rows.context_title(items, count, window))
+        self.put("totals", context_rows.totals(items, count, window, width))
+        self.show_keys(context_rows.KEYS)
         rule = self.query_one("#items-rule", PaneRule)
         rule.title = tab_names(("items", "request"), "request" if self._shows_request else "items")
-        order = "" if self._shows_request else ORDERS[self._order]
+        order = "" if self._shows_request else context_rows.ORDERS[self._order][0]
         rule.right = Content.styled(order, "$text-muted")
 
     def action_sort(self, order: Order) -> None:
@@ -190,7 +171,7 @@ class ContextScreen(TableScreen[None]):
         pane = self.query_one("#request", FilePane)
         sent = self._agent.next_request(prompt_follows=True)
         text = await asyncio.to_thread(request_assembly.printed, sent)
-        pane.show(LineFile(text.encode("utf-8", "replace")))
+        pane.show(LineFile(text))
         pane.view.focus()
 
     def row_chosen(self, index: int) -> None:
@@ -221,18 +202,18 @@ class ContextScreen(TableScreen[None]):
     def action_mask(self) -> None:
         """Mask the item under the cursor, or unmask it."""
         if item := self._changeable():
-            self.change(masking(item, self._agent.session.records))
+            self.change(context_changes.masking(item, self._agent.session.records))
 
     def action_pin(self) -> None:
         """Pin the item under the cursor, or let it go."""
         if item := self._changeable():
-            self.change(pinning(item))
+            self.change(context_changes.pinning(item))
 
     def _changeable(self) -> Item | None:
         """The item under the cursor, where it can be changed; else it is said why not."""
         row = None if self._shows_request else self.chosen
         if row is not None and row.age is None:
-            self.notice.say(FIXED)
+            self.notice.say(context_rows.FIXED)
             return None
         return row.item if row else None
 
@@ -258,7 +239,8 @@ class ContextScreen(TableScreen[None]):
     @work(group="change")
     async def change(self, change: ContextChange, *, undo: bool = False) -> None:
         """Change how records stand, and say what that came to."""
-        back, before = undoing(change, self._agent.session.records), self._agent.ledger.tokens
+        before = self._agent.ledger.tokens
+        back = context_changes.undoing(change, self._agent.session.records)
         try:
             for event in await self._agent.overlay(change.overlays) if change.overlays else ():
                 self._tell(event)
@@ -270,7 +252,8 @@ class ContextScreen(TableScreen[None]):
         if not undo:
             self._undo.append(back)
         self._load()
-        text = change_text(change, before - self._agent.ledger.tokens, self._agent.window)
+        saved = before - self._agent.ledger.tokens
+        text = context_changes.change_text(change, saved, self._agent.window)
         if undo:
             self.notice.say(f"Undone: {text}", "success")
             return

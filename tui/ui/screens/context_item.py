@@ -115,10 +115,6 @@ def receipt_line(texts: ItemTexts) -> str:
     return f"{text} · full copy: {texts.path}" if texts.path else f"{text} · no full copy was kept"
 
 
-def _file(text: str) -> LineFile:
-    return LineFile(text.encode("utf-8", "replace"))
-
-
 class ContextItemScreen(BaseScreen, Screen[str]):
     """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
 
@@ -164,13 +160,13 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     def on_mount(self) -> None:
         sent, whole = self.query_one("#sent", FilePane), self.query_one("#whole", FilePane)
         sent.view.wrap = whole.view.wrap = True
-        sent.show(_file(self._texts.sent))
+        sent.show(LineFile(self._texts.sent))
         sent.view.focus()
         if self.has_class("-same"):
             rule = self.query_one("#sent-rule", PaneRule)
             rule.title = Content.styled("the model sees all of it", "$text-muted")
         elif self._texts.path is None:
-            whole.show(_file(self._texts.recorded))
+            whole.show(LineFile(self._texts.recorded))
         else:
             self._read(self._texts.path)
 
@@ -185,7 +181,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         if file is None:
             rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")
             self.query_one("#notice", NoticeLine).say(why, "warning")
-        whole.show(file or _file(self._texts.recorded))
+        whole.show(file or LineFile(self._texts.recorded))
 
     @property
     def _side(self) -> FilePane:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,12 +17,13 @@ from tui.ui.widgets.context_meter import KINDS, MARK, bar
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
-ORDERS: dict[Order, str] = {
-    "request": "in the order of the request",
-    "tokens": "largest first",
-    "age": "oldest first",
-    "kind": "by kind",
+ORDERS: dict[Order, tuple[str, Callable[[LedgerRow], tuple[int, ...]]]] = {
+    "request": ("in the order of the request", lambda _: ()),
+    "tokens": ("largest first", lambda row: (-row.item.tokens,)),
+    "age": ("oldest first", lambda row: (1 if row.age is None else -row.age,)),
+    "kind": ("by kind", lambda row: (_KINDS.index(row.item.kind), -row.item.tokens)),
 }
+"""What an order is called, and what it goes by."""
 NARROW = 76
 
 _KIND_LOOKS = {
@@ -35,6 +36,7 @@ _KIND_LOOKS = {
     "assistant": "primary",
     "result": "success",
 }
+_KINDS = list(_KIND_LOOKS)
 _STATE_LOOKS = {
     "full": "muted",
     "cut": "warning",
@@ -53,29 +55,17 @@ class LedgerRow:
     age: int | None
 
 
-def ordered(rows: Sequence[LedgerRow], order: Order) -> list[LedgerRow]:
-    """The rows in an order; equals stay in the order of the request."""
-    match order:
-        case "tokens":
-            return sorted(rows, key=lambda row: -row.item.tokens)
-        case "age":
-            return sorted(rows, key=lambda row: -1 if row.age is None else row.age, reverse=True)
-        case "kind":
-            kinds = list(_KIND_LOOKS)
-            return sorted(rows, key=lambda row: (kinds.index(row.item.kind), -row.item.tokens))
-        case "request":
-            return list(rows)
-
-
-def filtered(rows: Iterable[LedgerRow], words: str) -> list[LedgerRow]:
-    """The rows in whose kind, label or state every word occurs; "pinned" finds pins."""
+def arranged(rows: Iterable[LedgerRow], words: str, order: Order) -> list[LedgerRow]:
+    """The rows in whose kind, label or state every word occurs ("pinned" finds pins), in an order;
+    equals stay in the order of the request."""
     wanted = words.casefold().split()
-    found: list[LedgerRow] = []
-    for row in rows:
-        item, pinned = row.item, "pinned" if row.item.pinned else ""
-        text = f"{item.kind} {item.label} {item.state} {pinned}".casefold()
-        found += [row] if all(word in text for word in wanted) else []
-    return found
+
+    def text(item: Item) -> str:
+        pinned = "pinned" if item.pinned else ""
+        return f"{item.kind} {item.label} {item.state} {pinned}".casefold()
+
+    found = [row for row in rows if all(word in text(row.item) for word in wanted)]
+    return sorted(found, key=ORDERS[order][1])
 
 
 def heading(width: int) -> str:

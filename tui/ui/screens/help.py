@@ -85,11 +85,9 @@ class ManualPage(LineView):
     COMPONENT_CLASSES: ClassVar[set[str]] = markdown.COMPONENTS
     DEFAULT_CSS = markdown.css("ManualPage")
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._text = ""
-        self._words: re.Pattern[str] | None = None
-        self._drawn: RenderedItem | None = None
+    _text = ""
+    _words: re.Pattern[str] | None = None
+    _drawn: RenderedItem | None = None
 
     def show(self, match: Match, words: str) -> None:
         """Show a topic from the section that matches, with the first of the words in sight."""

@@ -269,7 +269,7 @@ class OutputSide(CachedVertical):
             await self._open_copy(self._path, search=True)
             if self.whole:
                 return
-        self._show_file(LineFile(self.output.raw.encode("utf-8", "replace")))
+        self._show_file(LineFile(self.output.raw))
         self.copy.action_search()
 
     async def action_outside(self, program: Program) -> None:

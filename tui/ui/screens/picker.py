@@ -34,7 +34,7 @@ class PickScreen(TableDialog[int | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c,q", "leave", "back", show=False)
+        Binding("escape,ctrl+c,q", "dismiss(None)", "back", show=False)
     ]
     AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
@@ -75,9 +75,6 @@ class PickScreen(TableDialog[int | None]):
     def row_chosen(self, index: int) -> None:
         self.dismiss(index)
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 async def pick_theme(
     app: ThemedApp,
@@ -117,7 +114,7 @@ class FilterDialog(Dialog[ResultT | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "leave", "back", show=False),
+        Binding("escape,ctrl+c", "dismiss(None)", "back", show=False),
         Binding("down", "move(1)", show=False),
         Binding("up", "move(-1)", show=False),
         Binding("pagedown", "move(10)", show=False),
@@ -178,9 +175,6 @@ class FilterDialog(Dialog[ResultT | None]):
     @property
     def listing(self) -> OptionList:
         return self.query_one("#list", OptionList)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
     def action_move(self, rows: int) -> None:
         if self._values:

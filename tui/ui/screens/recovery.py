@@ -40,7 +40,7 @@ class RecoveryScreen(Dialog[str | None]):
 
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "keep", "keep everything", show=False),
+        Binding("escape,ctrl+c", "dismiss(None)", "keep everything", show=False),
         Binding("pagedown", "scroll_text(1)", show=False, priority=True),
         Binding("pageup", "scroll_text(-1)", show=False, priority=True),
     ]
@@ -102,9 +102,6 @@ class RecoveryScreen(Dialog[str | None]):
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         self._stray(event.text)
-
-    def action_keep(self) -> None:
-        self.dismiss(None)
 
     def on_resize(self) -> None:
         wide = self.size.width >= _WIDE

@@ -4,11 +4,11 @@ width, and the words around them. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -24,13 +24,14 @@ from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["age", "title", "messages", "size", "state"]
 
-ORDERS: dict[Order, str] = {
-    "age": "newest first",
-    "title": "by title",
-    "messages": "longest first",
-    "size": "largest first",
-    "state": "trouble first",
+ORDERS: dict[Order, tuple[str, Callable[[SessionRow], Any], bool]] = {
+    "age": ("newest first", lambda row: row.updated, True),
+    "title": ("by title", lambda row: (not row.title, row.title.casefold()), False),
+    "messages": ("longest first", lambda row: row.messages, True),
+    "size": ("largest first", lambda row: row.size, True),
+    "state": ("trouble first", lambda row: _TROUBLES.get(row.state, len(_TROUBLES)), False),
 }
+"""What an order is called, what it goes by, and whether the greatest comes first."""
 
 BADGES = {
     "ok": ("", "muted"),
@@ -39,7 +40,7 @@ BADGES = {
     "needs_repair": ("needs repair", "error"),
     "unreadable": ("unreadable", "error"),
 }
-_STATE_ORDER = ("unreadable", "needs_repair", "interrupted", "parked", "ok")
+_TROUBLES = {"unreadable": 0, "needs_repair": 1, "interrupted": 2, "parked": 3, "ok": 4}
 _COLUMNS = (
     ("folder", 22, 96),
     ("messages", 8, 64),
@@ -108,28 +109,7 @@ def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part
 def matching(rows: Sequence[SessionRow], words: str) -> list[SessionRow]:
     """The rows in whose title, folder, id, state or agent every word occurs."""
     wanted = words.casefold().split()
-    if not wanted:
-        return list(rows)
     return [row for row in rows if all(word in _text(row) for word in wanted)]
-
-
-def in_order(rows: Sequence[SessionRow], order: Order) -> list[SessionRow]:
-    """The rows sorted; those that are equal stay as they stood."""
-    match order:
-        case "age":
-            return sorted(rows, key=lambda row: row.updated, reverse=True)
-        case "title":
-            return sorted(rows, key=lambda row: (not row.title, row.title.casefold()))
-        case "messages":
-            return sorted(rows, key=lambda row: row.messages, reverse=True)
-        case "size":
-            return sorted(rows, key=lambda row: row.size, reverse=True)
-        case "state":
-            return sorted(rows, key=_trouble)
-
-
-def _trouble(row: SessionRow) -> int:
-    return _STATE_ORDER.index(row.state) if row.state in _STATE_ORDER else len(_STATE_ORDER)
 
 
 def _text(row: SessionRow) -> str:
@@ -185,8 +165,9 @@ class Browsing:
         self.order = _after(ORDERS, self.order, 1)
 
     def sifted(self) -> list[SessionRow]:
-        """The sessions that match the words, in order."""
-        return in_order(matching(self.sessions or [], self.words), self.order)
+        """The sessions that match the words, in order; those that are equal stay as they stood."""
+        _, key, greatest_first = ORDERS[self.order]
+        return sorted(matching(self.sessions or [], self.words), key=key, reverse=greatest_first)
 
     def picked(self, at: int, sifted: Sequence[SessionRow]) -> PickedSession | None:
         """What a row stands for; None where there is no such row."""
@@ -263,7 +244,7 @@ def _facts(seen: Browsing) -> list[str]:
 
 def order_name(seen: Browsing, width: int) -> Content:
     """In which order they stand, where there is room for that beside the tabs."""
-    name = "search" if seen.searching else ORDERS[seen.order]
+    name = "search" if seen.searching else ORDERS[seen.order][0]
     fits = len("   ".join(TABS.values())) + len(name) + 9 <= width
     return Content.styled(name if fits else "", "$text-muted")
 

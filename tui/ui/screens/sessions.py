@@ -20,23 +20,9 @@ from textual.widgets import Input, Static
 from tui.app.dialog_data import PickedSession, SessionRow
 from tui.app.session_repository import SearchHit, SessionRepository
 from tui.core.errors import HoldfastError
-from tui.ui.screens.session_actions import (
-    ActionOutcome,
-    PreviewSide,
-    SessionActions,
-)
-from tui.ui.screens.session_rows import (
-    TABS,
-    Browsing,
-    Tab,
-    empty_text,
-    heading,
-    order_name,
-    place_parts,
-    row_parts,
-    session_keys,
-    sessions_title,
-)
+from tui.ui.screens import session_rows
+from tui.ui.screens.session_actions import ActionOutcome, PreviewSide, SessionActions
+from tui.ui.screens.session_rows import TABS, Browsing, Tab
 from tui.ui.screens.table_screen import TableScreen, tab_names
 from tui.ui.widgets.keys import SESSION_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
@@ -49,7 +35,7 @@ class SessionColumns(Widget):
     folders: reactive[bool] = reactive(False)
 
     def render(self) -> Content:
-        return Content(heading(self.size.width, folders=self.folders))
+        return Content(session_rows.heading(self.size.width, folders=self.folders))
 
 
 SEARCH_AFTER_S = 0.25
@@ -197,14 +183,15 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         seen, width = self._seen, self.size.width
         count = self._show_places(anew) if seen.searching else self._show_sessions(anew)
         self.query_one("#columns", SessionColumns).folders = seen.tab != "here"
-        self.show_empty("" if count else empty_text(seen))
-        self.put("title", sessions_title(seen))
+        self.show_empty("" if count else session_rows.empty_text(seen))
+        self.put("title", session_rows.sessions_title(seen))
         tabs = self.query_one("#tabs", PaneRule)
-        tabs.title, tabs.right = tab_names(TABS.values(), TABS[seen.tab]), order_name(seen, width)
+        tabs.title = tab_names(TABS.values(), TABS[seen.tab])
+        tabs.right = session_rows.order_name(seen, width)
         placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
         self.filter_field.placeholder = placeholder
         self.put("caret", "⌕" if seen.searching else "❯")
-        self.put("keys", session_keys(seen.tab, count, width - 2))
+        self.put("keys", session_rows.session_keys(seen.tab, count, width - 2))
         self.set_class(seen.searching, "-search")
         self._preview.follow(self.chosen)
 
@@ -212,7 +199,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         places, words = self._seen.places or (), self._seen.words.split()
         self.rows.show(
             len(places),
-            lambda at, width: place_parts(places[at], words, width),
+            lambda at, width: session_rows.place_parts(places[at], words, width),
             cursor=0 if anew else self.rows.cursor,
         )
         return len(places)
@@ -224,7 +211,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         now, current, folders = self._sessions.clock.now(), self._current, self._seen.tab != "here"
         self.rows.show(
             len(shown),
-            lambda at, width: row_parts(
+            lambda at, width: session_rows.row_parts(
                 shown[at], now, width, current=shown[at].path == current, folders=folders
             ),
             cursor=0 if anew else next(same, 0),

@@ -93,9 +93,7 @@ def line_parts(line: Line, width: int) -> list[Part]:
 class SettingRows(RowList):
     """Rows whose cursor passes over the headings."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._lines: Sequence[Line] = ()
+    _lines: Sequence[Line] = ()
 
     def show_lines(self, lines: Sequence[Line], cursor: int) -> None:
         """Show other lines, the cursor on one of them or the next setting."""

@@ -20,24 +20,9 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import visible
 from tui.settings.edit import Changes, changes_of_text, changes_to_default
 from tui.settings.schema import Setting, field_text, search
+from tui.ui.screens import setting_rows
 from tui.ui.screens.picker import PickScreen, pick_theme
-from tui.ui.screens.setting_rows import (
-    BROKEN_HINTS,
-    FIELD_HINTS,
-    FILTER_HINTS,
-    HINTS,
-    NONE_HINTS,
-    Line,
-    SettingRows,
-    SettingsState,
-    columns,
-    empty_text,
-    heading,
-    lines_of,
-    setting_details,
-    setting_facts,
-    settings_title,
-)
+from tui.ui.screens.setting_rows import Line, SettingRows, SettingsState
 from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.keys import SETTINGS_KEYS, bindings
@@ -127,28 +112,29 @@ class SettingsScreen(TableScreen[None]):
         before, words = self.chosen, self.filter_field.value
         settings = () if self._standing.problem else self._standing.rows
         matches = search(settings, words)
-        self._lines = list(lines_of(matches))
+        self._lines = list(setting_rows.lines_of(matches))
         keys = [line.key if isinstance(line, Setting) else None for line in self._lines]
         at = keys.index(before.key) if before and before.key in keys else 0
         self.rows.show_lines(self._lines, at)
-        self.show_empty("" if matches else empty_text(words, self._standing.problem))
+        self.show_empty("" if matches else setting_rows.empty_text(words, self._standing.problem))
         self.set_class(self._standing.problem is not None, "-broken")
         file, width = shorten(self._standing.folders.config_file), self.size.width
-        self.put("title", settings_title(file, settings, width - 2))
-        self.put("columns", Content(heading(max(20, self.rows.row_width or width - 3))))
+        self.put("title", setting_rows.settings_title(file, settings, width - 2))
+        cells = max(20, self.rows.row_width or width - 3)
+        self.put("columns", Content(setting_rows.heading(cells)))
         self._explain()
 
     def _explain(self) -> None:
         """What the setting under the cursor is, and the keys that work now."""
         if setting := self.chosen:
-            self.put("details", setting_details(setting))
-        hints = HINTS
+            self.put("details", setting_rows.setting_details(setting))
+        hints = setting_rows.HINTS
         if self._standing.problem is not None:
-            hints = BROKEN_HINTS
+            hints = setting_rows.BROKEN_HINTS
         elif self.has_class("-field"):
-            hints = FIELD_HINTS
+            hints = setting_rows.FIELD_HINTS
         elif self.filter_field.has_focus:
-            hints = FILTER_HINTS if self._lines else NONE_HINTS
+            hints = setting_rows.FILTER_HINTS if self._lines else setting_rows.NONE_HINTS
         self.show_keys(hints)
 
     def _say(self, notice: NoticeText) -> None:
@@ -266,7 +252,7 @@ class SettingsScreen(TableScreen[None]):
             self._draw()
             self._say(said)
 
-        what = f"{setting.description.help}\n{setting_facts(setting)}"
+        what = f"{setting.description.help}\n{setting_rows.setting_facts(setting)}"
         modal = EditText(setting.name, what, field_text(setting.edited), save)
         await self.app.push_screen_wait(modal)  # pyright: ignore[reportUnknownMemberType]
 
@@ -286,7 +272,7 @@ class SettingsScreen(TableScreen[None]):
         if not self.has_class("-field"):
             return
         rows, field = self.rows, self.query_one("#field", Input)
-        name, value, origin = columns(rows.row_width)
+        name, value, origin = setting_rows.columns(rows.row_width)
         field.styles.offset = (name, rows.cursor - round(rows.scroll_y))
         field.styles.width = value + origin
 

@@ -181,7 +181,7 @@ class EarlyPrompt:
         while at < len(text):
             if self._pasting:
                 end = text.find(_PASTE_END, at)
-                stop = end if end >= 0 else len(text) - _partly(text, _PASTE_END)
+                stop = end if end >= 0 else len(text) - partly(text, _PASTE_END)
                 self._line += text[at:stop]
                 at = stop
                 if end < 0:
@@ -283,7 +283,7 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
-def _partly(text: str, whole: str) -> int:
+def partly(text: str, whole: str) -> int:
     """How many characters at the end of a text begin `whole`."""
     return next((n for n in range(len(whole) - 1, 0, -1) if text.endswith(whole[:n])), 0)
 

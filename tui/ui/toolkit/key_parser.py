@@ -18,6 +18,8 @@ from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.message import Message
 
+from tui.ui.start.first_frame import partly
+
 _ALT_ENTER: Final = "\x1b\r"
 _NOT_YET: Final = "[OPX]^_fb"
 """Behind Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
@@ -69,7 +71,7 @@ class KeyParser:
         text = self._held + text
         rest, mark, after = text.partition(BRACKETED_PASTE_END)
         if not mark:
-            size = _begun(text, BRACKETED_PASTE_END)
+            size = partly(text, BRACKETED_PASTE_END)
             pasted.append(text[: len(text) - size])
             self._held = text[len(text) - size :]
             return ""
@@ -78,11 +80,6 @@ class KeyParser:
         self._held = ""
         yield events.Paste(self._clean("".join(pasted)))
         return after
-
-
-def _begun(text: str, mark: str) -> int:
-    """How many of the last characters are the beginning of a mark."""
-    return next((n for n in range(len(mark) - 1, 0, -1) if text.endswith(mark[:n])), 0)
 
 
 class _Parser(XTermParser):

@@ -52,10 +52,10 @@ PROMPT_KEYS = (
     Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; fg comes back"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo typing"),
     Key("ctrl+y", "yank", "Ctrl+Y", "put back what Ctrl+W, U, K or Alt+D cut"),
-    Key("pageup", "screen.scroll('page_up')", "PgUp, PgDn", "scroll the conversation"),
-    Key("pagedown", "screen.scroll('page_down')", "", ""),
-    Key("ctrl+home", "screen.scroll('home')", "Ctrl+Home, Ctrl+End", "its beginning and its end"),
-    Key("ctrl+end", "screen.scroll('end')", "", ""),
+    Key("pageup", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
+    Key("pagedown", "screen.page(1)", "", ""),
+    Key("ctrl+home", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "its beginning and its end"),
+    Key("ctrl+end", "screen.edge(1)", "", ""),
     Key("ctrl+f", "screen.find", "Ctrl+F", "find in the conversation"),
 )
 

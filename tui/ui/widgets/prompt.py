@@ -134,7 +134,7 @@ class Prompt(KillRingArea):
         elif event.key == "alt+d":  # else its letter would be typed
             self.action_delete_word_right()
         elif not self.text and event.key in {"home", "end"}:
-            await self.run_action(f"screen.scroll('{event.key}')")
+            await self.run_action(f"screen.edge({-1 if event.key == 'home' else 1})")
         elif not self.text and event.character == "?":
             await self.run_action("app.command('help')")
         else:

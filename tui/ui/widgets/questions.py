@@ -153,7 +153,9 @@ class Confirmation(QuestionDialog[bool]):
 class AskText(Dialog[str | None]):
     """Dismissed with what was typed, in one line; None for Esc or for nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "leave", "back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "dismiss(None)", "back", show=False)
+    ]
     AUTO_FOCUS: ClassVar[str | None] = "#text"
 
     DEFAULT_CSS = """
@@ -173,9 +175,6 @@ class AskText(Dialog[str | None]):
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
         self.dismiss(" ".join(event.value.split()) or None)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 _EDIT_KEYS = (("enter", "new line"), ("ctrl+s", "save"), ("esc", "back"))

@@ -159,11 +159,9 @@ class PromptSearch(SearchBar):
 
         text: str
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._entries: Sequence[str] = ()
-        self._found: list[str] = []
-        self._at = 0
+    _entries: Sequence[str] = ()
+    _found: Sequence[str] = ()
+    _at = 0
 
     def compose(self) -> ComposeResult:
         yield Static(id="found", markup=False)

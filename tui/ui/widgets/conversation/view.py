@@ -64,13 +64,11 @@ class ConversationView(ItemsView):
         more: bool
         last: bool = False
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._cursor: int | None = None
-        self._finder: ItemSearch | None = None
-        self._hit: _Hit | None = None
-        self._step = 0
-        self._slices: Timer | None = None
+    _cursor: int | None = None
+    _finder: ItemSearch | None = None
+    _hit: _Hit | None = None
+    _step = 0
+    _slices: Timer | None = None
 
     @property
     def cursor(self) -> Item | None:

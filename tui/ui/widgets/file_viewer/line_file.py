@@ -33,14 +33,15 @@ class LineFile:
     `size` is that at the opening. A file that is shortened later just ends earlier.
     """
 
-    def __init__(self, source: Path | bytes) -> None:
+    def __init__(self, source: Path | bytes | str) -> None:
         self._data: bytes | None = None
         self._descriptor: int | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._lock = Lock()  # nothing is read of a descriptor that another file may have by now
         self.path: Path | None = None
-        if isinstance(source, bytes):
-            self._data, self.size = source, len(source)
+        if isinstance(source, bytes | str):
+            self._data = source.encode("utf-8", "replace") if isinstance(source, str) else source
+            self.size = len(self._data)
         else:
             self.path = source
             self._descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

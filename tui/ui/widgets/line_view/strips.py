@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -175,40 +175,6 @@ class Caret:
         self.at = Offset(x, origin.y)
 
 
-def move_caret(
-    caret: Caret,
-    selection: Selection | None,
-    step: tuple[int, int],
-    rows: Callable[[], Sequence[tuple[Offset, Line]]],
-    scroll: Callable[[int], None],
-) -> Selection | None:
-    """The selection after (rows, columns) more; `rows` are those in sight, by their keys.
-
-    Where nothing is selected yet, it begins with the first row in sight, or backwards with the
-    last.
-    """
-    seen, (down, right) = rows(), step
-    if not seen:
-        return None
-    back = down < 0 or right < 0
-    anchor = caret.begin(selection)
-    if anchor is None or caret.at is None:
-        origin, line = seen[-1 if back else 0]
-        caret.goal = extent(line)[back]
-        anchor = caret.at = Offset(caret.goal, origin.y)
-    at = _row(seen, caret.at)
-    beyond = min(0, at + down) + max(0, at + down - len(seen) + 1)
-    if beyond:
-        scroll(beyond)
-        seen = rows()
-        at = _row(seen, caret.at)
-    if right:
-        caret.across(seen, at, right)
-    else:
-        caret.along(seen, at + down)
-    return Selection.from_offsets(anchor, caret.at)
-
-
-def _row(seen: Sequence[tuple[Offset, Line]], at: Offset) -> int:
+def nearest_row(seen: Sequence[tuple[Offset, Line]], at: Offset) -> int:
     """Where a position stands in what is in sight, or the end of it that is nearer."""
     return next((n for n, (origin, _) in enumerate(seen) if origin.y >= at.y), len(seen) - 1)

@@ -22,7 +22,7 @@ from textual.timer import Timer
 from tui.ui.widgets.keys import PANE_KEYS, bindings
 from tui.ui.widgets.line_view import scrolling, strips
 from tui.ui.widgets.line_view.scrolling import HorizontalBarRenderer, VerticalBarRenderer
-from tui.ui.widgets.line_view.strips import LAST_ROW, Caret, StripFrame, key, move_caret, place
+from tui.ui.widgets.line_view.strips import LAST_ROW, Caret, StripFrame, key, place
 from tui.ui.widgets.line_view.viewport import Viewport
 from tui.ui.widgets.markdown.text import Line
 
@@ -296,11 +296,27 @@ class LineView(ScrollView, can_focus=True):
     # Actions
 
     def action_select(self, rows: int, columns: int) -> None:
-        """Move the end of the selection; begin one where there is none."""
-        step = rows, columns
-        now = move_caret(self._caret, self.text_selection, step, self._in_sight, self.action_rows)
-        if now is not None:
-            self.screen.selections = {self: now}
+        """Move the end of the selection. Where nothing is selected yet, it begins with the first
+        row in sight, or backwards with the last."""
+        seen, caret = self._in_sight(), self._caret
+        if not seen:
+            return
+        back = rows < 0 or columns < 0
+        anchor = caret.begin(self.text_selection)
+        if anchor is None or caret.at is None:
+            origin, line = seen[-1 if back else 0]
+            caret.goal = strips.extent(line)[back]
+            anchor = caret.at = Offset(caret.goal, origin.y)
+        at = strips.nearest_row(seen, caret.at)
+        if beyond := min(0, at + rows) + max(0, at + rows - len(seen) + 1):
+            self.action_rows(beyond)
+            seen = self._in_sight()
+            at = strips.nearest_row(seen, caret.at)
+        if columns:
+            caret.across(seen, at, columns)
+        else:
+            caret.along(seen, at + rows)
+        self.screen.selections = {self: Selection.from_offsets(anchor, caret.at)}
 
     def action_unselect(self) -> None:
         """Let go what is selected; without that, Esc means something else."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui.ui.widgets.markdown.text import Line, Span, clip, decoration, fold, prefixed
+from tui.ui.widgets.markdown.text import Line, clip, decoration, fold, prefixed
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -131,21 +131,16 @@ def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
     return rows if drawn == code else bare  # what changes the text is not to be trusted with it
 
 
-def coloured(rows: list[str], language: str, styles: Styles) -> list[list[Span]]:
-    """The spans of each line of one piece."""
-    tokens = _tokens("\n".join(rows), language)
-    return [[(text, styles[name]) for text, name in row] for row in tokens]
-
-
 def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
     """The lines of one piece on the ground of code, wrapped where they are too long."""
     fill = styles["fence"]
     drawn: list[Line] = []
-    spans = coloured([row.expandtabs(4) for row in rows], language, styles)
-    for row, source in zip(spans, rows, strict=True):
+    tokens = _tokens("\n".join(row.expandtabs(4) for row in rows), language)
+    for row, source in zip(tokens, rows, strict=True):
+        spans = [(text, styles[name]) for text, name in row]
         parts = [
             prefixed(part, [(" ", fill)])._replace(fill=fill)
-            for part in fold(row, width - 2, styles["label"])
+            for part in fold(spans, width - 2, styles["label"])
         ]
         if "\t" in source and len(parts) == 1:
             parts[0] = parts[0]._replace(source=source)

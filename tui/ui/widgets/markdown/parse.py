@@ -5,7 +5,6 @@ The only user of markdown-it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -130,16 +129,16 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
+def groups(tokens: list[Token]) -> list[list[Token]]:
     """Tokens by the block they belong to, one level deep."""
     depth = 0
-    group: list[Token] = []
+    found: list[list[Token]] = [[]]
     for token in tokens:
-        group.append(token)
+        found[-1].append(token)
         depth += token.nesting
         if depth == 0:
-            yield group
-            group = []
+            found.append([])
+    return found[:-1]
 
 
 def start_of(group: list[Token]) -> int:
@@ -153,12 +152,12 @@ def parse(rows: list[str], references: References) -> list[Unit]:
     parser = _parser()
     parser.block.parse("\n".join(rows) + "\n", parser, {"references": references}, tokens)
     units: list[Unit] = []
-    for group in _groups(tokens):
+    for group in groups(tokens):
         opening = group[0]
         if opening.type in {"bullet_list_open", "ordered_list_open"}:
             ordered = opening.type == "ordered_list_open"
             start = int(opening.attrs.get("start", 1)) if ordered else 0
-            for index, item in enumerate(_groups(group[1:-1])):
+            for index, item in enumerate(groups(group[1:-1])):
                 number = start + index if ordered else None
                 units.append(Unit("item", start_of(item), item, not index, number, opening.markup))
         else:
@@ -172,11 +171,6 @@ def inline(token: Token, references: References) -> list[Token]:
     parser = _parser()
     parser.inline.parse(token.content, parser, {"references": references}, children)
     return children
-
-
-def groups(tokens: list[Token]) -> list[list[Token]]:
-    """The blocks inside a container's tokens."""
-    return list(_groups(tokens))
 
 
 def warm() -> None:
