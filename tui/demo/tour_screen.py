@@ -26,6 +26,7 @@ from tui.demo.tour_steps import BUSY, CHAT, OUTPUT, WHOLE
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.keys import told_apart
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.prompt import Prompt
 
@@ -95,10 +96,7 @@ class TourPanel(Vertical):
 
 def marked(text: str) -> Content:
     """A text of the tour; what stands in backticks is a key."""
-    parts = text.split("`")
-    return Content.assemble(
-        *((part, "bold $text-accent" if n % 2 else "") for n, part in enumerate(parts))
-    )
+    return told_apart(text, "bold $text-accent")
 
 
 def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:

@@ -72,8 +72,7 @@ class HoldfastApp(ThemedApp):
         super().__init__(driver_class=first.driver if first else None)
         self.failure: Exception | None = None
         self.ready = False
-        self._load = load
-        self._first = first
+        self._load, self._first = load, first
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
         self._quit = DoublePress(self._clock, QUIT_WITHIN_S)

@@ -59,8 +59,7 @@ class ScreenFrontend:
     stop_key = "Esc"
 
     def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
-        self.app = app
-        self.chat = chat
+        self.app, self.chat = app, chat
         self.log = EventLog(services.clock)
         self.renderer = EventRenderer(chat, self.log)
         self.approver = ModalApprover(app, chat)

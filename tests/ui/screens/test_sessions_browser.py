@@ -240,7 +240,7 @@ async def test_ten_thousand_sessions_are_listed_with_only_those_in_sight_drawn(
         drawn.append(row.title)
         return row_parts(row, *more, **named)
 
-    monkeypatch.setattr("tui.ui.screens.sessions.row_parts", counting)
+    monkeypatch.setattr("tui.ui.screens.session_rows.row_parts", counting)
     async with running(world, size) as (app, pilot):
         screen = await browser(app, pilot, 10_000)
         await pilot.press(*"9876")

@@ -100,8 +100,7 @@ class WorkspaceFiles:
     """Paths relative to `root`, folders with a final slash, made anew when they are old."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
-        self._root = root
-        self._clock = clock
+        self._root, self._clock = root, clock
         self._made: float | None = None
         self._paths: Sequence[str] = ()
         self._making: asyncio.Task[None] | None = None

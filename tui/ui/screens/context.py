@@ -52,9 +52,7 @@ class ContextScreen(TableScreen[None]):
 
     def __init__(self, agent: Agent, tell: Callable[[Event], None], root: Path = Path()) -> None:
         super().__init__()
-        self._agent = agent
-        self._tell = tell
-        self._root = root
+        self._agent, self._tell, self._root = agent, tell, root
         self._records_seen = -1
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()

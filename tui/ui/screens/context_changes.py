@@ -91,9 +91,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
 
     def __init__(self, found: Sequence[MaskableResult], stale: MaskPlan, window: int) -> None:
         super().__init__()
-        self._found = found
-        self._stale = stale
-        self._window = window
+        self._found, self._stale, self._window = found, stale, window
         self._turns, self._chars = TURNS.index(6), CHARS.index(5_000)
 
     def compose(self) -> ComposeResult:

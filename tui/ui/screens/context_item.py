@@ -134,9 +134,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     def __init__(self, item: Item, texts: ItemTexts, window: int) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
-        self._item = item
-        self._texts = texts
-        self._window = window
+        self._item, self._texts, self._window = item, texts, window
         whole = texts.path is None
         self.set_class(whole and texts.sent == texts.recorded, "-same")
 

@@ -131,8 +131,7 @@ class ActivityIndicator:
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
         self.what = ""
         self.calm = False
-        self._clock = clock
-        self._rule = rule
+        self._clock, self._rule = clock, rule
         self._since = 0.0
         self._heard: float | None = None
 

@@ -150,8 +150,7 @@ class HelpScreen(Dialog[None]):
 
     def __init__(self, sections: Sequence[HelpSection], words: str = "") -> None:
         super().__init__(classes="-table")
-        self._sections = sections
-        self._words = words
+        self._sections, self._words = sections, words
         self._matches: list[Match] = []
 
     def compose(self) -> ComposeResult:

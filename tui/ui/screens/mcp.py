@@ -67,8 +67,7 @@ class McpScreen(TableDialog[None]):
 
     def __init__(self, agent: Agent, tell: Callable[[Event], None]) -> None:
         super().__init__(classes="-table")
-        self._agent = agent
-        self._tell = tell
+        self._agent, self._tell = agent, tell
         self._opened: set[str] = set()
         self._shown: list[tuple[Server, McpTool | None]] = []
 

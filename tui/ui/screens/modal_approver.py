@@ -18,8 +18,7 @@ class ModalApprover:
     """Asks the person by a modal, one question at a time."""
 
     def __init__(self, app: App[Any], chat: ChatScreen) -> None:
-        self._app = app
-        self._chat = chat
+        self._app, self._chat = app, chat
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:

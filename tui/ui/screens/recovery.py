@@ -52,9 +52,7 @@ class RecoveryScreen(Dialog[str | None]):
         super().__init__(classes="-danger")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
-        self.trouble = trouble
-        self._clock = clock
-        self._stray = stray
+        self.trouble, self._clock, self._stray = trouble, clock, stray
         self._grace = Grace(clock, stray)
         self._typing_until = 0.0
 

@@ -53,8 +53,7 @@ class RepairScreen(TableScreen[Answer]):
 
     def __init__(self, damage: Damage, copy: Path | None, *, title: str = "") -> None:
         super().__init__()
-        self._damage = damage
-        self._copy = copy
+        self._damage, self._copy = damage, copy
         self._title = one_line(title)
 
     def compose(self) -> ComposeResult:

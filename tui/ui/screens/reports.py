@@ -20,6 +20,7 @@ from tui.core.text_cleaning import visible
 from tui.ui.screens.table_screen import TableDialog, cell
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView
+from tui.ui.widgets.panes import hanging
 from tui.ui.widgets.row_list import Part, RowList
 
 _MARKS: Final = {
@@ -42,14 +43,8 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
         )
         said = _wrapped(check.detail, "$foreground", width)
         said += _wrapped(check.fix, "$text-muted", width)
-        lines += _indented(head, said or [Content("")])
+        lines += hanging(head, said or [Content("")])
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
-
-
-def _indented(head: Content, said: Sequence[Content]) -> list[Content]:
-    """Lines with a head before the first of them, the others below it."""
-    blank = Content(" " * head.cell_length)
-    return [Content.assemble(blank if at else head, line) for at, line in enumerate(said)]
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
@@ -96,9 +91,7 @@ class DoctorScreen(Dialog[None]):
 class DiffScreen(Dialog[None]):
     """Closed by Esc, q or Enter; `y` copies the diff."""
 
-    DEFAULT_CSS = """
-    DiffScreen #box { width: 96%; background: $background; padding: 0 1; }
-    """
+    DEFAULT_CSS = "DiffScreen #box { width: 96%; background: $background; padding: 0 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
         Binding("y", "copy", "copy", show=False),
@@ -137,7 +130,7 @@ def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
     lines: list[Content] = []
     for name, value in rules:
         said = Content.styled(value, "$foreground").wrap(max(20, width - _RULE_NAME))
-        lines += _indented(Content.styled(f"{name:<{_RULE_NAME}}", "$text-accent"), said)
+        lines += hanging(Content.styled(f"{name:<{_RULE_NAME}}", "$text-accent"), said)
     return lines
 
 

@@ -73,8 +73,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._sessions = sessions
         self._seen = Browsing()
         self._preview = PreviewSide(sessions)
-        self._current = current
-        self._rename = rename
+        self._current, self._rename = current, rename
         self._following: Timer | None = None
 
     def compose(self) -> ComposeResult:

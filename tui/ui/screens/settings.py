@@ -53,8 +53,7 @@ class SettingsScreen(TableScreen[None]):
 
     def __init__(self, frontend: ScreenFrontend, words: str = "") -> None:
         super().__init__()
-        self._frontend = frontend
-        self._words = words
+        self._frontend, self._words = frontend, words
         self._standing = SettingsState(frontend)
         self._lines: list[Line] = []
         self._before = ""

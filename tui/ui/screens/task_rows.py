@@ -70,27 +70,27 @@ def totals_line(state: RunState, pace: RunStatus) -> Content:
     """How far the run is, how it goes on, what it took, and how long it may take still."""
     counts = state.counts()
     tasks = state.tasks
-    parts = [Content.styled(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
+    parts = [(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
     if failed := counts.get("failed", 0):
-        parts.append(Content.styled(f"{failed} failed", "$text-error"))
+        parts.append((f"{failed} failed", "$text-error"))
     if cut := counts.get("interrupted", 0):
-        parts.append(Content.styled(f"{cut} interrupted", "$text-warning"))
+        parts.append((f"{cut} interrupted", "$text-warning"))
     if pace.wait_s > 0:
-        text = f"waiting {pace.wait_s:.0f} s before attempt {pace.attempt}"
-        parts.append(Content.styled(text, "$text-warning"))
+        waits = f"waiting {pace.wait_s:.0f} s before attempt {pace.attempt}"
+        parts.append((waits, "$text-warning"))
     if pace.pausing and pace.live:
-        parts.append(Content.styled("pauses after this task", "$text-warning"))
+        parts.append(("pauses after this task", "$text-warning"))
     if pace.ended is not None:
         ended = f"ended early: {one_line(pace.ended)}" if pace.ended else "finished"
-        parts.append(Content.styled(ended, "bold $text-warning" if pace.ended else "$text-success"))
-    parts.append(Content.styled(f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
+        parts.append((ended, "bold $text-warning" if pace.ended else "$text-success"))
+    parts.append((f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
     if (cost := cost_of(tasks)) is not None:
-        parts.append(Content.styled(money(cost), "$text-muted"))
+        parts.append((money(cost), "$text-muted"))
     if pace.seconds:
-        parts.append(Content.styled(duration(pace.seconds), "$text-muted"))
+        parts.append((duration(pace.seconds), "$text-muted"))
     if pace.live and not pace.pausing and (eta := rest_s(tasks, pace)) is not None and eta >= 1:
-        parts.append(Content.styled(f"about {duration(eta)} left", "$text-muted"))
-    return Content(" · ").join(parts)
+        parts.append((f"about {duration(eta)} left", "$text-muted"))
+    return Content(" · ").join(Content.styled(*part) for part in parts)
 
 
 def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:

@@ -65,9 +65,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     ) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall"), (36, "-high")]
-        self._probe = probe
-        self._why = why
-        self._problem = problem
+        self._probe, self._why, self._problem = probe, why, problem
         self._servers: dict[str, LocalServer] = {}
         self._chosen = ""
 

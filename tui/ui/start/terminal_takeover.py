@@ -66,8 +66,7 @@ class _Output:
     """A terminal's file that can be written to even when the terminal has gone."""
 
     def __init__(self, file: Any, lose: Callable[[], None]) -> None:
-        self._file = file
-        self._lose = lose
+        self._file, self._lose = file, lose
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:

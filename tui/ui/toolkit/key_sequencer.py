@@ -39,8 +39,7 @@ class KeySequencer(App[None]):
 
         def __init__(self, start: MessagePump, screen: Screen[Any]) -> None:
             super().__init__()
-            self.start = start
-            self.screen = screen
+            self.start, self.screen = start, screen
             self.sent = monotonic()
 
     def __init__(self, **options: Any) -> None:
@@ -117,8 +116,7 @@ class DoublePress:
     """Ctrl+C to quit, Esc to rewind: the second time counts if it comes within `within_s`."""
 
     def __init__(self, clock: Clock, within_s: float) -> None:
-        self._within_s = within_s
-        self._clock = clock
+        self._within_s, self._clock = within_s, clock
         self._asked = float("-inf")
 
     def asked(self) -> bool:

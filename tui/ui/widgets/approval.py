@@ -21,7 +21,7 @@ from tui.core.text_cleaning import visible
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
-from tui.ui.widgets.keys import APPROVAL_KEYS, bindings
+from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, told_apart
 from tui.ui.widgets.questions import Choice
 
 _VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
@@ -67,8 +67,7 @@ class ApprovalModal(Dialog[Answer]):
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
-        self.call = call
-        self.decision = decision
+        self.call, self.decision = call, decision
         self._grace = Grace(clock, stray)
 
     def compose(self) -> ComposeResult:
@@ -79,7 +78,8 @@ class ApprovalModal(Dialog[Answer]):
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
-            yield Static(_with_code(visible(self.decision.reason)), id="why", markup=False)
+            why = told_apart(visible(self.decision.reason), "$text-secondary")
+            yield Static(why, id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
@@ -150,13 +150,3 @@ class ApprovalModal(Dialog[Answer]):
         elif self.call.effect == "run":
             covers += " Its server can reach beyond this folder."
         return covers
-
-
-def _with_code(text: str) -> Content:
-    """What stands between backticks, told apart as in an answer."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        return Content(text)
-    return Content.assemble(
-        *((part, "$text-secondary" if at % 2 else "") for at, part in enumerate(parts))
-    )

@@ -92,9 +92,7 @@ def _tail(path: str, keep: int) -> str:
 class HeaderBar(CachedRender):
     """Draws `state`; set it to change what is shown."""
 
-    DEFAULT_CSS = """
-    HeaderBar { height: 1; width: 1fr; background: $panel; color: $foreground; }
-    """
+    DEFAULT_CSS = "HeaderBar { height: 1; width: 1fr; background: $panel; color: $foreground; }"
 
     state: reactive[HeaderState] = reactive(HeaderState())
 
@@ -166,9 +164,7 @@ def _hints(hints: Sequence[KeyHint], room: int) -> Content:
 class StatusLine(CachedRender):
     """Draws `state`; set it to change what is shown."""
 
-    DEFAULT_CSS = """
-    StatusLine { height: 1; width: 1fr; color: $text-muted; }
-    """
+    DEFAULT_CSS = "StatusLine { height: 1; width: 1fr; color: $text-muted; }"
 
     state: reactive[StatusState] = reactive(StatusState())
 

@@ -209,6 +209,14 @@ Keys: TypeAlias = Iterable[tuple[str, str]]
 """A key and what it does, the most useful first."""
 
 
+def told_apart(text: str, style: str) -> Content:
+    """A text with what stands between backticks in a style; as it is where one is left over."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return Content(text)
+    return Content.assemble(*((part, style if at % 2 else "") for at, part in enumerate(parts)))
+
+
 def hint(key: str, text: str) -> Content:
     """One key and what it does."""
     return Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import in_a_row
-from tui.ui.widgets.panes import TextLines
+from tui.ui.widgets.panes import TextLines, hanging
 
 Kind: TypeAlias = Literal["info", "warning", "error", "success"]
 
@@ -67,9 +67,7 @@ class NoticeLine(TextLines):
     def lines(self, width: int) -> list[Content]:
         """What is said, beside its mark."""
         mark, said = self.content[:_MARK], self.content[_MARK:]
-        rows = said.wrap(max(8, width - _MARK))
-        beside = Content(" " * _MARK)
-        return [Content.assemble(beside if at else mark, row) for at, row in enumerate(rows)]
+        return hanging(mark, said.wrap(max(8, width - _MARK)))
 
 
 ROWS = 3

@@ -5,6 +5,7 @@ and goes through them one by one. Under a conversation that streams, that is mos
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from textual import events
@@ -16,6 +17,12 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
+
+
+def hanging(head: Content, lines: Iterable[Content]) -> list[Content]:
+    """Lines with a head before the first of them, the others below it."""
+    blank = Content(" " * head.cell_length)
+    return [Content.assemble(blank if at else head, line) for at, line in enumerate(lines)]
 
 
 class TextLines(Widget):

@@ -40,13 +40,8 @@ class Prompt(KillRingArea):
 
     DEFAULT_CSS = f"""
     Prompt, Prompt:focus {{
-        height: auto;
-        max-height: {MAX_ROWS};
-        width: 1fr;
-        border: none;
-        padding: 0;
-        background: $background;
-        scrollbar-size-vertical: 1;
+        height: auto; max-height: {MAX_ROWS}; width: 1fr; border: none; padding: 0;
+        background: $background; scrollbar-size-vertical: 1;
     }}
     Prompt .text-area--cursor-line {{ background: transparent; }}
     Prompt .text-area--placeholder {{ color: $text-muted; }}

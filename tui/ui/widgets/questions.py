@@ -83,9 +83,7 @@ class QuestionDialog(Dialog[ResultT]):
     ) -> None:
         super().__init__(classes="-question -warning" if warning else "-question")
         self.title_text = title
-        self.text = text
-        self.answers = answers
-        self.details = details
+        self.text, self.answers, self.details = text, answers, details
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self.title_text, PAGES):
@@ -158,14 +156,11 @@ class AskText(Dialog[str | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#text"
 
-    DEFAULT_CSS = """
-    AskText #text { padding: 0 1; background: $background; }
-    """
+    DEFAULT_CSS = "AskText #text { padding: 0 1; background: $background; }"
 
     def __init__(self, title: str, value: str = "") -> None:
         super().__init__(classes="-question")
-        self._title = title
-        self._value = value
+        self._title, self._value = title, value
 
     def compose(self) -> ComposeResult:
         keys = (("enter", "keep"), ("esc", "back"))

@@ -61,9 +61,7 @@ class ResumeCard(Vertical):
         act: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
         super().__init__()
-        self._act = act
-        self._calls = calls
-        self._commands = commands
+        self._act, self._calls, self._commands = act, calls, commands
 
     def compose(self) -> ComposeResult:
         facts = [plural(len(self._calls), "call") + " without a result"] if self._calls else []
@@ -100,9 +98,7 @@ class ResumeCard(Vertical):
 class _Pair(TextLines):
     """A thing and what is said of it: in one row where there is room, else in rows of their own."""
 
-    DEFAULT_CSS = """
-    _Pair { height: auto; width: 1fr; }
-    """
+    DEFAULT_CSS = "_Pair { height: auto; width: 1fr; }"
 
     def __init__(self, what: Content, said: Content, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

@@ -110,9 +110,7 @@ class TextView(LineView):
     were drawn last.
     """
 
-    DEFAULT_CSS = """
-    TextView { overflow-x: auto; }
-    """
+    DEFAULT_CSS = "TextView { overflow-x: auto; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "rows(-1)", "Up", show=False),
         Binding("down,j", "rows(1)", "Down", show=False),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from tui.ui.widgets.panes import CachedRender
+from tui.ui.widgets.panes import CachedRender, hanging
 
 WIDTH = 88
 """Cells of its text at most."""
@@ -67,9 +67,7 @@ def _worth_knowing(width: int) -> list[Content]:
     rows = [Content.styled("worth knowing", "$text-muted")]
     for key, does in _WORTH_KNOWING:
         head = Content.styled(f"  {key:<{_KEY}}", "$text-accent")
-        told = Content.styled(does, "$foreground").wrap(max(8, width - _KEY - 2))
-        under = Content(" " * (_KEY + 2))
-        rows += [Content.assemble(under if at else head, row) for at, row in enumerate(told)]
+        rows += hanging(head, Content.styled(does, "$foreground").wrap(max(8, width - _KEY - 2)))
     return [*rows, Content("")]
 
 

@@ -146,9 +146,7 @@ class MatchCounts:
         self, file: LineFile, needle: bytes, *, fold: bool = False, kept: bool = False
     ) -> None:
         self.needle = needle.lower() if fold else needle
-        self._file = file
-        self.fold = fold
-        self._kept = kept
+        self._file, self.fold, self._kept = file, fold, kept
         self._sums = array("Q", [0])
 
     @property

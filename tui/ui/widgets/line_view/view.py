@@ -48,11 +48,8 @@ class LineView(ScrollView, can_focus=True):
     ALLOW_SELECT = True
     DEFAULT_CSS = """
     LineView {
-        height: 1fr;
-        background: $background;
-        color: $text;
-        overflow-y: auto;
-        scrollbar-size: 1 1;
+        height: 1fr; background: $background; color: $text;
+        overflow-y: auto; scrollbar-size: 1 1;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
