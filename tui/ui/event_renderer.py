@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.context import project_files
 from tui.core.formatting import plural, tokens
+from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.tool_calls import ToolCalls
@@ -25,6 +28,7 @@ from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
+_NOTHING_NEW = "Nothing new was found to keep in memory."
 _STEPS = {
     "output": "a shorter answer",
     "images": "without older images",
@@ -76,7 +80,8 @@ class EventRenderer:
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
-                    chat.add(record_items.attached_item(attached))
+                    count = plural(attached.count("\n") + 1, "line")
+                    chat.add(NoticeItem(f"Sent along: {count}", detail=attached))
             case events.DirectivesChanged(think, verbose, elevated):
                 self.head(think=think, verbose=verbose, elevated=elevated)
                 chat.show_mode()
@@ -153,9 +158,11 @@ class EventRenderer:
                     made = record_items.compacted_item(before, after, removed, summary, problem)
                     chat.add(made)
             case events.CompactionUndone(size):
-                chat.add(record_items.uncompacted_item(size))
+                text = f"The full conversation is sent again: {tokens(size)} tokens."
+                chat.add(NoticeItem(f"{text} /compact makes a new summary.", "success"))
             case events.MemorySaved(path, entries):
-                chat.add(record_items.memory_item(path, entries))
+                text = f"{plural(entries, 'line')} saved to memory, in {shorten(Path(path))}."
+                chat.add(NoticeItem(text if entries else _NOTHING_NEW))
             case events.Alive():
                 chat.hear()
             case events.ContextMeasured():
@@ -181,7 +188,9 @@ class EventRenderer:
             ):
                 chat.add(NoticeItem(text))
             case events.ContextFiles(files):
-                chat.add(record_items.files_item(files))
+                title, detail = project_files.context_files_card(files)
+                folded = not project_files.context_file_cuts(files)  # opened where one was cut
+                chat.add(NoticeItem(title, detail=detail, folded=folded))
             case events.Debug(text):
                 chat.add(record_items.debug_item(text))
             case events.ErrorRaised(message=message, hint=hint):

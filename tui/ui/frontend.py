@@ -126,9 +126,10 @@ class ScreenFrontend:
         return VIEWS[name](self, argument) if name in VIEWS else None
 
     async def show_file(self, path: Path) -> None:
-        from tui.ui.commands.views import edit_file  # noqa: PLC0415 - on demand
+        from tui.ui.screens.external_programs import open_file  # noqa: PLC0415 - on demand
 
-        await edit_file(self, path)
+        if problem := await open_file(self.app, path, "editor", exact=False):
+            self.say(problem, "error")
 
     # What runs
 

@@ -9,14 +9,13 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui.app.commands.views import UNPRICED, session_diff, status_figures, usage_rows
 from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
-from tui.ui.screens.external_programs import edited, open_file, step_aside
+from tui.ui.screens.external_programs import edited, step_aside
 from tui.ui.toolkit import themes
 
 if TYPE_CHECKING:
@@ -272,12 +271,6 @@ async def drill(frontend: ScreenFrontend, faults: str) -> None:
 def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
     if frontend.conversation.says_idle() and (trouble := step_aside(frontend.app, *words)):
         frontend.say(trouble, "warning")
-
-
-async def edit_file(frontend: ScreenFrontend, path: Path) -> None:
-    """Open a file in the person's own editor."""
-    if problem := await open_file(frontend.app, path, "editor", exact=False):
-        frontend.say(problem, "error")
 
 
 async def edit_prompt(frontend: ScreenFrontend) -> None:

@@ -196,13 +196,12 @@ class HelpScreen(Dialog[None]):
         matches = self._matches
 
         def draw(index: int, width: int) -> list[Part]:
+            if not matches:
+                return [("Nothing in the manual mentions that.", "muted")]
             match = matches[index]
             return [(f"{match.place:<{column}}", "accent"), (match.line[:width], "text")]
 
-        def nothing(_index: int, _width: int) -> list[Part]:
-            return [("Nothing in the manual mentions that.", "muted")]
-
-        self.query_one("#topics", RowList).show(len(matches) or 1, draw if matches else nothing)
+        self.query_one("#topics", RowList).show(len(matches) or 1, draw)
         self._show("topics")
 
     def _open(self, match: Match, words: str) -> None:

@@ -216,16 +216,10 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
 
 
 def _first_field(chosen: str | None) -> str:
-    """The field that a choice is filled in from; "" where it has none."""
-    match chosen:
-        case "practice" | "tour":
-            return ""
-        case "key":
-            return "#key"
-        case "server":
-            return "#base-url"
-        case _:  # a server whose address is known
-            return "#model"
+    """The field that a choice is filled in from; "" where it has none. A choice of another name is
+    a server whose address is known."""
+    fields = {"practice": "", "tour": "", "key": "#key", "server": "#base-url"}
+    return fields.get(chosen or "", "#model")
 
 
 def _field(label: str, name: str, example: str, *, password: bool = False) -> ComposeResult:

@@ -74,7 +74,8 @@ def load(name: str, user: Path) -> LoadedTheme:
         return _build(name, own, {})
     raw = _read(themes[name])
     base = DEFAULT_LIGHT if raw.get("dark") is False else DEFAULT_DARK
-    return _build(name, themes[name], _palette(builtin_folder() / f"{base}.toml"))
+    palette = _read(builtin_folder() / f"{base}.toml")["colors"]
+    return _build(name, themes[name], cast("dict[str, str]", palette))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -86,10 +87,6 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(path, "", f"cannot be read as a theme: {error}.") from error
-
-
-def _palette(path: Path) -> dict[str, str]:
-    return cast("dict[str, str]", _read(path)["colors"])
 
 
 def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:

@@ -85,10 +85,6 @@ class CompletionQuery:
     start: int
     command: str = ""
 
-    def same_word(self, other: CompletionQuery) -> bool:
-        """Whether only more or less of the same word is typed."""
-        return (self.kind, self.start) == (other.kind, other.start)
-
 
 def asked(text: str, cursor: int) -> CompletionQuery | None:
     """What may be completed at the cursor, None where nothing may.
@@ -219,7 +215,8 @@ class Suggestions(Widget):
             return
         self._asked = wanted
         self._stop.set()
-        if wanted and self._dismissed and wanted.same_word(self._dismissed):
+        gone = self._dismissed  # only more or less of the same word is typed
+        if wanted and gone and (wanted.kind, wanted.start) == (gone.kind, gone.start):
             self.choices = ()
             return
         self._dismissed = None

@@ -14,14 +14,12 @@ from typing import Any, cast
 from rich.style import Style
 
 from tui.agent.events import ToolFinished
-from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.context.overrides import overlays_of, pins_of
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, text_of
-from tui.core.paths import shorten
 from tui.session.reader import read_ends
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
@@ -253,17 +251,6 @@ def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
     return NoticeItem(f"This session was repaired in {count}.", "warning", "\n".join(lines))
 
 
-def attached_item(text: str) -> NoticeItem:
-    """What went along with a prompt, folded."""
-    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
-
-
-def files_item(files: Sequence[Mapping[str, Any]]) -> NoticeItem:
-    """The files in the prompt; opened where one was cut."""
-    title, detail = project_files.context_files_card(files)
-    return NoticeItem(title, detail=detail, folded=not project_files.context_file_cuts(files))
-
-
 def parked_item(
     error_class: str, until: datetime | None, now: datetime | None, *details: str
 ) -> NoticeItem:
@@ -291,19 +278,6 @@ def compacted_item(
     what = f"a summary stands for {plural(messages, 'message')}"
     back = "/uncompact brings everything back."
     return NoticeItem(f"Compacted {size}: {what}. {back}", "success", summary)
-
-
-def uncompacted_item(size: int) -> NoticeItem:
-    """A compaction that was undone; `size` is of what is sent now, in tokens."""
-    text = f"The full conversation is sent again: {tokens(size)} tokens."
-    return NoticeItem(f"{text} /compact makes a new summary.", "success")
-
-
-def memory_item(path: str, entries: int) -> NoticeItem:
-    """What the memory has got."""
-    if not entries:
-        return NoticeItem("Nothing new was found to keep in memory.")
-    return NoticeItem(f"{plural(entries, 'line')} saved to memory, in {shorten(Path(path))}.")
 
 
 def _moment(text: object) -> datetime | None:
