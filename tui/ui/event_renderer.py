@@ -123,13 +123,7 @@ class EventRenderer:
             case events.RetryScheduled():
                 voided = self._take_back()
                 chat.work("waiting to try again")
-                chat.retry.wait(
-                    event.reason,
-                    attempt=event.attempt,
-                    max_attempts=event.max_attempts,
-                    delay_s=event.delay_s,
-                    error_class=event.error_class,
-                )
+                chat.retry.wait(event)
                 chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
             case events.Parked():
                 self._park(event)

@@ -13,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from tests.support.clock import FakeClock
+from tui.agent.events import RetryScheduled
 from tui.core.errors import ErrorClass, words
 from tui.ui.widgets.retry_banner import RetryBanner, span
 
@@ -61,7 +62,7 @@ def said(banner: RetryBanner) -> list[str]:
 
 
 def wait(banner: RetryBanner, *, seconds: float = 4) -> None:
-    banner.wait(LONG, attempt=2, max_attempts=3, delay_s=seconds, error_class="rate_limit")
+    banner.wait(RetryScheduled(2, 3, seconds, LONG, None, "rate_limit"))
 
 
 async def test_it_is_not_there_until_something_is_waited_for() -> None:

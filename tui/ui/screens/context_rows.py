@@ -13,7 +13,7 @@ from tui.context.token_ledger import PARTS, Item
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import cell
-from tui.ui.widgets.context_meter import KINDS, MARK, bar
+from tui.ui.widgets.context_meter import KINDS, MARK, NEARLY_FULL, bar
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
@@ -131,7 +131,6 @@ Every message and every tool result of the next request will stand here, with wh
 A result that is not needed any more can be masked: the model then sees one line in its place.
 What is masked is not lost. The record keeps it, and u brings it back."""
 FIXED = "Every request carries this: it can be neither masked nor pinned."
-_NEARLY_FULL = 0.95
 
 
 def context_title(items: Sequence[Item], count: int, window: int) -> Content:
@@ -139,7 +138,7 @@ def context_title(items: Sequence[Item], count: int, window: int) -> Content:
     full = count / window if window else 0.0
     look = "$foreground"
     if full > MARK:
-        look = "$text-error" if full > _NEARLY_FULL else "$text-warning"
+        look = "$text-error" if full > NEARLY_FULL else "$text-warning"
     return Content.assemble(
         ("context", "bold $text-primary"),
         (f"   {tokens(count)}", f"bold {look}"),

@@ -20,13 +20,11 @@ from textual.app import App, SuspendNotSupported
 
 Program: TypeAlias = Literal["pager", "editor"]
 
-_SETTINGS: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
-_OTHERS: dict[Program, tuple[str, ...]] = {
-    "pager": ("less -R", "more", "vi"),
-    "editor": ("vi", "nano", "less -R", "more"),
+_PROGRAMS: dict[Program, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "pager": (("PAGER",), ("less -R", "more", "vi")),
+    "editor": (("VISUAL", "EDITOR"), ("vi", "nano", "less -R", "more")),
 }
-
-
+"""The environment variables that name one, and those that are usual."""
 AT_ONCE_S = 1.0
 """Whatever fails within this time has shown nothing."""
 
@@ -36,7 +34,8 @@ def command_of(program: Program) -> list[str]:
 
     What is set and cannot be found is not used either.
     """
-    for text in (*(os.environ.get(name, "") for name in _SETTINGS[program]), *_OTHERS[program]):
+    variables, usual = _PROGRAMS[program]
+    for text in (*(os.environ.get(name, "") for name in variables), *usual):
         with suppress(ValueError):
             words = shlex.split(text)
             if words and shutil.which(words[0]):
@@ -51,9 +50,8 @@ async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool 
     """
     command = command_of(program)
     if not command:
-        return (
-            f"There is no {program}: ${_SETTINGS[program][-1]} is not set, and no usual one found."
-        )
+        variable = _PROGRAMS[program][0][-1]
+        return f"There is no {program}: ${variable} is not set, and no usual one found."
     before = signal.getsignal(signal.SIGINT)
     try:
         # Ctrl+C is for the other program. It is not ignored, as that would be inherited.

@@ -32,11 +32,7 @@ IDLE_HINTS = (
     OUTPUT,
     KeyHint("shift+tab", "mode", "app.next_mode"),
 )
-BUSY_HINTS = (
-    KeyHint("esc", "stop", "screen.stop_or_close"),
-    QUEUE,
-    *IDLE_HINTS[1:],
-)
+BUSY_HINTS = (KeyHint("esc", "stop", "screen.stop_or_close"), QUEUE, *IDLE_HINTS[1:])
 MODES: dict[Mode, tuple[str, str]] = {
     "ask": (MODE_NAMES["ask"], "$text-muted"),
     "accept_edits": (MODE_NAMES["accept_edits"], "$text-accent"),

@@ -22,10 +22,7 @@ LIMIT: Final = 50
 
 
 def rank(
-    query: str,
-    candidates: Sequence[str],
-    *,
-    stop: Callable[[], bool] = lambda: False,
+    query: str, candidates: Sequence[str], *, stop: Callable[[], bool] = lambda: False
 ) -> list[str]:
     """The candidates that fit, best first; without a query the first ones as they come.
 
@@ -38,8 +35,7 @@ def rank(
         return list(candidates[:LIMIT])
     exact = any(map(str.isupper, query))
     fits = re.compile(
-        "".join(f"[^{re.escape(c)}]*{re.escape(c)}" for c in query),
-        0 if exact else re.IGNORECASE,
+        "".join(f"[^{re.escape(c)}]*{re.escape(c)}" for c in query), 0 if exact else re.IGNORECASE
     ).match
     found: list[tuple[int, int, int, str]] = []
     for number, candidate in enumerate(candidates):

@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[str, str]] = {
 MARK = 0.8
 """The share of the window where the bar bears a mark, unless the configuration says otherwise."""
 
-_NEARLY_FULL = 0.95
+NEARLY_FULL = 0.95
 
 _BAR_MIN = 24
 """The cells that the bar keeps beside the words of the one row."""
@@ -60,7 +60,7 @@ def _figure(state: ContextMeasured, width: int) -> Content:
     """Tokens, window, cache and cost; those that `width` cells have no room for are left out."""
     full = share(state)
     style = "$text-warning" if full > state.threshold else "$foreground"
-    if full > _NEARLY_FULL:
+    if full > NEARLY_FULL:
         style = "$text-error"
     figure = Content.assemble(
         (_brief(state.tokens), f"bold {style}"), (f" of {_brief(state.window)}", "$text-muted")

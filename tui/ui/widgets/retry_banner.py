@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual.content import Content
 from textual.message import Message
@@ -22,6 +22,9 @@ from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import BANNER_KEYS, bindings
 from tui.ui.widgets.panes import TextLines
+
+if TYPE_CHECKING:
+    from tui.agent.events import RetryScheduled
 
 Wish: TypeAlias = Literal["now", "other"]
 
@@ -84,20 +87,13 @@ class RetryBanner(TextLines, can_focus=True):
     def on_mount(self) -> None:
         self._timer = self.set_interval(1, self.tick, pause=True)
 
-    def wait(
-        self,
-        reason: str,
-        *,
-        attempt: int,
-        max_attempts: int,
-        delay_s: float,
-        error_class: str = "",
-    ) -> None:
-        """Show a retry that comes in `delay_s` seconds: which of how many, and why."""
-        due, reason = self._clock.monotonic() + delay_s, one_line(reason)
-        head, reason = (words(error_class), reason) if error_class else (reason, "")
+    def wait(self, event: RetryScheduled) -> None:
+        """Show a retry that comes: which of how many, when, and why."""
+        due = self._clock.monotonic() + event.delay_s
+        head, reason = words(event.error_class), one_line(event.reason)
         reason = "" if reason == head else reason
-        self._show(_Wait("↻", head, f"retry {attempt} of {max_attempts}", reason, due=due))
+        which = f"retry {event.attempt} of {event.max_attempts}"
+        self._show(_Wait("↻", head, which, reason, due=due))
 
     def park(self, until: datetime, error_class: str = "rate_limit") -> None:
         """Show that the turn goes on by itself at a moment of the wall clock."""

@@ -27,15 +27,7 @@ from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
-from tui.ui.widgets.markdown.text import (
-    Line,
-    Span,
-    Styles,
-    decoration,
-    line,
-    prefixed,
-    wrap,
-)
+from tui.ui.widgets.markdown.text import Line, Span, Styles, decoration, line, prefixed, wrap
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """

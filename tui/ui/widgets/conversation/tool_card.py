@@ -95,22 +95,18 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     if running and frame >= 0:
         glyph = SPINNER[frame % len(SPINNER)]
     detail, badges = styles["c-detail"], styles["c-badge"]
-    state, words, seconds, summary, brief, cut, marks = (list[Span]() for _ in range(7))
-    state.append((glyph, styles[f"c-{look}"]))
-    if word and not running:
-        words.append((f" {word}", styles[f"c-{look}"]))
-    if item.seconds is not None and item.seconds >= (1 if running else 0.1):
-        seconds.append((f" {_seconds(item.seconds, running=running)}", detail))
-    if told:
-        space = "  " if words or seconds else " "
-        summary.append((space + clip(told, 40), detail))
-        first = told.partition(" · ")[0]  # such as the exit code
-        brief.append((space + clip(first, 40), detail))
-    if item.receipt:
-        cut.append((f"  {badge(item.receipt)}", badges))
+    state: list[Span] = [(glyph, styles[f"c-{look}"])]
+    words = [(f" {word}", styles[f"c-{look}"])] if word and not running else []
+    timed = item.seconds is not None and item.seconds >= (1 if running else 0.1)
+    seconds = [(f" {_seconds(item.seconds or 0, running=running)}", detail)] if timed else []
+    space = "  " if words or seconds else " "
+    first = told.partition(" · ")[0]  # such as the exit code
+    summary = [(space + clip(told, 40), detail)] if told else []
+    brief = [(space + clip(first, 40), detail)] if told else []
+    cut = [(f"  {badge(item.receipt)}", badges)] if item.receipt else []
     flags = ("ELEVATED" * item.elevated, "masked" * item.masked, "◆ pinned" * item.pinned)
-    if said := " ".join(filter(None, flags)):
-        marks.append((f"  {said}", badges))
+    said = " ".join(filter(None, flags))
+    marks = [(f"  {said}", badges)] if said else []
     forms = (
         state + words + seconds + summary + cut + marks,
         state + words + seconds + brief + cut + marks,

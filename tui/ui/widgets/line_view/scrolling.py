@@ -152,8 +152,7 @@ class HorizontalBarRenderer(ScrollBarRender):
         )
         segments = [
             Segment(
-                text,
-                RichStyle(color=bar_color, bgcolor=back_color, meta={"@mouse.down": action}),
+                text, RichStyle(color=bar_color, bgcolor=back_color, meta={"@mouse.down": action})
             )
             for text, action in parts
             if text
