@@ -254,13 +254,10 @@ class ScreenFrontend:
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
         wait, chat = self.app.push_screen_wait, self.chat
         match question:
-            case ChoiceQuestion(title, text, options, details, warning):
-                from tui.ui.widgets.questions import Choice, ChoiceDialog  # noqa: PLC0415
+            case ChoiceQuestion():
+                from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                alternatives = tuple(Choice(each.key, each.label, each.name) for each in options)
-                return await wait(
-                    ChoiceDialog(title, text, alternatives, details=details, warning=warning)
-                )
+                return await wait(ChoiceDialog(question))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 

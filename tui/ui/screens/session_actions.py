@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from tui.app.dialog_data import PickedSession, YesNoQuestion
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PickedSession, YesNoQuestion
 from tui.app.session_repository import Format, SessionPreview, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
@@ -25,7 +25,7 @@ from tui.ui.screens.session_rows import preview_title
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.notices import Kind, NoticeText
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.questions import Choice, ChoiceDialog
+from tui.ui.widgets.questions import ChoiceDialog
 from tui.ui.widgets.record_items import entry_of, items_of
 
 
@@ -78,17 +78,17 @@ class SessionActions:
     async def export(self, picked: PickedSession) -> ActionOutcome | None:
         """Write it into the workspace, in the format that the person chooses."""
         where = shorten(self.repository.workspace)
-        modal = ChoiceDialog(
+        question = ChoiceQuestion(
             "Export the session",
             f"The document is written into {where}. Keys of known shapes are masked in it.",
             (
-                Choice("m", "Markdown", "md"),
-                Choice("h", "HTML, one file", "html"),
-                Choice("j", "JSON lines, every record", "jsonl"),
-                Choice("b", "Back", "back"),
+                AnswerOption("m", "Markdown", "md"),
+                AnswerOption("h", "HTML, one file", "html"),
+                AnswerOption("j", "JSON lines, every record", "jsonl"),
+                AnswerOption("b", "Back", "back"),
             ),
         )
-        chosen = await self.app.push_screen_wait(modal)
+        chosen = await self.app.push_screen_wait(ChoiceDialog(question))
         if chosen not in {"md", "html", "jsonl"}:
             return None
         format_ = cast("Format", chosen)

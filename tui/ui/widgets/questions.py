@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from tui.app.dialog_data import YesNoQuestion
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import visible
@@ -72,18 +72,10 @@ class QuestionDialog(Dialog[ResultT]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
 
-    def __init__(
-        self,
-        title: str,
-        text: str,
-        answers: Sequence[Choice],
-        *,
-        details: Sequence[str] = (),
-        warning: bool = False,
-    ) -> None:
-        super().__init__(classes="-question -warning" if warning else "-question")
-        self.title_text = title
-        self.text, self.answers, self.details = text, answers, details
+    def __init__(self, question: ChoiceQuestion) -> None:
+        super().__init__(classes="-question -warning" if question.warning else "-question")
+        self.title_text, self.text, self.details = question.title, question.text, question.details
+        self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self.title_text, PAGES):
@@ -135,9 +127,9 @@ class Confirmation(QuestionDialog[bool]):
         clock: Clock | None = None,
         stray: Callable[[str], object] | None = None,
     ) -> None:
-        answers = (Choice("y", question.yes, "yes"), Choice("n", question.no, "no"))
-        details = question.details
-        super().__init__(question.title, question.text, answers, details=details, warning=True)
+        answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")
+        title, text, details = question.title, question.text, question.details
+        super().__init__(ChoiceQuestion(title, text, answers, details, warning=True))
         self._grace = Grace(clock, stray) if clock else None
 
     def on_key(self, event: events.Key) -> None:
