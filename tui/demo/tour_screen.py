@@ -150,7 +150,10 @@ class TourApp(GuidedApp):
         self.set_interval(_POLL_S, self.follow)
 
     async def pass_on(self, event: keys.Key | keys.Paste) -> None:
-        if isinstance(event, keys.Key) and event.key == "enter" and self._prompt_is_empty:
+        prompt = self.chat.prompt
+        typing = self.ready and self.screen is self.chat and prompt.has_focus
+        empty = typing and not prompt.text.strip() and self._where() == CHAT
+        if isinstance(event, keys.Key) and event.key == "enter" and empty:
             self.action_tour_skip()
             return
         await super().pass_on(event)
@@ -229,17 +232,6 @@ class TourApp(GuidedApp):
         elif chat.has_class("-whole"):
             return WHOLE
         return BUSY if self.conversation.busy or self.conversation.opening else CHAT
-
-    @property
-    def _prompt_is_empty(self) -> bool:
-        prompt = self.chat.prompt
-        return (
-            self.ready
-            and self.screen is self.chat
-            and prompt.has_focus
-            and not prompt.text.strip()
-            and self._where() == CHAT
-        )
 
     def _show(self, text: PanelText) -> None:
         """On the screen that is shown, whichever it is."""

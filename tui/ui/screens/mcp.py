@@ -107,17 +107,16 @@ class McpScreen(TableDialog[None]):
             self.refresh_servers()
 
     def action_switch(self) -> None:
-        """Keep the tool under the cursor from the model, or offer it again."""
-        row = self._row
-        if row is None:
+        """Switch the tool under the cursor off or on; open a server, or close it."""
+        if self._row is None:
             return
-        server, tool = row
+        server, tool = self._row
         if tool is None:
-            self._open(server)
-            return
-        on_ = tool.own_name in server.switched_off
-        for event in self._agent.switch_tool(server, tool.own_name, on=on_):
-            self._tell(event)
+            self._opened ^= {server.name}
+        else:
+            on_ = tool.own_name in server.switched_off
+            for event in self._agent.switch_tool(server, tool.own_name, on=on_):
+                self._tell(event)
         self.refresh_servers()
 
     @work(group="log", exclusive=True)
@@ -143,12 +142,8 @@ class McpScreen(TableDialog[None]):
         else:
             self.dismiss()
 
-    def row_chosen(self, index: int) -> None:
-        server, tool = self._shown[index]
-        if tool is None:
-            self._open(server)
-        else:
-            self.action_switch()
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        self.action_switch()
 
     def row_moved(self, index: int) -> None:  # noqa: ARG002
         self._explain()
@@ -156,10 +151,6 @@ class McpScreen(TableDialog[None]):
     @property
     def _row(self) -> tuple[Server, McpTool | None] | None:
         return self._shown[self.rows.cursor] if self._shown else None
-
-    def _open(self, server: Server) -> None:
-        self._opened ^= {server.name}
-        self.refresh_servers()
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
         server, tool = self._shown[index]

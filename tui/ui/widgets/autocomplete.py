@@ -211,12 +211,10 @@ class Suggestions(Widget):
             return
         self._asked = wanted
         self._stop.set()
-        gone = self._dismissed  # only more or less of the same word is typed
-        if wanted and gone and (wanted.kind, wanted.start) == (gone.kind, gone.start):
-            self.choices = ()
-            return
-        self._dismissed = None
-        if wanted is None:
+        before = self._dismissed
+        if not (wanted and before and (wanted.kind, wanted.start) == (before.kind, before.start)):
+            self._dismissed = None  # else only more or less of the same word is typed
+        if wanted is None or self._dismissed:
             self.choices = ()
             return
         self._moved = False
