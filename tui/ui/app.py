@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tui.app.open_session import SessionWatch
     from tui.app.services import Opening
     from tui.ui.frontend import ScreenFrontend, TurnEnded
-    from tui.ui.screens.output_side import OutputSide
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.conversation import view
     from tui.ui.widgets.retry_banner import RetryBanner
@@ -145,17 +144,13 @@ class HoldfastApp(ThemedApp):
         elif not any(isinstance(screen, (HelpScreen, TooSmall)) for screen in self.screen_stack):
             await self._do("/help")
 
-    async def action_mark(self, what: Literal["mask", "pin"]) -> None:
-        """Mask or pin the tool call under the cursor, or undo that."""
+    async def action_mark(self, what: Literal["mask", "pin"], shown: bool = False) -> None:
+        """Mask or pin the tool call under the cursor, or undo that; with `shown`, the one whose
+        output is shown."""
         if self.ready:
             from tui.ui.commands.views import mark  # noqa: PLC0415 - on demand
 
-            await mark(self.frontend, what)
-
-    async def on_output_side_marked(self, event: OutputSide.Marked) -> None:
-        from tui.ui.commands.views import mark  # noqa: PLC0415 - on demand
-
-        await mark(self.frontend, event.what, shown=True)
+            await mark(self.frontend, what, shown=shown)
 
     @work(group="editor", exclusive=True)
     async def action_edit_prompt(self) -> None:
@@ -231,10 +226,6 @@ class HoldfastApp(ThemedApp):
         self._rewind.forget()
         if self.ready:
             self.conversation.drafts.touch()
-
-    @on(Prompt.QuitAsked)
-    async def _quit_asked(self) -> None:
-        await self.action_quit()
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -52,12 +51,6 @@ class OutputSide(CachedVertical):
 
     class Resized(Message):
         """It has another size, or covers the conversation now, or does so no more."""
-
-    @dataclass
-    class Marked(Message):
-        """Mask or pin what is shown, or undo that."""
-
-        what: Literal["mask", "pin"]
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id, classes="-no-output")
@@ -244,8 +237,8 @@ class OutputSide(CachedVertical):
         self.post_message(self.Resized())
         self._hint()
 
-    def action_mark(self, what: Literal["mask", "pin"]) -> None:
-        self.post_message(self.Marked(what))
+    async def action_mark(self, what: Literal["mask", "pin"]) -> None:
+        await self.run_action(f"app.mark('{what}', True)")
 
     def action_copy(self) -> None:
         """Copy what is selected, else what is shown, as far as a clipboard takes it."""

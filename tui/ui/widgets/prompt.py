@@ -65,9 +65,6 @@ class Prompt(KillRingArea):
 
         to: str
 
-    class QuitAsked(Message):
-        """Ctrl+D in an empty prompt."""
-
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.set_reactive(TextArea.cursor_blink, False)  # an idle program wakes up for nothing
@@ -234,11 +231,11 @@ class Prompt(KillRingArea):
         else:
             super().action_cursor_down(select)
 
-    def action_delete_or_quit(self) -> None:
+    async def action_delete_or_quit(self) -> None:
         if self.text:
             self.action_delete_right()
         else:
-            self.post_message(self.QuitAsked())
+            await self.run_action("app.quit")
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
