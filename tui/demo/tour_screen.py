@@ -26,7 +26,7 @@ from tui.demo.tour_steps import BUSY, CHAT, OUTPUT, WHOLE
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.widgets.event_log import EventLog
-from tui.ui.widgets.keys import told_apart
+from tui.ui.widgets.keys import code_styled
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.prompt import Prompt
 
@@ -96,7 +96,7 @@ class TourPanel(Vertical):
 
 def marked(text: str) -> Content:
     """A text of the tour; what stands in backticks is a key."""
-    return told_apart(text, "bold $text-accent")
+    return code_styled(text, "bold $text-accent")
 
 
 def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:

@@ -21,7 +21,7 @@ from tui.core.text_cleaning import visible
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
-from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, told_apart
+from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.questions import Choice
 
 _VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
@@ -78,7 +78,7 @@ class ApprovalModal(Dialog[Answer]):
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
-            why = told_apart(visible(self.decision.reason), "$text-secondary")
+            why = code_styled(visible(self.decision.reason), "$text-secondary")
             yield Static(why, id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):

@@ -209,7 +209,7 @@ Keys: TypeAlias = Iterable[tuple[str, str]]
 """A key and what it does, the most useful first."""
 
 
-def told_apart(text: str, style: str) -> Content:
+def code_styled(text: str, style: str) -> Content:
     """A text with what stands between backticks in a style; as it is where one is left over."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
