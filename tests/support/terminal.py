@@ -46,6 +46,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.slave = slave
         self.resize(columns, rows)
+        self.before = termios.tcgetattr(slave)
         own = {name: value for name, value in env.items() if name not in XTERM}
         self.process = subprocess.Popen(
             argv,
@@ -56,7 +57,6 @@ class Terminal:
             stderr=slave,
             start_new_session=True,
         )
-        self.before = termios.tcgetattr(slave)
         self._raw = b""
 
     def __enter__(self) -> Terminal:
