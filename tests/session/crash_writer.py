@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
+from tui.session.drafts import UnsentWork
 from tui.session.session import Session
 
 
@@ -26,7 +27,7 @@ async def write(home: str, resume: str) -> None:
     say(f"writer\t{os.getpid()}\t{session.path}")
     number = 0
     while True:
-        session.draft(f"typing {number}", ("queued",), "partial " * number)
+        session.draft(UnsentWork(f"typing {number}", ("queued",), "partial " * number))
         session.append("tool_result", call_id=str(number), content="x" * (number * 37 % 9000))
         record = await session.commit("user", content=f"prompt {number}")
         say(f"saved\t{record.id}")

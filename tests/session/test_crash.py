@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.core.paths import folders
+from tui.session.drafts import UnsentWork
 from tui.session.reader import read
 from tui.session.session import Session
 
@@ -84,7 +85,7 @@ async def test_power_loss_at_any_byte_costs_at_most_the_line_it_hits(tmp_path: P
     )
     for number in range(4):
         session.append("user", content=f"ünd {number}", text=f"ünd {number}")
-        session.draft(f"typing {number}", answer="so far " * number)
+        session.draft(UnsentWork(f"typing {number}", answer="so far " * number))
         clock.elapsed += 9
     await session.close()
     assert session.path is not None

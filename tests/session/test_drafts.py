@@ -28,7 +28,7 @@ def drafts_in(path: Path) -> list[dict[str, object]]:
 
 def test_the_first_prompt_survives_though_it_was_never_sent(home: Folders) -> None:
     session, path = begun(home, FakeClock())
-    assert session.draft("how do I") == 0
+    assert session.draft(UnsentWork("how do I")) == 0
     assert read(path).unsent == UnsentWork("how do I")
     again = Session.of(read(path), clock=FakeClock())
     assert again.unsent.prompt == "how do I"
@@ -39,22 +39,22 @@ def test_what_is_typed_is_written_once_a_second_and_the_answer_every_five(home: 
     clock = FakeClock()
     session, path = begun(home, clock)
     session.append("user", content="q", text="q")
-    assert session.draft("a", (), "x") == 0
+    assert session.draft(UnsentWork("a", (), "x")) == 0
     clock.elapsed = 0.4
-    assert round(session.draft("ab", (), "xy"), 3) == 0.6
+    assert round(session.draft(UnsentWork("ab", (), "xy")), 3) == 0.6
     clock.elapsed = 1.0
-    assert round(session.draft("ab", (), "xyz"), 3) == 4
+    assert round(session.draft(UnsentWork("ab", (), "xyz")), 3) == 4
     assert read(path).unsent == UnsentWork("ab", (), "x")
     clock.elapsed = 5.0
-    assert session.draft("ab", ("next",), "xyz!") == 0
+    assert session.draft(UnsentWork("ab", ("next",), "xyz!")) == 0
     assert read(path).unsent == UnsentWork("ab", ("next",), "xyz!")
-    assert session.draft("ab", ("next",), "xyz!") == 0
+    assert session.draft(UnsentWork("ab", ("next",), "xyz!")) == 0
     assert [d.get("answer") for d in drafts_in(path)] == ["x", None, "yz!"]
 
 
 def test_what_was_sent_or_finished_is_not_left_behind(home: Folders) -> None:
     session, path = begun(home, FakeClock())
-    session.draft("send me", ("queued", "other"), "partial")
+    session.draft(UnsentWork("send me", ("queued", "other"), "partial"))
     session.append("user", content="send me", text="send me")
     session.append("user", content="queued", text="queued")
     assert read(path).unsent == UnsentWork("", ("other",), "partial")
@@ -65,12 +65,12 @@ def test_what_was_sent_or_finished_is_not_left_behind(home: Folders) -> None:
 async def test_commands_that_wait_have_a_field_of_their_own_where_some_do(home: Folders) -> None:
     clock = FakeClock()
     session, path = begun(home, clock)
-    session.draft("then", ("after it",), commands=("!make", "!!make test"))
+    session.draft(UnsentWork("then", ("after it",), commands=("!make", "!!make test")))
     assert read(path).unsent == UnsentWork("then", ("after it",), commands=("!make", "!!make test"))
     clock.elapsed = 1.0
-    session.draft("then", ("after it",), commands=("!!make test",))
+    session.draft(UnsentWork("then", ("after it",), commands=("!!make test",)))
     assert read(path).unsent.commands == ("!!make test",)
-    session.draft("then", ("after it",))
+    session.draft(UnsentWork("then", ("after it",)))
     await session.close()
     assert read(path).unsent == UnsentWork("then", ("after it",))
     assert [draft.get("commands") for draft in drafts_in(path)] == [
@@ -83,7 +83,7 @@ async def test_commands_that_wait_have_a_field_of_their_own_where_some_do(home: 
 
 async def test_a_command_alone_is_worth_a_draft(home: Folders) -> None:
     session, path = begun(home, FakeClock())
-    session.draft("", commands=("!make",))
+    session.draft(UnsentWork("", commands=("!make",)))
     await session.close()
     assert read(path).unsent
     assert read(path).unsent.commands == ("!make",)
@@ -92,7 +92,7 @@ async def test_a_command_alone_is_worth_a_draft(home: Folders) -> None:
 async def test_drafts_are_no_part_of_the_branch(home: Folders) -> None:
     session, path = begun(home, FakeClock())
     session.append("user", content="one", text="one")
-    session.draft("two")
+    session.draft(UnsentWork("two"))
     session.append("user", content="two", text="two")
     await session.close()
     loaded = read(path)
@@ -105,13 +105,13 @@ async def test_closing_writes_what_is_still_typed_and_removes_what_was_never_ask
     home: Folders,
 ) -> None:
     session, path = begun(home, FakeClock())
-    session.draft("a")
-    session.draft("ab")
+    session.draft(UnsentWork("a"))
+    session.draft(UnsentWork("ab"))
     await session.close()
     assert read(path).unsent.prompt == "ab"
     session, path = begun(home, FakeClock())
-    session.draft("a")
-    session.draft("")
+    session.draft(UnsentWork("a"))
+    session.draft(UnsentWork(""))
     await session.close()
     assert not path.exists()
     assert not list(path.parent.glob("*.lock"))
@@ -119,10 +119,10 @@ async def test_closing_writes_what_is_still_typed_and_removes_what_was_never_ask
 
 async def test_a_resumed_session_is_never_removed(home: Folders) -> None:
     session, path = begun(home, FakeClock())
-    session.draft("a")
+    session.draft(UnsentWork("a"))
     await session.close()
     again = Session.open(path, clock=FakeClock())
-    again.draft("")
+    again.draft(UnsentWork(""))
     await again.close()
     assert path.exists()
 
@@ -151,12 +151,12 @@ def test_what_is_read_is_what_was_last_due(steps: list[tuple[float, str, str]]) 
     writer, reader, now, answer = DraftWriter(), DraftReader(), 0.0, ""
     for seconds, prompt, piece in steps:
         now, answer = now + seconds, answer + piece
-        fields, wait = writer.note(now, prompt, (), answer)
+        fields, wait = writer.note(now, UnsentWork(prompt, (), answer))
         if fields:
             reader.see("draft", fields)
         while wait:
             now += wait
-            fields, wait = writer.note(now, prompt, (), answer)
+            fields, wait = writer.note(now, UnsentWork(prompt, (), answer))
             if fields:
                 reader.see("draft", fields)
         assert reader.unsent() == UnsentWork(prompt, (), answer)

@@ -8,6 +8,7 @@ from typing import Any
 from tests.support.clock import FakeClock
 from tui.core.paths import folders
 from tui.core.redaction import MASK
+from tui.session.drafts import UnsentWork
 from tui.session.reader import read
 from tui.session.records import redacted
 from tui.session.session import Session
@@ -23,7 +24,7 @@ async def test_secrets_are_masked_in_memory_and_on_disk(tmp_path: Path, clock: F
     home = folders({"HOLDFAST_HOME": str(tmp_path)})
     session = Session.create(tmp_path, folders=home, clock=clock)
     session.redact = True
-    session.draft(f"the key is {KEY}")
+    session.draft(UnsentWork(f"the key is {KEY}"))
     session.append("user", content=[text(f"use {KEY}")], text=f"use {KEY}")
     call = {"type": "tool_use", "id": "t1", "name": "run_command", "input": {"command": KEY}}
     answer = session.append("assistant", content=[text("so"), call], model="m")

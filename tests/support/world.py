@@ -36,7 +36,6 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Approver
 from tui.provider.base import ModelInfo
-from tui.session.drafts import NO_IMAGES as NO_DRAFTED
 from tui.session.drafts import UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.records import Finding, Header, Record
@@ -95,18 +94,10 @@ class WatchedSession(Session):
         super().__init__(*args, **fields)
         self.drafts, self.drafted_images, self.drafted_commands = [], {}, ()
 
-    def draft(
-        self,
-        prompt: str,
-        queue: Sequence[str] = (),
-        answer: str = "",
-        images: Mapping[str, str] = NO_DRAFTED,
-        *,
-        commands: Sequence[str] = (),
-    ) -> float:
-        self.drafted_images, self.drafted_commands = dict(images), tuple(commands)
-        self.drafts.append((prompt, tuple(queue), answer))
-        return super().draft(prompt, queue, answer, images, commands=commands)
+    def draft(self, work: UnsentWork) -> float:
+        self.drafted_images, self.drafted_commands = dict(work.images), work.commands
+        self.drafts.append((work.prompt, work.queue, work.answer))
+        return super().draft(work)
 
     def take_over(self, lost: str) -> None:
         """Another program has the session now."""

@@ -4,6 +4,7 @@ streams."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.agent import events
@@ -96,8 +97,7 @@ class DraftSaver:
         """Keep how things stand now, before the session is closed. Without `typed` nothing is
         typed there any more: the person takes it along."""
         if self._session is not None and not self._session.read_only:
-            now = self._unsent() if typed else UnsentWork()
-            self._session.draft(now.prompt, now.queue, images=now.images, commands=now.commands)
+            self._session.draft(replace(self._unsent(), answer="") if typed else UnsentWork())
         self.follow(None)
 
     def _unsent(self) -> UnsentWork:
@@ -110,11 +110,7 @@ class DraftSaver:
         self._timer = None
         if self._session is None or self._session.read_only:
             return
-        now = self._unsent()
-        wait = self._session.draft(
-            now.prompt, now.queue, now.answer, now.images, commands=now.commands
-        )
-        if wait:
+        if wait := self._session.draft(self._unsent()):
             self._again(wait)
 
     def _again(self, seconds: float) -> None:

@@ -14,17 +14,14 @@ Drafts are not part of the branch: no record names one as its parent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from tui.core.messages import list_of, object_of, string_of
 
 TYPED_EVERY_S = 1.0
 ANSWER_EVERY_S = 5.0
-
-NO_IMAGES: Mapping[str, str] = MappingProxyType({})
 
 _Typed: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The prompt, the queue, the commands."""
@@ -110,7 +107,7 @@ class DraftWriter:
         self._typed: _Typed = ("", (), ())
         self._answer = ""
         self._written: _Typed = ("", (), ())
-        self._images: Mapping[str, str] = NO_IMAGES
+        self._images: Mapping[str, str] = {}
         self._typed_at = self._answer_at = float("-inf")
 
     @property
@@ -119,21 +116,13 @@ class DraftWriter:
         prompt, queue, commands = self._typed
         return bool(prompt.strip() or queue or commands)
 
-    def note(
-        self,
-        now: float,
-        prompt: str,
-        queue: Sequence[str],
-        answer: str,
-        images: Mapping[str, str] = NO_IMAGES,
-        *,
-        commands: Sequence[str] = (),
-    ) -> tuple[dict[str, Any] | None, float]:
+    def note(self, now: float, work: UnsentWork) -> tuple[dict[str, Any] | None, float]:
         """The fields of a draft to write now, if one is due, and when to come back, in seconds.
 
         0 seconds: nothing is waiting to be written.
         """
-        self._typed, self._images = (prompt, tuple(queue), tuple(commands)), images
+        self._typed, self._images = (work.prompt, work.queue, work.commands), work.images
+        answer = work.answer
         if not answer:
             self._answer = ""
         fields: dict[str, Any] = {}

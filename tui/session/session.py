@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tui.core.errors import SessionError, StorageError
 from tui.core.images import without_words
 from tui.core.messages import Usage, blocks_of, text_of
 from tui.core.paths import Folders
-from tui.session.drafts import NO_IMAGES, DraftWriter, UnsentWork
+from tui.session.drafts import DraftWriter, UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id, redacted
@@ -179,26 +179,15 @@ class Session:
             self._write(self._file, line, starts=type_ == "user")
         return record
 
-    def draft(
-        self,
-        prompt: str,
-        queue: Sequence[str] = (),
-        answer: str = "",
-        images: Mapping[str, str] = NO_IMAGES,
-        *,
-        commands: Sequence[str] = (),
-    ) -> float:
+    def draft(self, work: UnsentWork) -> float:
         """Record what a crash would lose: the prompt being typed, the queue, the answer so far.
 
-        `images` maps the words for the images in the texts to the names of their files;
-        `commands` are the person's own that wait, as they were typed. To be called with all of
-        this whenever one changes. Writes what is typed at most once a second and the answer every
-        5 s, and returns after how many seconds to call again with the same, 0 if all is written.
-        Never raises. Does not wait for the disk: a crash of the program loses nothing, one of the
-        machine may lose what was written since the last sync.
+        To be called with all of this whenever one changes. Writes what is typed at most once a
+        second and the answer every 5 s, and returns after how many seconds to call again with the
+        same, 0 if all is written. Never raises. Does not wait for the disk: a crash of the program
+        loses nothing, one of the machine may lose what was written since the last sync.
         """
-        now = self._clock.monotonic()
-        fields, wait = self._drafts.note(now, prompt, queue, answer, images, commands=commands)
+        fields, wait = self._drafts.note(self._clock.monotonic(), work)
         if fields is not None:
             self._write_draft(fields)
         return wait

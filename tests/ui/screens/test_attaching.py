@@ -467,7 +467,7 @@ def test_the_draft_of_a_session_keeps_the_files_of_its_images(root: Path) -> Non
 
     clock = FakeClock()
     session = Session.create(root, folders=folders(), clock=clock)
-    session.draft(WORD, ("then",), images={WORD: "a.png"})
+    session.draft(UnsentWork(WORD, ("then",), images={WORD: "a.png"}))
     assert session.path
     left = Session.open(session.path, clock=clock, read_only=True).unsent
     assert (left.prompt, left.queue, dict(left.images)) == (WORD, ("then",), {WORD: "a.png"})
