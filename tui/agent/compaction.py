@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
-from tui.context import compaction_triggers, compaction_view
+from tui.context import compaction_triggers, compaction_view, summary_prompts
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
 from tui.context.level_view import last_front_level
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 
 _KEEP_TOKENS: Final = 20_000
 """The most that stays at the end of a conversation."""
+
+_RUNNING: Final = 0.5
+"""Of the threshold: so large a running turn is kept whole by a summary of what stands before it."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
@@ -90,7 +94,9 @@ class Compactor:
 
     def plan(self, focus: str = "") -> CompactionPreview | None:
         """What `compact` would do now; None where there is nothing to compact."""
-        planned = self._plan(self.requests.view())
+        view = self.requests.view()
+        asked = self._for_server()
+        planned = self._cut_plan(asked, view) if asked else self._plan(view)
         if planned is None:
             return None
         items = {item.id: item for item in self.ctx.ledger.items()}
@@ -108,19 +114,27 @@ class Compactor:
         Never raises but for a cancellation, which leaves the session as it was; so does an error,
         which stands in `CompactionFinished`.
         """
-        view = self.requests.view()
-        planned = self._plan(view, fill=reason == "automatic")
+        view, fill = self.requests.view(), reason == "automatic"
+        asked = self._for_server(fill=fill)
+        planned = self._cut_plan(asked, view) if asked else self._plan(view, fill=fill)
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
-        warm = WarmSummarizer(self.ctx, self.requests) if reason != "overflow" else None
-        if warm is None or not warm.fits():
-            warm = None
-            await self.memory.flush(upto=planned.covers)
+        server = ServerSummarizer(self.ctx, self.requests)
+        warm: WarmSummarizer | None = None
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
         try:
-            summary, usage = await self._summary(planned, focus, warm)
+            summary, usage = "", Usage()
+            if asked:
+                notes = self.memory.pending(planned.covers)
+                summary = await server.summary(asked, focus, notes=notes)
+            if not summary:
+                if asked:
+                    planned = self._plan(self.requests.view(), fill=fill) or planned
+                    asked = None
+                warm = await self._warm(reason, planned)
+                summary, usage = await self._summary(planned, focus, warm)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
             raise
@@ -137,14 +151,20 @@ class Compactor:
                 f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
             )
             return self._give_up(before, reason, problem)
-        after = self._record(planned, summary, reason, before=before, freed=freed, usage=usage)
+        usage += server.usage
+        block = _block_fields(asked, server)
+        after = self._record(
+            planned, summary, reason, before=before, freed=freed, usage=usage, block=block
+        )
         self._announced = False
         if self.requests.frame.waits:
             self.requests.frame.renew("compaction")
         await self.ctx.recorder.show(
             events.CompactionFinished(before, after, planned.messages, summary, reason)
         )
-        if warm is not None and warm.answered:
+        if asked:
+            await self.memory.keep(server.notes, upto=planned.covers)
+        elif warm is not None and warm.answered:
             await self.memory.keep(warm.notes, upto=planned.covers)
         elif warm is not None:
             await self.memory.flush(upto=planned.covers)
@@ -153,6 +173,46 @@ class Compactor:
             "tokens; behind the system prompt the cache is written anew"
         )
         return after < before
+
+    async def _warm(self, reason: Reason, planned: CompactionPlan) -> WarmSummarizer | None:
+        """Who asks within the conversation, where that can be; else the memory is kept first."""
+        warm = WarmSummarizer(self.ctx, self.requests)
+        if reason != "overflow" and warm.fits():
+            return warm
+        await self.memory.flush(upto=planned.covers)
+        return None
+
+    def _for_server(self, *, fill: bool = False) -> SummaryRequest | None:
+        """The request for the server's own summary, where it makes one."""
+        ctx, config = self.ctx, self.ctx.config.compaction
+        room = self._room()
+        running = max(2 * room, _RUNNING * config.threshold * ctx.model.window / ctx.ledger.ratio)
+        if last_front_level(ctx.records) >= 0:  # what is not sent as recorded goes all at once
+            return None
+        return self.requests.for_summary(
+            keep=config.keep_messages,
+            room=room,
+            running=running,
+            fill=fill,
+            max_tokens=summary_prompts.WARM_TOKENS,
+        )
+
+    def _cut_plan(self, asked: SummaryRequest, view: View) -> CompactionPlan | None:
+        cut, ctx = asked.cut, self.ctx
+        return compaction_view.plan_until(
+            ctx.records,
+            ctx.model.id,
+            cut.covers,
+            cut.messages,
+            pinned=view.pinned,
+            follows=cut.follows,
+        )
+
+    def _room(self) -> float:
+        """The weight of what stays."""
+        ctx, config = self.ctx, self.ctx.config.compaction
+        room = config.keep_tokens or min(_KEEP_TOKENS, ctx.model.window // 10)
+        return room / ctx.ledger.ratio
 
     async def _summary(
         self, planned: CompactionPlan, focus: str, warm: WarmSummarizer | None
@@ -212,12 +272,11 @@ class Compactor:
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
         """What goes and what stays; with `fill` as much stays as there is room for."""
         ctx, config = self.ctx, self.ctx.config.compaction
-        room = config.keep_tokens or min(_KEEP_TOKENS, ctx.model.window // 10)
         return compaction_view.plan(
             ctx.records,
             ctx.model.id,
             keep=config.keep_messages,
-            room=room / ctx.ledger.ratio,
+            room=self._room(),
             fill=fill,
             pinned=view.pinned,
             least=max(last_front_level(ctx.records), 0),
@@ -245,6 +304,7 @@ class Compactor:
         before: int,
         freed: int,
         usage: Usage,
+        block: Mapping[str, Any] | None = None,
     ) -> int:
         """Append the compaction's record; returns the tokens that the view has then."""
         after = max(0, before - freed) + tokenizer.count(summary)
@@ -256,7 +316,7 @@ class Compactor:
             tokens_after=after,
             reason=reason,
         )
-        data |= {"model": self.ctx.model.id, "usage": usage.to_json()}
+        data |= {"model": self.ctx.model.id, "usage": usage.to_json(), **(block or {})}
         self.ctx.recorder.append("compaction", **data)
         self.requests.view()
         return after
@@ -279,6 +339,15 @@ class Compactor:
                     "keeps what must stay word for word."
                 )
             )
+
+
+def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[str, Any]:
+    """What a compaction's record says of the server's own block."""
+    block = made.sent() if asked else None
+    if asked is None or block is None:
+        return {}
+    stands = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
+    return {"block": block, "server": made.ctx.server, **stands}
 
 
 def _last_prompt(records: Sequence[Record]) -> str:

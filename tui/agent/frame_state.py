@@ -19,7 +19,7 @@ from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.system_prompt import environment, hash_of, newer_version
 from tui.core.formatting import plural
-from tui.core.messages import text_of, tool_calls
+from tui.core.messages import list_of, text_of, tool_calls
 from tui.core.redaction import mask_values
 from tui.core.workspace import branch_of
 from tui.permissions.types import Mode
@@ -40,13 +40,16 @@ class FrameState:
     """Keeps the frame of a session, and records what changed since it was made.
 
     `think` is whether the person wants the model to think more; `covered` is the id of the last
-    record that a summary stands for (ids sort by time); `untrusted` are the notices of
-    the record that this installation did not make.
+    record that a summary stands for (ids sort by time), `pins` are pinned records that it covers
+    and that are to be said again, `joined` the tools that it brings along. `untrusted` are the
+    notices of the record that this installation did not make.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
         self.think = False
         self.covered = ""
+        self.pins: Sequence[Record] = ()
+        self.joined: frozenset[str] = frozenset()
         self.untrusted = notices.untrusted(ctx.records, ctx.key)
         self._ctx = ctx
         self._builtin = frozenset(ctx.tools)
@@ -115,6 +118,7 @@ class FrameState:
         for data in self._files:
             self._note(data)
         self._files = []
+        self._note_pins()
         told = self._knowledge(form)
         if self._ctx.prompt is not None:
             facts = await self._facts()
@@ -236,12 +240,25 @@ class FrameState:
     def _knowledge(self, form: Form) -> ModelKnowledge:
         marks = self._index.of(self._ctx.records)
         gone = {record.id for record in marks if record.id <= self.covered}
-        return notices.knowledge(self.current, marks, gone | self.untrusted, form)
+        told = notices.knowledge(self.current, marks, gone | self.untrusted, form)
+        return replace(told, tools=told.tools | self.joined)
+
+    def _note_pins(self) -> None:
+        """Say again what the person pinned and a summary covers, once."""
+        if not self.pins:
+            return
+        said: set[object] = set()
+        for record in self._index.of(self._ctx.records):
+            if record.type == NOTICE and record.id > self.covered:
+                said.update(list_of(record.data.get("pins")))
+        if fresh := [record for record in self.pins if record.id not in said]:
+            self._note(notices.pinned(fresh))
 
     def _known_files(self) -> Mapping[str, str]:
         told = dict(self.current.files)
         for record in self._index.of(self._ctx.records):
-            if record.type == NOTICE and record.id not in self.untrusted:
+            known = record.id > self.covered and record.id not in self.untrusted
+            if record.type == NOTICE and known:
                 told |= record.data.get("files") or {}
         return told
 
@@ -259,4 +276,6 @@ def form_of(model: ModelInfo, *, first_party: bool) -> Form:
     """What a model and its server know."""
     if not first_party:
         return notices.PLAIN
-    return Form(model.system_messages, model.tool_additions, model.turn_effort)
+    return Form(
+        model.system_messages, model.tool_additions, model.turn_effort, compaction_blocks=model.compacts
+    )

@@ -11,8 +11,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
@@ -22,6 +22,8 @@ from tui.agent.frame_state import FrameState, form_of
 from tui.agent.token_meter import TokenMeter
 from tui.context import request_assembly
 from tui.context.breaks import BREAK
+from tui.context.compaction_block import COMPACTION, follows, is_sent, tools_in, with_block
+from tui.context.compaction_cut import Cut, find_cut
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
@@ -33,6 +35,7 @@ from tui.context.request_trail import (
     Comparison,
     RequestTrail,
     Sent,
+    place_of,
 )
 from tui.context.view import View
 from tui.core.messages import text_block, tool_calls
@@ -45,6 +48,21 @@ _LEAST_ANSWER = 2000
 """Tokens: with less room a question within the conversation is not asked."""
 
 log = logging.getLogger(__name__)
+
+
+REFUSED_FIELD: Final = "refused_field"
+"""The type of the record that says what of a request a server did not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """A request for a server's own summary of what stands before a cut, and the hashes of what was
+    sent there and of the frame."""
+
+    request: Request
+    cut: Cut
+    bound: str
+    frame: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,8 @@ class RequestBuilder:
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._sent = RecordIndex({REQUEST})
+        self._compactions = RecordIndex({COMPACTION})
+        self._refused = RecordIndex({REFUSED_FIELD})
         self._framed: Frame | None = None
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
         self._marks: list[request_assembly.Mark] = []
@@ -98,6 +118,8 @@ class RequestBuilder:
 
     async def settle(self) -> None:
         """Record what the next request needs before it is built: its frame, and what changed."""
+        if self._compactions.of(self._ctx.records):
+            self.view()  # what a summary covers is not said any more
         await self.frame.settle(self._form(self._ctx.model))
         self._count_fixed()
 
@@ -108,9 +130,19 @@ class RequestBuilder:
             self._viewer, self._viewed = self._fresh_viewer(model), self._rendering(model)
         view = self._viewer.build(self._ctx.records, model=model.id, prompt_follows=prompt_follows)
         self.meter.update(view)
-        end = view.summary.end if view.summary else 0
-        self.frame.covered = self._ctx.records[end - 1].id if end else ""
+        self._tell_frame(view)
         return view
+
+    def _tell_frame(self, view: View) -> None:
+        """What the frame has to know of a summary in force."""
+        summary, records = view.summary, self._ctx.records
+        covered = records[: summary.end] if summary else []
+        self.frame.covered = covered[-1].id if covered else ""
+        pins = summary is not None and follows(summary.record)
+        self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else []
+        form = self._form(self._ctx.model)
+        sent = summary is not None and is_sent(summary.record, self._ctx.server, form)
+        self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
 
     def measured(self) -> list[Event]:
         """How full the context is, as events."""
@@ -122,17 +154,58 @@ class RequestBuilder:
 
     def request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
+        return self._next(prompt_follows=prompt_follows)[0]
+
+    def _next(self, *, prompt_follows: bool) -> tuple[Request, View]:
+        """The request that the record makes, with the break that it needs, and its view."""
         view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
         made = self._built(view, model, prompt_follows=prompt_follows)
         found, _ = self._compare(made, model)
         if found.misplaced is None:
-            return made
+            return made, view
         reason = reason_of(self._ctx.records, self._since(model))
         records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
         view = self._fresh_viewer(model).build(
             records, model=model.id, prompt_follows=prompt_follows
         )
-        return self._built(view, model, prompt_follows=prompt_follows)
+        return self._built(view, model, prompt_follows=prompt_follows), view
+
+    def for_summary(
+        self, *, keep: int, room: float, running: float, fill: bool, max_tokens: int
+    ) -> SummaryRequest | None:
+        """A request for the server's own summary of the beginning (see `find_cut`).
+
+        None where the server makes none, where nothing was sent yet, where a call waits, or where
+        there is nothing to cut off, or no room for the summary.
+        """
+        model, records = self._ctx.model, self._ctx.records
+        offered = model.compacts and self._form(model).compaction_blocks
+        if not offered or self._since(model) is None or _open_calls(records):
+            return None
+        made, view = self._next(prompt_follows=True)
+        start = view.summary.end if view.summary else 0
+        cut = find_cut(
+            records, made.messages, start, keep=keep, room=room, running=running, fill=fill
+        )
+        if cut is None:
+            return None
+        ratio = self._ctx.ledger.ratio
+        behind = self.meter.tokens_for(model.id) - round(cut.weight * ratio)
+        free = model.window - behind - request_assembly.MARGIN_TOKENS
+        most = min(max_tokens, model.max_output, free)
+        if most < min(max_tokens, _LEAST_ANSWER):
+            return None
+        before = self._built(view, model, upto=cut.messages)
+        bound, frame = place_of(before, records)
+        request = replace(before, max_tokens=most, compaction={"type": "summarize"})
+        return SummaryRequest(request, cut, bound, frame)
+
+    def refuse_blocks(self, why: str) -> None:
+        """The server does not take compaction blocks of this model; nor is it asked for one."""
+        ctx = self._ctx
+        if self._form(ctx.model).compaction_blocks:
+            data = {"field": COMPACTION, "model": ctx.model.id, "server": ctx.server}
+            ctx.recorder.append(REFUSED_FIELD, **data, message=why)
 
     def with_question(self, question: str, max_tokens: int) -> Request | None:
         """The conversation as it was sent, with a question of the program's own at its end.
@@ -167,6 +240,8 @@ class RequestBuilder:
 
         None where its window is too small.
         """
+        if asked.compaction is not None:  # another model's block is nothing to wait for
+            return None
         if asked is not self.asked:  # a question beside the conversation: it has no history
             most = min(asked.max_tokens, model.max_output)
             return replace(asked, model=model.id, max_tokens=most)
@@ -208,7 +283,11 @@ class RequestBuilder:
             self._learning = None
 
     def _form(self, model: ModelInfo) -> Form:
-        return form_of(model, first_party=self._ctx.first_party)
+        form = form_of(model, first_party=self._ctx.first_party)
+        refused = [record.data for record in self._refused.of(self._ctx.records)]
+        if any((d.get("model"), d.get("server")) == (model.id, self._ctx.server) for d in refused):
+            return replace(form, compaction_blocks=False)
+        return form
 
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
         """What a view depends on besides the record and the model's name."""
@@ -276,6 +355,8 @@ class RequestBuilder:
             if not why.reason:  # a compaction was undone
                 back = self._goes_back(made, model) and found.misplaced is None
                 why = None if back else BreakReason("reload", "program")
+            if why is not None and self._stays(why, found):
+                why = replace(why, start=why.cause)
             if why is None:
                 pass
             elif not why.recorded:
@@ -292,6 +373,12 @@ class RequestBuilder:
         keep()
         self._record_request(made, model, found, why)
         return made, view
+
+    def _stays(self, why: BreakReason, found: Comparison) -> bool:
+        """Whether all thinking behind a server's own summary stands where it stood before it."""
+        if found.misplaced is not None or not why.cause:
+            return False
+        return any(r.id == why.cause and follows(r) for r in reversed(self._ctx.records))
 
     def _goes_back(self, made: Request, model: ModelInfo) -> bool:
         """Whether a request extends one that was sent before the last."""
@@ -319,7 +406,7 @@ class RequestBuilder:
         self, made: Request, model: ModelInfo, found: Comparison, why: BreakReason | None
     ) -> None:
         ctx = self._ctx
-        self.hashes[made.model] = found.sent.sha256
+        self.hashes[made.model] = found.sent.bound
         number = len(self._sent.of(ctx.records)) + 1
         form = self._form(model)
         data: dict[str, Any] = {
@@ -331,15 +418,24 @@ class RequestBuilder:
             "thinking": made.thinking,
             "effort": made.effort,
             "marks": self._marks,
-            "form": [form.system_messages, form.tool_additions, form.turn_effort],
+            "form": list(astuple(form)),
         }
         ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
 
-    def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
+    def _built(
+        self,
+        view: View,
+        model: ModelInfo,
+        *,
+        prompt_follows: bool = False,
+        upto: int | None = None,
+    ) -> Request:
+        """The request of a view, or of its first `upto` messages."""
         frame = self.frame.current
         messages = view.messages
         if self._form(model).system_messages:
             messages = lifted(messages)
+        messages = [*with_block(messages)][:upto]
         before = self._since(model)
         marks = [(number, place) for number, place in (before.data["marks"] if before else ())]
         end = request_assembly.end_of_turn(messages, prompt_follows=prompt_follows)

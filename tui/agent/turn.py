@@ -255,8 +255,12 @@ class TurnRunner:
         self.requests.learn()
         await self.mcp.before_request()
         await self.requests.settle()
-        view = self.requests.view()
+        view = before = self.requests.view()
         view = await self._overflow.before_request(view)
+        if view.summary and (not before.summary or view.summary.record != before.summary.record):
+            await self.requests.frame.read_files()
+            await self.requests.settle()  # what the view says no more is said again
+            view = self.requests.view()
         view = await self.pruning.before_request(view)
         request, view = self.requests.ask(view)
         if ctx.verbose:

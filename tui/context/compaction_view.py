@@ -3,20 +3,22 @@
 A compaction never changes the history: it is one more record. Only the view puts its summary in
 the place of the records that it covers, and only if the hash of those records is the one in the
 compaction. Two kinds of covered records are still sent verbatim, after the summary: those that
-the person pinned, and the prompts of the turn that was running. An `uncompaction` makes every
-compaction before it void.
+the person pinned, and the prompts of the turn that was running. Where what is kept follows a
+server's own block (`tui.context.compaction_block`) nothing comes between them. An `uncompaction`
+makes every compaction before it void.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
 from tui.context.breaks import thoughtless
+from tui.context.compaction_block import follows, opening
 from tui.context.history import History, Rendering
-from tui.context.overrides import SPEAKING, Stand, content_of, summary_text
+from tui.context.overrides import SPEAKING, Stand, content_of
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
 from tui.context.shrink import KEEP_MESSAGES, cut_at
@@ -113,9 +115,13 @@ def begin(
     if summary is None:
         return ViewStart(told)
     covered = [record for record in records[: summary.end] if record.type in SPEAKING]
-    told.open(summary.record.id, text_block(summary_text(summary.record)))
+    told.open(
+        summary.record.id, opening(summary.record, told.rendering.server, told.rendering.form)
+    )
     standing = dict.fromkeys((record.id for record in covered), GONE)
     held: list[str] = []
+    if follows(summary.record):  # what is pinned is said again in a notice
+        return ViewStart(told, summary.end, summary, standing)
     for record, own in _held(covered, pinned, stands or {}):
         told.add(record, own)
         if record.type != "assistant" or record.id in pinned:  # else only for its calls' sake
@@ -173,6 +179,33 @@ def _staying(messages: Sequence[Message], keep: int, room: float, *, fill: bool)
             break
         count += 1
     return count
+
+
+def plan_until(
+    records: Sequence[Record],
+    model: str,
+    covers: str,
+    messages: int,
+    *,
+    pinned: Collection[str] = (),
+    follows: bool = True,
+) -> CompactionPlan:
+    """A plan that covers everything up to a record, which is so many messages.
+
+    Where what is kept `follows` directly, prompts of a turn that is under way there go, too.
+    """
+    planned = _planned(records, covers, messages, begin(records, model, pinned=pinned), pinned)
+    if not follows:
+        return planned
+    held = [id_ for id_ in planned.pinned if id_ not in pinned]
+    end = next(n for n, record in enumerate(records) if record.id == covers) + 1
+    gone = {*planned.summarised, *held}
+    summarised = tuple(record.id for record in records[:end] if record.id in gone)
+    return replace(planned, summarised=summarised, pinned=_less(planned.pinned, held))
+
+
+def _less(ids: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:
+    return tuple(id_ for id_ in ids if id_ not in gone)
 
 
 def plan_all(

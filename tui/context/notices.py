@@ -8,6 +8,7 @@ on. `kind` is
     effort     how deep the model thinks from its next answer on; `effort` has the level
     tools      tools that joined; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
+    pin        what the person pinned and a server's summary covers; `pins` has the records' ids
     continue   "(continue)", where the model is asked again behind its own last word
 
 The program's own words are a message of the role "system" where the model has it, else a marked
@@ -22,9 +23,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tui.context import untrusted as untrusted_text
 from tui.context.frame import FRAME, Frame, is_sealed
+from tui.context.overrides import content_of
 from tui.context.repairs.order import CONTINUE
-from tui.core.messages import Block, Message, list_of, object_of, string_of, text_block
+from tui.core.messages import Block, Message, list_of, object_of, string_of, text_block, text_of
 from tui.session.records import Record
 
 NOTICE: Final = "notice"
@@ -50,12 +53,14 @@ class Form:
     """What a model and its server know, and so how a record is rendered for them.
 
     `system_messages`: the role "system" in the middle of a conversation; `tool_additions`: tools
-    that join there; `turn_effort`: an effort that such a message sets.
+    that join there; `turn_effort`: an effort that such a message sets; `compaction_blocks`: a
+    summary that the server itself made and signed.
     """
 
     system_messages: bool = False
     tool_additions: bool = False
     turn_effort: bool = False
+    compaction_blocks: bool = False
 
 
 PLAIN: Final = Form()
@@ -77,7 +82,7 @@ def block_of(record: Record, form: Form) -> Block | None:
     kind, text = record.data.get("kind"), string_of(record.data.get("text"))
     if not text.strip() or (kind == "tools" and not form.tool_additions):
         return None
-    if kind in {"file", "continue"}:
+    if kind in {"file", "pin", "continue"}:
         return text_block(text)
     block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
     content: list[Block] = [text_block(text)]
@@ -173,6 +178,14 @@ def think(*, on: bool) -> dict[str, Any]:
 def go_on() -> dict[str, Any]:
     """The fields of a notice that asks the model to go on behind its own last word."""
     return {"kind": "continue", "text": CONTINUE}
+
+
+def pinned(records: Sequence[Record]) -> dict[str, Any]:
+    """The fields of a notice that says pinned records again, word for word."""
+    said = [text_of(content_of(record)) for record in records]
+    text = untrusted_text.wrap("\n\n".join(filter(None, said)), "pinned by the person")
+    lead = "The person pinned this of the conversation before the summary. It said, word for word:"
+    return {"kind": "pin", "text": f"{lead}\n\n{text}", "pins": [r.id for r in records]}
 
 
 def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

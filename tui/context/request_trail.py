@@ -4,6 +4,10 @@ Two requests are compared by rolling hashes: that of everything up to the end of
 its blocks as canonical JSON. Cache marks make no difference. The hash of a request is that at its
 end; its `request` record and the answer keep it, so that it can be checked later, too.
 
+Behind a server's compaction block there is a second chain: the block stands for a conversation that
+was sent, so what follows it stands for the server where it stood. An answer is bound to the hash of
+that chain, `bound`; where there is no block both are one.
+
 One invariant: thinking stands in a request if and only if everything before it, and the thinking
 before it, is what stood there when it was made.
 
@@ -19,9 +23,10 @@ from hashlib import sha256
 from operator import is_
 from typing import Any, Final
 
+from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.record_index import RecordIndex
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block, Message, blocks_of
+from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record
 
@@ -46,10 +51,13 @@ class Sent:
     open_sha256: str
     open_messages: int
     blocks: int
+    bound: str = ""
+    """The hash that the answer is bound to."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `request` record."""
-        return {
+        other = {"bound": self.bound} if self.bound != self.sha256 else {}
+        return other | {
             "sha256": self.sha256,
             "messages": self.messages,
             "open": [self.open_sha256, self.open_messages],
@@ -95,6 +103,16 @@ class Part:
     digests: list[bytes]
     after: bytes
     total: int
+    bound: bytes
+    """As `after`, but a server's block counts as what it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a server's block stands for: the hash of what was sent, behind this frame."""
+
+    bound: bytes
+    frame: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +128,12 @@ class RequestTrail:
     """Follows the requests of one agent to one model."""
 
     def __init__(self) -> None:
-        self._frame = Part({"role": "user", "content": []}, [], b"", 0)
+        self._frame = Part({"role": "user", "content": []}, [], b"", 0, b"")
         self._messages: list[Message] = []
         self._parts: list[Part] = []
         self._answers = BoundAnswers()
+        self._compactions = RecordIndex({COMPACTION})
+        self._places: dict[str, Place] = {}
 
     def compare(
         self,
@@ -127,6 +147,7 @@ class RequestTrail:
         Returns with it what `keep` takes once it is sent. `records` are the branch's; `checks` says
         of a model whether its thinking is bound to this very rendering of what stood before.
         """
+        self._places = dict(map(_place, self._compactions.of(records)))
         found = self._candidate(request)
         sent = self._sent(request, found)
         extends = last is None or self._extends(found, sent, last)
@@ -170,7 +191,19 @@ class RequestTrail:
             return old
         start, total = (before.after, before.total) if before else (b"", 0)
         after = sha256(b"".join([start, *digests])).digest()
-        return Part(message, digests, after, total + len(digests))
+        bound, place = after, self._place(message, before)
+        if place is not None:
+            bound = _chained(place.bound, digests[1:])
+        elif before is not None and before.bound != before.after:
+            bound = _chained(before.bound, digests)
+        return Part(message, digests, after, total + len(digests), bound)
+
+    def _place(self, message: Message, before: Part | None) -> Place | None:
+        """What the block stands for with which a request's first message begins."""
+        if before is None or not begins_with_block(message):
+            return None
+        place = self._places.get(str(message["content"][0].get("signature")))
+        return place if place and place.frame == before.after else None
 
     def _after(self, found: Candidate, messages: int) -> Part | None:
         """The part that ends behind so many messages."""
@@ -188,7 +221,8 @@ class RequestTrail:
         end, start = self._after(found, count), self._after(found, opened)
         assert end
         assert start
-        return Sent(end.after.hex(), count, start.after.hex(), opened, end.total)
+        whole, bound = end.after.hex(), end.bound.hex()
+        return Sent(whole, count, start.after.hex(), opened, end.total, bound)
 
     def _extends(self, found: Candidate, sent: Sent, last: Sent) -> bool:
         at = self._after(found, last.messages)
@@ -213,10 +247,12 @@ class RequestTrail:
             if signature is None:
                 continue
             before, made = self._after(found, found.same + place), bound.get(signature, {})
+            opened = self._place(part.message, before) if found.same + place == 0 else None
+            stood = opened.bound if opened else before.bound if before else b""
             authors = made.values()
             if made and not any(map(checks, authors)):
                 continue
-            if before is None or before.after.hex() not in made:
+            if stood.hex() not in made:
                 return found.same + place
         return None
 
@@ -242,6 +278,27 @@ class BoundAnswers:
                     self._found.setdefault(key, {})[request] = str(record.data.get("model"))
             self._read.append(record)
         return self._found
+
+
+def _place(record: Record) -> tuple[str, Place]:
+    """What the block of a compaction stands for, by the block's signature."""
+    signature = str(object_of(record.data.get("block")).get("signature"))
+    try:
+        bound, frame = (bytes.fromhex(str(record.data.get(n))) for n in ("bound", "frame"))
+    except ValueError:
+        bound, frame = b"", b"-"
+    return signature, Place(bound, frame)
+
+
+def _chained(before: bytes, digests: list[bytes]) -> bytes:
+    return sha256(b"".join([before, *digests])).digest() if digests else before
+
+
+def place_of(request: Request, records: Sequence[Record]) -> tuple[str, str]:
+    """Where a request ends, and where its frame does: the hashes that a server's summary of it
+    stands for."""
+    found, candidate = RequestTrail().compare(request, None, records)
+    return found.sent.bound, candidate.frame.after.hex()
 
 
 def has_thinking(content: Iterable[Block]) -> bool:

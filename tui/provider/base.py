@@ -50,6 +50,8 @@ class Request:
     max_tokens: int
     thinking: dict[str, Any] | None = None
     effort: str | None = None
+    compaction: dict[str, Any] | None = None
+    """Asks the server for a compaction block instead of an answer (its own summary)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from tui.core.messages import Block, Usage, object_of
+from tui.core.messages import Block, Usage, list_of, object_of
 from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
@@ -118,8 +118,21 @@ class AnswerBuilder:
         """Figures of a later event are totals: they replace. A later 0 or null says nothing."""
         if isinstance(usage, dict):
             found = cast("dict[str, object]", usage)
-            counts = object_of(found.get("cache_creation")) | found
+            counts = object_of(found.get("cache_creation")) | found | _compacted(found)
             self._usage |= {k: n for k, n in counts.items() if isinstance(n, int) and n > 0}
+
+
+def _compacted(usage: Mapping[str, object]) -> dict[str, int]:
+    """What a compaction on demand used, which stands in its iterations alone."""
+    rounds = [object_of(one) for one in list_of(usage.get("iterations"))]
+    total: dict[str, int] = {}
+    for one in rounds:
+        if one.get("type") != "compaction":
+            return {}
+        for name, count in (object_of(one.get("cache_creation")) | one).items():
+            if isinstance(count, int):
+                total[name] = total.get(name, 0) + count
+    return total
 
 
 def _index(event: Mapping[str, Any]) -> int:

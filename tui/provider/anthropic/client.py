@@ -284,7 +284,7 @@ class AnthropicProvider:
     def _model_headers(self) -> dict[str, str]:
         """The API itself says with this one whether a model summarizes on request."""
         first_party = client_factory.is_the_api(self.url)
-        return {"anthropic-beta": "compact-2026-09-04"} if first_party else {}
+        return {"anthropic-beta": convert.COMPACTION} if first_party else {}
 
     def _attempt(self, model: str, *, began: bool = False) -> RequestAttempt:
         return RequestAttempt(client_factory.shown(self.url), model, self._clock.now(), began)

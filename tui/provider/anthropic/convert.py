@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tui.core.messages import object_of
 from tui.provider import catalogue
@@ -14,14 +14,19 @@ _SPEAKERS = frozenset({"user", "assistant"})
 _INLINE_TOOLS = "inline-tools-2026-09-15"
 _TURN_EFFORT = "mid-conversation-output-config-2026-07-01"
 _UPDATES = "thinking-display-updates-2026-08-18"
+COMPACTION: Final = "compact-2026-09-04"
 
 
 def betas(request: Request) -> list[str]:
     """The beta headers without which the API refuses what is in a request."""
     notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
     kinds = {block.get("type") for message in notices for block in message["content"]}
+    first = [block for message in request.messages[:1] for block in message["content"][:1]]
+    blocks = [block for block in first if block.get("type") == "compaction"]
+    changes = any(block.get("tool_changes") for block in blocks)
     found = {
-        _INLINE_TOOLS: bool(kinds & {"tool_addition", "tool_removal"}),
+        COMPACTION: bool(blocks) or request.compaction is not None,
+        _INLINE_TOOLS: changes or bool(kinds & {"tool_addition", "tool_removal"}),
         _TURN_EFFORT: any("output_config" in message for message in notices),
         _UPDATES: (request.thinking or {}).get("display") == "updates",
     }
@@ -37,6 +42,7 @@ def arguments(request: Request) -> dict[str, Any]:
         "thinking": request.thinking,
         "output_config": {"effort": request.effort} if request.effort else None,
         "extra_headers": {"anthropic-beta": ",".join(needed)} if needed else None,
+        "extra_body": {"compaction": request.compaction} if request.compaction else None,
     }
     return {
         "model": request.model,

@@ -1,0 +1,75 @@
+"""A summary that the server itself makes on demand, as a block that stands for the beginning.
+
+The block is signed: it is kept and sent as it came. What follows it directly keeps its thinking.
+What the memory is to keep stands in the same text, since a question of its own would read all of
+the conversation once more; it is a few lines, which the model then knows, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.side_question import answer_to
+from tui.context import memory, summary_prompts
+from tui.context.compaction_block import COMPACTION
+from tui.core.errors import ProviderError
+from tui.core.messages import Block, Usage, string_of
+from tui.core.redaction import mask_values
+
+log = logging.getLogger(__name__)
+
+_MOST_INSTRUCTIONS = 16_384
+"""Characters that the API takes."""
+
+
+@dataclass(slots=True)
+class ServerSummarizer:
+    """Asks the server for its summary. `usage` is what that has used, whatever came of it."""
+
+    ctx: AgentContext
+    requests: RequestBuilder
+    usage: Usage = field(default_factory=Usage)
+    notes: list[str] = field(default_factory=list[str])
+    block: Block | None = None
+
+    async def summary(self, asked: SummaryRequest, focus: str, *, notes: bool) -> str:
+        """The readable text of the block, without what the memory keeps; "" where there is none.
+
+        An answer without a block is asked for once more, with twice the room. Raises
+        CredentialsError.
+        """
+        wanted: dict[str, Any] = {"type": "summarize"}
+        if focus or notes:
+            question = summary_prompts.warm_question(focus=focus, notes=notes)
+            wanted["instructions"] = question[:_MOST_INSTRUCTIONS]
+        request = replace(asked.request, compaction=wanted)
+        most = min(2 * request.max_tokens, self.ctx.model.max_output)
+        for attempt in (request, replace(request, max_tokens=most)):
+            try:
+                answer = await answer_to(self.ctx, attempt, shown=True)
+            except ProviderError as error:
+                log.warning("no summary by the server: %s", error)
+                if error.error_class == "invalid_request" and COMPACTION in error.message:
+                    self.requests.refuse_blocks(error.message)
+                return ""
+            self.usage += answer.usage
+            blocks = [block for block in answer.content if block.get("type") == COMPACTION]
+            whole = string_of(blocks[0].get("content")) if blocks else ""
+            text, kept = summary_prompts.split_answer(whole)
+            if answer.stop_reason == COMPACTION and text and len(answer.content) == 1:
+                self.notes = memory.notes_in(kept)
+                self.block = blocks[0]
+                return text
+        return ""
+
+    def sent(self) -> Block | None:
+        """The block as it can be sent: not where the record would mask a secret in it, as then it
+        would not be what the server signed."""
+        if self.block is None or not self.ctx.session.redact:
+            return self.block
+        masked, _ = mask_values(self.block)
+        return self.block if masked == self.block else None

@@ -1,0 +1,91 @@
+"""The block with which a server that compacts on demand stands for the beginning. Pure.
+
+It is kept in the compaction's record as it came, and stands first in every later request to that
+server, to the letter. In a view it is a summary like any other; only a request to a model that
+knows such blocks has the block itself. Everyone else is sent its readable text in our own wrap.
+
+What follows the block directly, and unchanged, stands for the server where it stood before: that is
+why thinking in it holds (`tui.context.request_trail`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tui.context.notices import Form
+from tui.context.overrides import summary_text
+from tui.core.messages import Block, Message, list_of, object_of, text_block
+from tui.session.records import Record
+
+COMPACTION: Final = "compaction"
+"""The type of the block, and of the record that has it."""
+
+
+class SummaryBlock(dict[str, Any]):
+    """A summary as a text block of the user's, which `with_block` makes the server's block."""
+
+    __slots__ = ("block",)
+    block: Block
+
+
+def block_in(record: Record) -> Block | None:
+    """The server's block in a compaction's record."""
+    found = record.data.get("block")
+    return object_of(found) or None
+
+
+def follows(record: Record) -> bool:
+    """Whether what is kept follows a compaction's block directly: nothing stands between them."""
+    return block_in(record) is not None and record.data.get("follows") is True
+
+
+def opening(record: Record, server: str, form: Form) -> Block:
+    """What a view begins with: the summary, as the server's block where that can be sent."""
+    said = text_block(summary_text(record))
+    block = block_in(record)
+    if block is None or not is_sent(record, server, form):
+        return said
+    found = SummaryBlock(said)
+    found.block = block
+    return found
+
+
+def is_sent(record: Record, server: str, form: Form) -> bool:
+    """Whether the block of a compaction is sent as such, not as text."""
+    block = block_in(record)
+    if block is None or record.data.get("server") != server or not form.compaction_blocks:
+        return False
+    return form.tool_additions or not block.get("tool_changes")
+
+
+def tools_in(record: Record) -> frozenset[str]:
+    """The names of the tools that a block brings along."""
+    names: set[str] = set()
+    for change in list_of(object_of(record.data.get("block")).get("tool_changes")):
+        said = object_of(change)
+        tool = object_of(said.get("tool"))
+        name = str((object_of(tool.get("definition")) or tool).get("name"))
+        if said.get("type") == "tool_addition":
+            names.add(name)
+    return frozenset(names)
+
+
+def with_block(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages with the server's block first, where they begin with one."""
+    first = messages[0]["content"][0] if messages and messages[0]["content"] else None
+    if not isinstance(first, SummaryBlock):
+        return messages
+    rest = messages[0]["content"][1:]
+    if rest:
+        opened: Message = {"role": "assistant", "content": [first.block]}
+        return [opened, {"role": "user", "content": rest}, *messages[1:]]
+    if len(messages) > 1 and messages[1]["role"] == "assistant":
+        content = [first.block, *messages[1]["content"]]
+        return [{"role": "assistant", "content": content}, *messages[2:]]
+    return [{"role": "assistant", "content": [first.block]}, *messages[1:]]
+
+
+def begins_with_block(message: Mapping[str, Any]) -> bool:
+    """Whether a message of a request begins with a server's block."""
+    return any(block.get("type") == COMPACTION for block in message["content"][:1])
