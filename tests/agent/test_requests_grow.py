@@ -42,7 +42,9 @@ async def program(
         if path
         else Session.create(root, folders=folders(), clock=clock)
     )
-    provider = AnthropicProvider(api_key="k", clock=clock, base_url=server.url)
+    provider = AnthropicProvider(
+        api_key="k", clock=clock, base_url=server.url, context_window=launch.config.context_window
+    )
     agent = composition.make_agent(launch, session, RulesOnly(), provider=provider)
     await agent.start()
     try:

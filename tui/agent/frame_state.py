@@ -277,5 +277,8 @@ def form_of(model: ModelInfo, *, first_party: bool) -> Form:
     if not first_party:
         return notices.PLAIN
     return Form(
-        model.system_messages, model.tool_additions, model.turn_effort, compaction_blocks=model.compacts
+        model.system_messages,
+        model.tool_additions,
+        model.turn_effort,
+        compaction_blocks=model.compacts,
     )

@@ -22,6 +22,7 @@ from tui.agent.events import Parked
 from tui.agent.interrupted_work import last_of_turn, parked_in
 from tui.agent.request_builder import RequestBuilder
 from tui.context.breaks import BREAK
+from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.request_trail import has_thinking
@@ -84,6 +85,15 @@ class RequestRepair:
         self.ctx.recorder.append(
             BREAK, reason="refused", by="server", message=error.message, request_id=error.request_id
         )
+        return True
+
+    def without_block(self, error: ProviderError, sent: Request) -> bool:
+        """Say the summary as text from now on, where the server refused its own block of it."""
+        block = bool(sent.messages) and begins_with_block(sent.messages[0])
+        refused = error.error_class == "invalid_request" and COMPACTION in error.message
+        if not block or not refused:
+            return False
+        self.requests.refuse_blocks(error.message)
         return True
 
 

@@ -42,6 +42,10 @@ _THINKING_REFUSED = (
     "The server refused the reasoning of earlier answers. The request is sent again without it, "
     "and it stays left out."
 )
+_BLOCK_REFUSED = (
+    "The server refused its own summary of the conversation. The request is sent again with the "
+    "summary's text."
+)
 
 
 @dataclass(slots=True)
@@ -273,6 +277,9 @@ class TurnRunner:
             return await self.deferred.park(error, self._stream.text)
         if self.repair.without_thinking(error, request):
             await self.ctx.recorder.show(events.Notice(_THINKING_REFUSED))
+            return True
+        if self.repair.without_block(error, request):
+            await self.ctx.recorder.show(events.Notice(_BLOCK_REFUSED))
             return True
         return await self._overflow.after_error(error, request, self._stream.text)
 

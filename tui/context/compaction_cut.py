@@ -61,9 +61,7 @@ def find_cut(
     return _largest(cuts, len(messages), keep, room, fill=fill) or _end(records, messages, start)
 
 
-def _largest(
-    cuts: Sequence[Cut], count: int, keep: int, room: float, *, fill: bool
-) -> Cut | None:
+def _largest(cuts: Sequence[Cut], count: int, keep: int, room: float, *, fill: bool) -> Cut | None:
     """The cut behind which most stays. The last one is first."""
     best: Cut | None = None
     for cut in cuts:
