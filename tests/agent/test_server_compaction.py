@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from tests.agent.test_binding import done, read, said, thoughts
+from tests.agent.test_guards import Gives
 from tests.agent.test_requests_grow import bodies, ends, program, types
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.core.config import Compaction
+from tui.provider import catalogue
 
 SMALL = Compaction(keep_messages=2, memory_flush=False)
 NO_ROOM: Json = {"stop_reason": "max_tokens"}
@@ -286,3 +288,55 @@ async def test_three_huge_messages_are_compacted_on_overflow(
             assert record["reason"] == "overflow"
             assert types(agent, "recovery")[0]["step"] == "compaction"
             assert agent.ledger.tokens < 40_000
+
+
+def use(agent: Agent, model: str) -> None:
+    agent.use_model(catalogue.model_info(model))
+
+
+async def test_other_models_and_servers_are_told_in_their_own_form(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    joined = Gives("extra", "ok")
+    features: dict[str, Any] = {"api_features": "all", "compaction": SMALL}
+    async with LoopbackServer(script(talk(14))) as server:
+        async with program(tmp_path, server, **features) as agent:
+            path = agent.session.path
+            await done(agent, "one")
+            requests = agent._requests  # pyright: ignore[reportPrivateUsage] - as a server would
+            agent._ctx.tools[joined.name] = joined  # pyright: ignore[reportPrivateUsage]
+            requests.exchange((), [joined])
+            agent.mode = "plan"
+            for n in range(3):
+                await done(agent, f"question {n}")
+            await compact(agent)
+            await done(agent, "behind the block")
+            (record,) = types(agent, "compaction")
+            assert [c["type"] for c in record["block"]["tool_changes"]] == ["tool_addition"]
+            for name in ("claude-sonnet-5", "claude-sonnet-5-5"):
+                use(agent, name)
+                await done(agent, f"to {name}")
+            said_ = [b["type"] for m in server.posts[6].body["messages"] for b in m["content"]]
+            assert "compaction" not in said_
+            assert thoughts(server, 6) == ["s3", "s4"]  # the server drops what it cannot read
+            assert first(server.posts[7].body) == record["block"]
+            assert thoughts(server, 7) == ["s3", "s4", "s5"]
+            assert [b["reason"] for b in types(agent, "break")] == ["compaction"]
+        async with LoopbackServer(script(talk(3))) as plain:
+            config = {"base_url": plain.url, "api_features": "basic", "compaction": SMALL}
+            async with program(tmp_path, plain, path, **config) as agent:
+                await done(agent, "on a plain server")
+                await done(agent, "and again")
+            assert len(plain.posts) == 2
+            body = plain.posts[0].body
+            assert {m["role"] for m in body["messages"]} == {"user", "assistant"}
+            assert "anthropic-beta" not in plain.posts[0].headers
+            assert server.script.summary in str(body["messages"][0])
+            assert thoughts(plain, 0) == []
+        async with program(tmp_path, server, path, **features) as agent:
+            await done(agent, "back again")
+            (record,) = types(agent, "compaction")
+        assert first(server.posts[-1].body) == record["block"]
+        assert thoughts(server) == ["s3", "s4", "s5", "s6"]
+    assert refused(server) == 0

@@ -2,7 +2,8 @@
 
 It sends the system prompt and the tools of the first request, every answer as it came, and what is
 new in each request behind the last answer. It marks the end of the system prompt, the place of its
-last mark, and its end.
+last mark, and its end. A conversation that was compacted begins anew, with what is left of it; the
+summary is asked for behind what was sent, and so is all but free.
 """
 
 from __future__ import annotations
@@ -29,7 +30,17 @@ def ideal_dollars(exchanges: Iterable[Exchange]) -> float:
             kept = ("model", "tools", "system", "thinking", "output_config", "tool_choice")
             front = {name: bare(body[name]) for name in kept if name in body}
             front["system"] = _marked(blocks_of({"content": front.get("system") or []}))
-        messages += _new(bare(body["messages"]))
+        sent_now: list[Json] = bare(body["messages"])
+        if "compaction" in body:
+            asked = [{**m, "content": blocks_of(m)} for m in sent_now]
+            asked[-1]["content"] = _marked(asked[-1]["content"])
+            usage = cache.read(shown({**front, "messages": asked}), begun)
+            cache.charge(body["model"], usage | {"output_tokens": answer["usage"]["output_tokens"]})
+            continue
+        if messages and blocks_of(sent_now[0])[0] != blocks_of(messages[0])[0]:
+            messages, last = sent_now, 0
+        else:
+            messages += _new(sent_now)
         sent = [{**m, "content": blocks_of(m)} for m in messages]
         for number in {last, len(sent) - 1}:
             sent[number]["content"] = _marked(sent[number]["content"])

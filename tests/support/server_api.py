@@ -49,13 +49,15 @@ class Exchange(NamedTuple):
 class MessagesApi:
     """The state of one server: its script, its cache, and what it keeps for diagnostics.
 
-    `priced` are the exchanges whose cost the cache adds up, in their order.
+    `priced` are the exchanges whose cost the cache adds up, in their order; `exchanges` are these
+    and the server's own summaries.
     """
 
     script: Script
     cache: ServerCache = field(default_factory=ServerCache)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     priced: list[Exchange] = field(default_factory=list[Exchange])
+    exchanges: list[Exchange] = field(default_factory=list[Exchange])
     _summaries: int = 0
 
     def credentials(self, headers: Mapping[str, str]) -> Rejection | None:
@@ -120,6 +122,7 @@ class MessagesApi:
         if self.script.priced and body["model"] in MODELS:
             turn = turn | {"usage": self._charged(turn, body, bindings, now)}
             self.priced.append(Exchange(body, message_of(turn, number, body["model"]), now))
+            self.exchanges.append(self.priced[-1])
         return Reply(turn | {"reports": reports}, number, body, {})
 
     def _bindings(self, body: Json, headers: Mapping[str, str]) -> Bindings | None:
@@ -167,6 +170,7 @@ class MessagesApi:
         output = {"output_tokens": len(summary) // CHARACTERS_PER_TOKEN}
         bill = self._read(body, bindings, now) | output | planned.get("usage", {})
         self.cache.charge(body["model"], bill)
+        self.exchanges.append(Exchange(body, {"usage": bill, "content": blocks}, now))
         none = dict.fromkeys(bill.keys() - {"cache_creation"}, 0)
         turn: Json = {
             "blocks": blocks,

@@ -1,0 +1,91 @@
+"""A long session that is compacted as it goes, before a priced server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.agent.test_binding import done
+from tests.agent.test_requests_grow import program
+from tests.support.ideal_client import ideal_dollars
+from tests.support.server import LoopbackServer
+from tests.support.server_script import Json
+from tui.agent.events import CompactionFinished
+from tui.agent.side_question import WarmSummarizer
+from tui.core.config import Compaction
+
+FILES = 10
+READS = 3
+SUMMARY = "What was asked, read and decided so far, by path and in short. " * 60
+_THOUGHT = "I look at the file before I decide what to do about it, and why. " * 12
+
+
+class Played(NamedTuple):
+    """How it went, in US dollars."""
+
+    dollars: float
+    ideal: float
+    compactions: int
+    refused: int
+
+
+def script(turns: int) -> Json:
+    """Turns in which three files are read each, and answered about."""
+    found: list[Json] = []
+    for turn in range(turns):
+        for number in range(READS):
+            path = f"r{(turn * READS + number) % FILES}.txt"
+            call: Json = {"name": "read_file", "input": {"path": path}}
+            found.append({"thinking": f"{turn}.{number} {_THOUGHT}", "tools": [call]})
+        found.append({"thinking": f"{turn} {_THOUGHT}", "text": f"Turn {turn} is done. " * 40})
+    return {"turns": found, "catalogue": True, "priced": True, "summary": SUMMARY}
+
+
+def make_files(root: Path) -> None:
+    """What is read."""
+    for number in range(FILES):
+        (root / f"r{number}.txt").write_text(f"line {number} of a file that is read\n" * 90)
+
+
+async def play(root: Path, turns: int, window: int) -> Played:
+    """The default model in one process, with a window so small that it compacts."""
+    make_files(root)
+    async with LoopbackServer(script(turns)) as server:
+        config = Compaction(memory_flush=False)
+        async with program(
+            root, server, api_features="all", compaction=config, context_window=window
+        ) as agent:
+            for number in range(turns):
+                await done(agent, f"Go on with part {number}.")
+            count = sum(record.type == "compaction" for record in agent.session.records)
+        exchanges = server.api.exchanges
+        return Played(
+            server.cache.dollars,
+            ideal_dollars(exchanges),
+            count,
+            len(server.posts) - len(exchanges),
+        )
+
+
+async def compaction_cost(root: Path, way: str, turns: int = 20) -> float:
+    """What one compaction of a long conversation costs: by the "server", "warm", or "cold"."""
+    make_files(root)
+    played = script(turns)
+    played["turns"] += [{"thinking": "sum", "text": SUMMARY}] * (way != "server")
+    async with LoopbackServer(played) as server:
+        config = Compaction(memory_flush=False)
+        async with program(root, server, api_features="all", compaction=config) as agent:
+            for number in range(turns):
+                await done(agent, f"Go on with part {number}.")
+            if way != "server":
+                agent._requests.refuse_blocks("measured without")  # pyright: ignore[reportPrivateUsage]
+            before = server.cache.dollars
+            fits = WarmSummarizer.fits
+            if way == "cold":
+                WarmSummarizer.fits = lambda _self: False
+            try:
+                found = [event async for event in agent.compact()]
+            finally:
+                WarmSummarizer.fits = fits
+            assert any(isinstance(e, CompactionFinished) and not e.problem for e in found)
+            return server.cache.dollars - before
