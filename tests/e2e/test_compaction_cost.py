@@ -25,6 +25,6 @@ async def test_a_compaction_costs_a_quarter_of_a_cold_one(
 async def test_a_compacted_session_costs_about_what_it_must(
     own_folders: Path, tmp_path: Path
 ) -> None:
-    session = await play(tmp_path, 24, 60_000)
-    assert (session.compactions, session.refused) == (2, 0)
+    session = await play(tmp_path, 24, 42_000)
+    assert (session.compactions >= 2, session.refused) == (True, 0)
     assert session.dollars <= 1.10 * session.ideal
