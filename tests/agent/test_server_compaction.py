@@ -158,15 +158,17 @@ async def test_without_a_block_the_program_summarizes(
     own_folders: Path, tmp_path: Path, planned: list[Json]
 ) -> None:
     turns = [*talk(3), {"thinking": "sum", "text": "Our own summary."}, said("s5"), said("s6")]
-    async with LoopbackServer(script(turns, compactions=planned)) as server:
-        async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
-            for n in range(3):
-                await done(agent, f"question {n}")
-            finished = await compact(agent)
-            assert finished.summary == "Our own summary."
-            await done(agent, "and now?")
-            (record,) = types(agent, "compaction")
-            assert "block" not in record
+    async with (
+        LoopbackServer(script(turns, compactions=planned)) as server,
+        program(tmp_path, server, api_features="all", compaction=SMALL) as agent,
+    ):
+        for n in range(3):
+            await done(agent, f"question {n}")
+        finished = await compact(agent)
+        assert finished.summary == "Our own summary."
+        await done(agent, "and now?")
+        (record,) = types(agent, "compaction")
+        assert "block" not in record
     assert "Our own summary." in str(server.posts[-1].body["messages"][0])
     assert thoughts(server) == []
 
@@ -256,14 +258,16 @@ async def test_three_hundred_calls_in_one_turn_with_compactions(
     for n in range(10):
         (tmp_path / f"r{n}.txt").write_text(f"alpha beta {n}\n" * 60)
     turns = [read(f"r{n % 10}") | {"thinking": f"t{n}"} for n in range(300)]
-    async with LoopbackServer(script([*turns, said("end"), said("later")])) as server:
-        async with program(
+    async with (
+        LoopbackServer(script([*turns, said("end"), said("later")])) as server,
+        program(
             tmp_path, server, api_features="all", compaction=SMALL, context_window=60_000
-        ) as agent:
-            await done(agent, "read them again and again")
-            assert len(types(agent, "compaction")) == 2
-            assert {broken["reason"] for broken in types(agent, "break")} == {"compaction"}
-            await done(agent, "go on")
+        ) as agent,
+    ):
+        await done(agent, "read them again and again")
+        assert len(types(agent, "compaction")) == 2
+        assert {broken["reason"] for broken in types(agent, "break")} == {"compaction"}
+        await done(agent, "go on")
     assert refused(server) == 0
 
 
@@ -275,19 +279,21 @@ async def test_three_huge_messages_are_compacted_on_overflow(
     too_long["message"] = "prompt is too long: 70000 tokens > 66000 maximum"
     summary = {"text": "They said words.", "faults": [too_long]}
     turns = [said("s0"), said("s1"), said("s2"), summary, said("end")]
-    async with LoopbackServer(script(turns)) as server:
-        async with program(
+    async with (
+        LoopbackServer(script(turns)) as server,
+        program(
             tmp_path, server, api_features="all", compaction=Compaction(memory_flush=False)
-        ) as agent:
-            for n in range(3):
-                await done(agent, f"{n} {words}")
-            found = await done(agent, "and now?")
-            (finished,) = [e for e in found if isinstance(e, events.CompactionFinished)]
-            assert finished.summary == "They said words."
-            (record,) = types(agent, "compaction")
-            assert record["reason"] == "overflow"
-            assert types(agent, "recovery")[0]["step"] == "compaction"
-            assert agent.ledger.tokens < 40_000
+        ) as agent,
+    ):
+        for n in range(3):
+            await done(agent, f"{n} {words}")
+        found = await done(agent, "and now?")
+        (finished,) = [e for e in found if isinstance(e, events.CompactionFinished)]
+        assert finished.summary == "They said words."
+        (record,) = types(agent, "compaction")
+        assert record["reason"] == "overflow"
+        assert types(agent, "recovery")[0]["step"] == "compaction"
+        assert agent.ledger.tokens < 40_000
 
 
 def use(agent: Agent, model: str) -> None:
@@ -298,7 +304,7 @@ async def test_other_models_and_servers_are_told_in_their_own_form(
     own_folders: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
-    joined = Gives("extra", "ok")
+    joined = Gives()
     features: dict[str, Any] = {"api_features": "all", "compaction": SMALL}
     async with LoopbackServer(script(talk(14))) as server:
         async with program(tmp_path, server, **features) as agent:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from tests.agent.test_binding import done
 from tests.agent.test_requests_grow import program
@@ -80,12 +82,11 @@ async def compaction_cost(root: Path, way: str, turns: int = 20) -> float:
             if way != "server":
                 agent._requests.refuse_blocks("measured without")  # pyright: ignore[reportPrivateUsage]
             before = server.cache.dollars
-            fits = WarmSummarizer.fits
-            if way == "cold":
-                WarmSummarizer.fits = lambda _self: False
-            try:
+            with nullcontext() if way != "cold" else patch.object(WarmSummarizer, "fits", _never):
                 found = [event async for event in agent.compact()]
-            finally:
-                WarmSummarizer.fits = fits
             assert any(isinstance(e, CompactionFinished) and not e.problem for e in found)
             return server.cache.dollars - before
+
+
+def _never(_: WarmSummarizer) -> bool:
+    return False

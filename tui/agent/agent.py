@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import cost_of_change
+from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.interrupted_work import calls_of, publish_opening
@@ -27,7 +27,7 @@ from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.context import recall
-from tui.context.overrides import Overlay
+from tui.context.overrides import Overlay, pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
@@ -192,6 +192,15 @@ class Agent:
         """What masking these records, or showing them again, costs with the next request; None
         where none of them was sent yet."""
         return cost_of_change(self._ctx, targets)
+
+    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
+        """What masking records comes to, by the tokens that each of them saves."""
+        return price_of_masks(self._ctx, saved)
+
+    @property
+    def pending(self) -> Mapping[str, Overlay]:
+        """The changes that wait for the next break, by the records that they concern."""
+        return pending(self.session.records)
 
     def reload_cost(self) -> events.ContextBroken:
         """What `reload` would cost."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
@@ -11,26 +13,100 @@ from tui.context.breaks import thoughtless
 from tui.context.overrides import content_of
 from tui.context.request_trail import REQUEST, has_thinking
 from tui.context.rules.blocks import THINKING
+from tui.core.formatting import money, plural
+from tui.core.formatting import tokens as tokens_text
 from tui.core.messages import Block
 from tui.tokens import estimate
 
 
-def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
-    """A break behind which `tokens` are written to the cache again, which else would be read."""
+def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -> ContextBroken:
+    """A break behind which `tokens` are written to the cache again, which else would be read; the
+    next request has so many tokens `less` than the ledger says."""
     place = next((n for n, r in enumerate(ctx.records) if r.id == why.start), 0)
     gone = thoughtless(ctx.records)
     answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone)
     lost = sum(has_thinking(content_of(record)) for record in answers)
     usd = None
     if ctx.price is not None:
-        whole = max(tokens, ctx.ledger.tokens)
+        whole = max(tokens, ctx.ledger.tokens - less)
         written = ctx.price.forecast(written=tokens, prompt=whole)
         usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
     return ContextBroken(why.reason, why.by, tokens, lost, usd)
 
 
-def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken | None:
-    """What it would cost to send these records in another form from the next request on.
+@dataclass(frozen=True, slots=True)
+class ChangePrice:
+    """What a change of what was sent comes to, before it is made.
+
+    Each request has `saved` tokens less; `tokens` are written again once and `thoughts` lost, for
+    `cost_usd`, None where no price is known. After `pays_after` requests it was worth it, None
+    where never.
+    """
+
+    saved: int
+    tokens: int
+    thoughts: int
+    cost_usd: float | None = None
+    pays_after: int | None = None
+
+    @property
+    def text(self) -> str:
+        """In words, as part of a line."""
+        sign = "−" if self.saved >= 0 else "+"
+        said = f"{sign}{tokens_text(abs(self.saved))} tokens a request"
+        if not self.tokens:
+            return said
+        usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
+        lost = f", {plural(self.thoughts, 'thought')} lost" if self.thoughts else ""
+        said += f"; {tokens_text(self.tokens)} written again once{usd}{lost}"
+        if self.pays_after is None:
+            return said
+        return f"{said}; pays after {plural(self.pays_after, 'request')}"
+
+
+def price_of_masks(ctx: AgentContext, saved: Mapping[str, int]) -> ChangePrice:
+    """What masking records comes to that are shown now, by the tokens that each of them saves."""
+    after = ctx.ledger.tokens - sum(saved.values())
+    cost = cost_of_change(ctx, saved, less=sum(saved.values()))
+    if cost is None:
+        return ChangePrice(sum(saved.values()), 0, 0)
+    return _paying(ctx, sum(saved.values()), cost, after)
+
+
+def price_of_compaction(
+    ctx: AgentContext, *, read: int, kept: int, freed: int, thoughts: int, output: int
+) -> ChangePrice:
+    """What a summary comes to: `read` tokens are read for it, `kept` are written again behind it,
+    `output` is how long it is about."""
+    written, after = kept + output, kept + output + _fixed(ctx)
+    usd = None
+    if ctx.price is not None:
+        asked = ctx.price.forecast(read=read, output=output, prompt=read)
+        again = ctx.price.forecast(written=written, prompt=after)
+        usd = asked + again - ctx.price.forecast(read=written, prompt=after)
+    cost = ContextBroken("compaction", "person", written, thoughts, usd)
+    return _paying(ctx, freed - output, cost, after)
+
+
+def _fixed(ctx: AgentContext) -> int:
+    kinds = {"system", "tools", "memory"}
+    return sum(item.tokens for item in ctx.ledger.items() if item.kind in kinds)
+
+
+def _paying(ctx: AgentContext, saved: int, cost: ContextBroken, after: int) -> ChangePrice:
+    """A change with the number of requests after which it was worth it."""
+    pays: int | None = None
+    if ctx.price is not None and cost.cost_usd is not None and saved > 0:
+        each = ctx.price.forecast(read=saved, prompt=after + saved)
+        pays = math.ceil(cost.cost_usd / each) if each else None
+    return ChangePrice(saved, cost.tokens, cost.thoughts, cost.cost_usd, pays)
+
+
+def cost_of_change(
+    ctx: AgentContext, targets: Collection[str], *, less: int = 0
+) -> ContextBroken | None:
+    """What it would cost to send these records in another form from the next request on, which
+    then has so many tokens `less`.
 
     None where none of them was sent yet.
     """
@@ -45,7 +121,7 @@ def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken
         answer = answers.get(item.id)
         tokens += ctx.ledger.share * spoken_weight(content_of(answer)) if answer else item.tokens
     why = BreakReason("mask", "person", first_turn(ctx.records, targets))
-    return broken(ctx, why, round(tokens))
+    return broken(ctx, why, max(0, round(tokens) - less), less=less)
 
 
 def spoken_weight(content: Iterable[Block]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.context.breaks import BREAK, in_turn, turn_start
@@ -50,7 +50,8 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
     """
     since = next((n for n in range(len(records) - 1, -1, -1) if records[n] is last), -1) + 1
     fresh = records[since:]
-    overlays = [overlay for record in fresh if (overlay := overlay_in(record))]
+    every = [overlay for record in fresh if (overlay := overlay_in(record))]
+    overlays = [overlay for overlay in every if not overlay.wait]
     for record in reversed(fresh):
         match record.type:
             case "uncompaction":
@@ -76,6 +77,16 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
     return BreakReason(reason, by, first_turn(records, {overlay.target for overlay in overlays}))
+
+
+def with_pending(
+    records: Sequence[Record], why: BreakReason, targets: Collection[str]
+) -> BreakReason:
+    """A break with which these records change, too, that waited for one."""
+    start = first_turn(records, targets) if targets and why.start else why.start
+    places = {record.id: place for place, record in enumerate(records)}
+    first = min(start, why.start, key=lambda id_: places.get(id_, -1))
+    return replace(why, start=first)
 
 
 def first_turn(records: Sequence[Record], targets: Collection[str]) -> str:

@@ -11,19 +11,23 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import ChangePrice, price_of_compaction
 from tui.agent.request_builder import RequestBuilder, SummaryRequest
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
 from tui.context import compaction_triggers, compaction_view, summary_prompts
+from tui.context.breaks import thoughtless
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
 from tui.context.level_view import last_front_level
+from tui.context.overrides import content_of
 from tui.context.repair_levels import DIGEST_TOKENS
+from tui.context.request_trail import has_thinking
 from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
@@ -36,6 +40,8 @@ log = logging.getLogger(__name__)
 _KEEP_TOKENS: Final = 20_000
 """The most that stays at the end of a conversation."""
 
+_SUMMARY_TOKENS: Final = 2000
+"""How long a summary is expected to be where there was none yet, with the thinking before it."""
 _RUNNING: Final = 0.5
 """Of the threshold: so large a running turn is kept whole by a summary of what stands before it."""
 
@@ -53,10 +59,27 @@ class CompactionPreview:
     tokens_before: int
     tokens_kept: int
     focus: str = ""
+    price: ChangePrice | None = None
 
     @property
     def tokens_summarised(self) -> int:
         return sum(item.tokens for item in self.summarised)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A summary, what it stands for, what it used, and what is recorded of the server's block.
+
+    `notes` are for the memory, None where none were asked for with it; `flushed`: that was done
+    before.
+    """
+
+    plan: CompactionPlan
+    summary: str
+    usage: Usage
+    notes: list[str] | None = None
+    flushed: bool = False
+    block: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True)
@@ -106,7 +129,25 @@ class Compactor:
 
         before, gone = self.ctx.ledger.tokens, of(planned.summarised)
         kept = max(0, before - sum(item.tokens for item in gone))
-        return CompactionPreview(of(planned.kept), gone, of(planned.pinned), before, kept, focus)
+        price = self._price(planned, asked, before, kept)
+        return CompactionPreview(
+            of(planned.kept), gone, of(planned.pinned), before, kept, focus, price
+        )
+
+    def _price(
+        self, planned: CompactionPlan, asked: SummaryRequest | None, before: int, kept: int
+    ) -> ChangePrice:
+        """What a compaction comes to, if its summary is as long as the last one."""
+        ctx = self.ctx
+        last = (r.data.get("usage") for r in reversed(ctx.records) if r.type == "compaction")
+        length = Usage.from_json(next(last, None)).output_tokens or _SUMMARY_TOKENS
+        gone = thoughtless(ctx.records)
+        staying = set(() if asked and asked.cut.follows else planned.kept) - gone
+        lost = sum(has_thinking(content_of(r)) for r in ctx.records if r.id in staying)
+        behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
+        return price_of_compaction(
+            ctx, read=before - behind, kept=kept, freed=before - kept, thoughts=lost, output=length
+        )
 
     async def compact(self, reason: Reason, *, focus: str = "") -> bool:
         """Put a summary in the place of the beginning. Returns whether the view got smaller.
@@ -121,20 +162,9 @@ class Compactor:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
-        server = ServerSummarizer(self.ctx, self.requests)
-        warm: WarmSummarizer | None = None
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
         try:
-            summary, usage = "", Usage()
-            if asked:
-                notes = self.memory.pending(planned.covers)
-                summary = await server.summary(asked, focus, notes=notes)
-            if not summary:
-                if asked:
-                    planned = self._plan(self.requests.view(), fill=fill) or planned
-                    asked = None
-                warm = await self._warm(reason, planned)
-                summary, usage = await self._summary(planned, focus, warm)
+            made = await self._made(reason, planned, asked, focus, fill=fill)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
             raise
@@ -144,6 +174,7 @@ class Compactor:
         except Exception as error:
             log.exception("compaction failed")
             return self._give_up(before, reason, f"{type(error).__name__}: {error}")
+        planned, summary = made.plan, made.summary
         view = self.requests.view()
         freed, added = self._freed(planned, view), tokenizer.count(summary)
         if added >= freed:
@@ -151,10 +182,14 @@ class Compactor:
                 f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
             )
             return self._give_up(before, reason, problem)
-        usage += server.usage
-        block = _block_fields(asked, server)
         after = self._record(
-            planned, summary, reason, before=before, freed=freed, usage=usage, block=block
+            planned,
+            summary,
+            reason,
+            before=before,
+            freed=freed,
+            usage=made.usage,
+            block=made.block,
         )
         self._announced = False
         if self.requests.frame.waits:
@@ -162,11 +197,9 @@ class Compactor:
         await self.ctx.recorder.show(
             events.CompactionFinished(before, after, planned.messages, summary, reason)
         )
-        if asked:
-            await self.memory.keep(server.notes, upto=planned.covers)
-        elif warm is not None and warm.answered:
-            await self.memory.keep(warm.notes, upto=planned.covers)
-        elif warm is not None:
+        if made.notes is not None:
+            await self.memory.keep(made.notes, upto=planned.covers)
+        elif not made.flushed:
             await self.memory.flush(upto=planned.covers)
         self.ctx.debug(
             f"[DEBUG] Compaction: {reason}, {planned.messages} messages, {before:,} → {after:,} "
@@ -174,13 +207,38 @@ class Compactor:
         )
         return after < before
 
-    async def _warm(self, reason: Reason, planned: CompactionPlan) -> WarmSummarizer | None:
-        """Who asks within the conversation, where that can be; else the memory is kept first."""
+    async def _made(
+        self,
+        reason: Reason,
+        planned: CompactionPlan,
+        asked: SummaryRequest | None,
+        focus: str,
+        *,
+        fill: bool,
+    ) -> _Made:
+        """A summary: the server's own, else from the conversation itself, which the cache holds,
+        else from its text in requests of their own. Raises HoldfastError where there is none."""
+        server = ServerSummarizer(self.ctx, self.requests)
+        if asked:
+            notes = self.memory.pending(planned.covers)
+            if summary := await server.summary(asked, focus, notes=notes):
+                block = _block_fields(asked, server)
+                return _Made(planned, summary, server.usage, server.notes, block=block)
+            planned = self._plan(self.requests.view(), fill=fill) or planned
         warm = WarmSummarizer(self.ctx, self.requests)
         if reason != "overflow" and warm.fits():
-            return warm
-        await self.memory.flush(upto=planned.covers)
-        return None
+            with suppress(ProviderError):
+                pending = self.memory.pending(planned.covers)
+                if summary := await warm.summary(focus, notes=pending):
+                    return _Made(planned, summary, server.usage + warm.usage, warm.notes)
+            flushed = False
+        else:
+            await self.memory.flush(upto=planned.covers)
+            flushed = True
+        cold = Summarizer(self.ctx)
+        summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
+        usage = server.usage + warm.usage + cold.usage
+        return _Made(planned, summary, usage, flushed=flushed)
 
     def _for_server(self, *, fill: bool = False) -> SummaryRequest | None:
         """The request for the server's own summary, where it makes one."""
@@ -213,25 +271,6 @@ class Compactor:
         ctx, config = self.ctx, self.ctx.config.compaction
         room = config.keep_tokens or min(_KEEP_TOKENS, ctx.model.window // 10)
         return room / ctx.ledger.ratio
-
-    async def _summary(
-        self, planned: CompactionPlan, focus: str, warm: WarmSummarizer | None
-    ) -> tuple[str, Usage]:
-        """The summary and what it used: from the conversation itself, which the cache holds, else
-        from its text in requests of their own."""
-        usage = Usage()
-        if warm is not None:
-            try:
-                summary = await warm.summary(focus, notes=self.memory.pending(planned.covers))
-            except ProviderError as error:
-                log.warning("no summary within the conversation: %s", error)
-                summary = ""
-            usage = warm.usage
-            if summary:
-                return summary, usage
-        cold = Summarizer(self.ctx)
-        summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
-        return summary, usage + cold.usage
 
     def digest(self) -> bool:
         """The last rung: everything covered by a digest made without a model.
@@ -333,10 +372,12 @@ class Compactor:
         elif not self._announced:
             self._announced = True
             turns = "1 turn" if forecast == 1 else f"{forecast} turns"
+            planned = self.plan()
+            cost = f" Now: {planned.price.text}." if planned and planned.price else ""
             self.ctx.publish(
                 events.Notice(
                     f"The context will be compacted in about {turns}. /compact does it now, /pin "
-                    "keeps what must stay word for word."
+                    f"keeps what must stay word for word.{cost}"
                 )
             )
 

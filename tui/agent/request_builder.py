@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
-from tui.agent.break_reasons import BreakReason, reason_of
+from tui.agent.break_reasons import BreakReason, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
 from tui.agent.token_meter import TokenMeter
@@ -28,7 +28,7 @@ from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, lifted
-from tui.context.overrides import content_of
+from tui.context.overrides import content_of, pending
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import (
     REQUEST,
@@ -136,10 +136,10 @@ class RequestBuilder:
     def _tell_frame(self, view: View) -> None:
         """What the frame has to know of a summary in force."""
         summary, records = view.summary, self._ctx.records
-        covered = records[: summary.end] if summary else []
+        covered: Sequence[Record] = records[: summary.end] if summary else ()
         self.frame.covered = covered[-1].id if covered else ""
         pins = summary is not None and follows(summary.record)
-        self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else []
+        self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else ()
         form = self._form(self._ctx.model)
         sent = summary is not None and is_sent(summary.record, self._ctx.server, form)
         self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
@@ -360,6 +360,7 @@ class RequestBuilder:
             if why is None:
                 pass
             elif not why.recorded:
+                why, made, found = self._with_pending(view, why, made, found, model)
                 self._record_break(why, made, found)
             view = again()
             made = self._built(view, model)
@@ -373,6 +374,21 @@ class RequestBuilder:
         keep()
         self._record_request(made, model, found, why)
         return made, view
+
+    def _with_pending(
+        self, view: View, why: BreakReason, made: Request, found: Comparison, model: ModelInfo
+    ) -> tuple[BreakReason, Request, Comparison]:
+        """A break with what waited for it: the reason, and the request as it will be then."""
+        end = view.summary.end if view.summary else 0
+        records = self._ctx.records
+        ahead = {record.id for record in records[end:]}
+        targets = [target for target in pending(records) if target in ahead]
+        if not targets:
+            return why, made, found
+        why = with_pending(records, why, targets)
+        then = [*records, Record(BREAK, "", None, "", why.to_json())]
+        made = self._built(self._fresh_viewer(model).build(then, model=model.id), model)
+        return why, made, self._compare(made, model)[0]
 
     def _stays(self, why: BreakReason, found: Comparison) -> bool:
         """Whether all thinking behind a server's own summary stands where it stood before it."""

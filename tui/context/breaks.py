@@ -49,7 +49,7 @@ def turn_start(records: Sequence[Record], place: int) -> int:
         record = records[number]
         if record.type == "user":
             start = number
-        elif number < place and _ends_turn(record):
+        elif number < place and ends_turn(record):
             break
     return start
 
@@ -66,7 +66,8 @@ def in_turn(records: Sequence[Record]) -> bool:
     return False
 
 
-def _ends_turn(record: Record) -> bool:
+def ends_turn(record: Record) -> bool:
+    """Whether a turn is over with this record."""
     return record.type == "interrupt" or (record.type == "assistant" and not _calls(record))
 
 

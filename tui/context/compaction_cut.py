@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tui.context.breaks import in_turn
+from tui.context.breaks import ends_turn, in_turn
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, tool_calls
@@ -135,15 +135,13 @@ def _last_said(records: Sequence[Record], start: int, end: int) -> str:
 
 
 def _turn_begins(records: Sequence[Record]) -> int:
-    """The place behind the last answer before the running turn."""
+    """The place of the first prompt behind the last turn that is over."""
     place = len(records)
     for number in range(len(records) - 1, -1, -1):
         record = records[number]
         if record.type == "user":
             place = number
-        elif record.type == "interrupt":
-            break
-        elif record.type == "assistant" and not tool_calls(content_of(record)):
+        elif ends_turn(record):
             break
     return place
 

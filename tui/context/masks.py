@@ -6,7 +6,7 @@ Pure: a function that is passed in says whether a file has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tui.context.ledger_items import AT
@@ -63,9 +63,15 @@ class MaskPlan:
     reason: str
     targets: tuple[str, ...]
     saves: int
+    savings: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What each of them saves."""
+    wait: bool = False
+    """For the next break."""
 
     def overlays(self) -> list[Overlay]:
-        return [Overlay(target, "masked", reason=self.reason) for target in self.targets]
+        return [
+            Overlay(target, "masked", reason=self.reason, wait=self.wait) for target in self.targets
+        ]
 
 
 def ages(records: Iterable[Record]) -> dict[str, int]:
@@ -147,7 +153,8 @@ def outdated(found: Iterable[MaskableResult], changed: Callable[[FileRead], bool
 
 def _plan(reason: str, chosen: Iterable[MaskableResult]) -> MaskPlan:
     kept = list(chosen)
-    return MaskPlan(reason, tuple(r.id for r in kept), sum(r.saves for r in kept))
+    savings = {r.id: r.saves for r in kept}
+    return MaskPlan(reason, tuple(savings), sum(savings.values()), savings)
 
 
 def _read(record: Record, call: Mapping[str, Any]) -> FileRead | None:

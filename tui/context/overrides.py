@@ -16,11 +16,12 @@ mark of results and thinking stay, so that pairs stay pairs and signatures stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from tui.context import untrusted
+from tui.context.breaks import BREAK
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
@@ -56,7 +57,8 @@ class Overlay:
     `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
     cached prefix does not change with every turn. `tokens` is a further limit of a clamped
     result, 0 for none. `blocks` are the places of the images that are left out of an imageless
-    record; () leaves out all of them.
+    record; () leaves out all of them. One that is to `wait` counts from the next break on, which
+    then costs no more.
     """
 
     target: str
@@ -66,12 +68,14 @@ class Overlay:
     age: int = 0
     tokens: int = 0
     blocks: tuple[int, ...] = ()
+    wait: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The fields of its record."""
         said = {"target": self.target, "view": self.view, "by": self.by, "reason": self.reason}
         said |= {"age": self.age} if self.age else {}
         said |= {"blocks": list(self.blocks)} if self.blocks else {}
+        said |= {"wait": True} if self.wait else {}
         return said | ({"tokens": self.tokens} if self.tokens else {})
 
 
@@ -97,24 +101,44 @@ def overlay_in(record: Record) -> Overlay | None:
     size = most if isinstance(most, int) and most > 0 else 0
     places = (n for n in list_of(data.get("blocks")) if isinstance(n, int) and n >= 0)
     who = string_of(by) or "person"
-    return Overlay(target, view, who, string_of(reason), turns, size, tuple(places))
+    waits = data.get("wait") is True
+    return Overlay(target, view, who, string_of(reason), turns, size, tuple(places), waits)
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
     """The overlay in force for each target; targets that stand as recorded have none."""
     found: dict[str, Overlay] = {}
-    for record in records:
-        if overlay := overlay_in(record):
-            found[overlay.target] = overlay
+    for overlay in _counting(records):
+        found[overlay.target] = overlay
     return {target: each for target, each in found.items() if each.view != "full"}
+
+
+def pending(records: Iterable[Record]) -> dict[str, Overlay]:
+    """The overlays that wait for the next break, by their targets."""
+    found: dict[str, Overlay] = {}
+    for record in records:
+        if record.type == BREAK:
+            found.clear()
+        elif overlay := overlay_in(record):
+            found[overlay.target] = overlay
+    return {target: overlay for target, overlay in found.items() if overlay.wait}
+
+
+def _counting(records: Iterable[Record]) -> Iterator[Overlay]:
+    """The overlays that count, in their order: of those that wait, the ones before a break."""
+    told = list(records)
+    broken = max((n for n, record in enumerate(told) if record.type == BREAK), default=-1)
+    for place, record in enumerate(told):
+        overlay = overlay_in(record)
+        if overlay and (place < broken or not overlay.wait):
+            yield overlay
 
 
 def restored(records: Iterable[Record]) -> frozenset[str]:
     """The records that the person wants to see as recorded: they are not pruned by age."""
     found: dict[str, bool] = {}
-    for record in records:
-        if overlay := overlay_in(record):
-            found[overlay.target] = overlay.view == "full" and overlay.by == "person"
+    for overlay in _counting(records):
+        found[overlay.target] = overlay.view == "full" and overlay.by == "person"
     return frozenset(target for target, wanted in found.items() if wanted)
 
 

@@ -235,7 +235,8 @@ class Viewer:
             return True
         if record.type == "pin":
             return self._summary is not None
-        return overlay_in(record) is not None
+        overlay = overlay_in(record)
+        return overlay is not None and not overlay.wait
 
     def _stand(self, record: Record) -> Stand | None:
         return stand(record, self._overlays.get(record.id), self._room)

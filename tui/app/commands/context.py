@@ -15,8 +15,12 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.agent.agent import Agent
     from tui.agent.compaction import CompactionPreview
     from tui.app.conversation import Conversation
+    from tui.context.prune import Due
     from tui.context.token_ledger import Item
     from tui.permissions.types import Mode
 
@@ -45,6 +49,8 @@ async def compact(conversation: Conversation, focus: str) -> None:
         f" summary; {tokens(planned.tokens_kept)} stay word for word. Nothing is lost:"
         " /uncompact brings everything back."
     )
+    if planned.price:
+        text += f"\n\nThe price: {planned.price.text}."
     if planned.focus:
         text += f"\n\nThe summary attends to: {planned.focus}"
     question = ChoiceQuestion(
@@ -106,11 +112,33 @@ async def prune(conversation: Conversation, _: str) -> None:
     if not due:
         say("No old result is waiting to be pruned.", hint="/context masks any single item.")
         return
-    why = "asked for by /prune"
-    changes = [Overlay(one.record, "pruned", "person", why, age=one.age) for one in due]
+    wanted = await _when_to_prune(conversation, agent, due)
+    if wanted == "back" or conversation.agent is not agent:
+        return
+    why, wait = "asked for by /prune", wanted == "wait"
+    changes = [Overlay(o.record, "pruned", "person", why, age=o.age, wait=wait) for o in due]
     for event in await agent.overlay(changes):
         conversation.frontend.show(event)
-    say(f"{plural(len(due), 'old result')} pruned.", "success", hint="/context shows them.")
+    done = "will be pruned with the next break" if wait else "pruned"
+    say(f"{plural(len(due), 'old result')} {done}.", "success", hint="/context shows them.")
+
+
+async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence[Due]) -> str:
+    """Now, with the next break, or not: asked where it costs something."""
+    weigh = agent.ledger.would
+    price = agent.price_of_masks({d.record: weigh(d.record, None) for d in due})
+    if not price.tokens:
+        return "now"
+    question = ChoiceQuestion(
+        "Prune old results?",
+        f"Prune {plural(len(due), 'result')}: {price.text}.",
+        (
+            AnswerOption("n", "Now", "now"),
+            AnswerOption("w", "With the next break", "wait"),
+            AnswerOption("b", "Back", "back"),
+        ),
+    )
+    return await conversation.frontend.choose(question) or "back"
 
 
 async def memory(conversation: Conversation, argument: str) -> None:

@@ -229,7 +229,7 @@ class ContextScreen(TableScreen[None]):
         stands, weigh = self._agent.view().stands, self._agent.ledger.would
         found = masks.results(records, stands=stands, weigh=weigh)
         stale = await asyncio.to_thread(masks.outdated, found, change_checker(self._root))
-        menu = BulkMenu(found, stale, self._agent.window)
+        menu = BulkMenu(found, stale, self._agent.window, self._agent.price_of_masks)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
             self.change(ContextChange(plan.overlays()))
@@ -255,7 +255,8 @@ class ContextScreen(TableScreen[None]):
         if undo:
             self.notice.say(f"Undone: {text}", "success")
             return
-        cost = self._agent.cost_of_change({overlay.target for overlay in change.overlays})
+        now = {overlay.target for overlay in change.overlays if not overlay.wait}
+        cost = self._agent.cost_of_change(now) if now else None
         price = f" It costs {cost.price}." if cost else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from tui.agent.break_cost import ChangePrice
 from tui.context import masks
 from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
 from tui.context.overrides import Overlay, overlays_of, pins_of
@@ -59,6 +60,8 @@ def change_text(change: ContextChange, saved: int, window: int) -> str:
         what = "pinned" if any(change.pins.values()) else "not pinned any more"
         return f"{plural(len(change.pins), 'item')} {what}."
     many = plural(len(change.overlays), "item")
+    if any(overlay.wait for overlay in change.overlays):
+        return f"{many} will be masked with the next break, such as a compaction."
     masked = any(overlay.view != "full" for overlay in change.overlays)
     what = f"{many} masked" if masked else f"{many} as recorded again"
     verb = "costs" if saved < 0 else "saves"
@@ -79,28 +82,41 @@ def effect(plan: MaskPlan, window: int) -> str:
 
 
 class BulkMenu(TableDialog[MaskPlan | None]):
-    """Dismissed with the plan that was chosen, or None. `stale` is that of the changed files."""
+    """Dismissed with the plan that was chosen, or None. `stale` is that of the changed files;
+    `price` says what masking comes to, by what each result saves."""
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,b,q,ctrl+c", "dismiss(None)", "close", show=False),
         Binding("left,minus", "step(-1)", show=False),
         Binding("right,plus", "step(1)", show=False),
+        Binding("w", "later", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#plans"
 
-    def __init__(self, found: Sequence[MaskableResult], stale: MaskPlan, window: int) -> None:
+    def __init__(
+        self,
+        found: Sequence[MaskableResult],
+        stale: MaskPlan,
+        window: int,
+        price: Callable[[Mapping[str, int]], ChangePrice],
+    ) -> None:
         super().__init__()
-        self._found, self._stale, self._window = found, stale, window
+        self._found, self._stale = found, stale
+        self._window, self._price = window, price
         self._turns, self._chars = TURNS.index(6), CHARS.index(5_000)
 
     def compose(self) -> ComposeResult:
-        keys = (("enter", "mask"), ("← →", "change the number"), ("esc", "back"))
+        keys = (
+            ("enter", "mask now"),
+            ("w", "with the next break"),
+            ("← →", "change the number"),
+            ("esc", "back"),
+        )
         with self.framed(Vertical(), "mask many results", *keys):
             yield RowList(id="plans")
-            yield Static(
-                "\nPinned results stay. What is masked can be undone with u.", markup=False
-            )
+            yield Static(id="price", markup=False)
+            yield Static("Pinned results stay. What is masked can be undone with u.", markup=False)
 
     def on_mount(self) -> None:
         self._draw()
@@ -119,6 +135,19 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         rows.show(
             len(plans), lambda index, width: self._row(plans[index], width), cursor=rows.cursor
         )
+        self._explain()
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
+        self._explain()
+
+    def _explain(self) -> None:
+        """What the plan under the cursor costs."""
+        plan = self.plans()[self.rows.cursor]
+        text = ""
+        if plan.targets:
+            what = f"mask {plural(len(plan.targets), 'result')}"
+            text = f"{what}: {self._price(plan.savings).text}."
+        self.query_one("#price", Static).update(f"\n{text}\n")
 
     def _row(self, plan: MaskPlan, width: int) -> list[Part]:
         what, comes_to = plan.reason, effect(plan, self._window)
@@ -143,3 +172,8 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def row_chosen(self, index: int) -> None:
         plan = self.plans()[index]
         self.dismiss(plan if plan.targets else None)
+
+    def action_later(self) -> None:
+        """Mask with the next break, which then costs no more."""
+        plan = self.plans()[self.rows.cursor]
+        self.dismiss(replace(plan, wait=True) if plan.targets else None)
