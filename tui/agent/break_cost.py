@@ -113,15 +113,38 @@ def cost_of_change(
     requests = [n for n, record in enumerate(ctx.records) if record.type == REQUEST]
     if not any(record.id in targets for record in ctx.records[: max(requests, default=0)]):
         return None
-    items = [item for item in ctx.ledger.items() if item.kind not in {"system", "tools", "memory"}]
-    first = next((n for n, item in enumerate(items) if item.id in targets), len(items))
-    answers = {record.id: record for record in ctx.records if record.type == "assistant"}
-    tokens = 0.0
-    for item in items[first:]:
-        answer = answers.get(item.id)
-        tokens += ctx.ledger.share * spoken_weight(content_of(answer)) if answer else item.tokens
     why = BreakReason("mask", "person", first_turn(ctx.records, targets))
+    start = _written_from(ctx, why, targets)
+    sent = {record.id for record in ctx.records[: max(requests)]}
+    behind = {record.id: record for record in ctx.records[start:]}
+    gone, tokens = thoughtless(ctx.records), 0.0
+    for item in ctx.ledger.items():
+        record = behind.get(item.id)
+        if record is None:
+            continue
+        size = float(item.tokens)
+        if record.type == "assistant" and record.id not in gone:
+            size = ctx.ledger.share * spoken_weight(content_of(record))
+        tokens += size if record.id in sent else size - item.tokens
     return broken(ctx, why, max(0, round(tokens) - less), less=less)
+
+
+def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str]) -> int:
+    """The place of the record from which on a change makes everything be written again.
+
+    Behind the first change the cache knows nothing; before it, it knows the ends of requests. So
+    that is an answer: the first that loses its thinking, or the one before what changes.
+    """
+    records, gone = ctx.records, thoughtless(ctx.records)
+    turn = next((n for n, record in enumerate(records) if record.id == why.start), 0)
+    first = next((n for n, record in enumerate(records) if record.id in targets), 0)
+    for place in range(turn, first):
+        record = records[place]
+        loses = record.type == "assistant" and record.id not in gone
+        if loses and has_thinking(content_of(record)):
+            return place
+    answers = (n for n in range(first, -1, -1) if records[n].type == "assistant")
+    return next(answers, first)
 
 
 def spoken_weight(content: Iterable[Block]) -> float:

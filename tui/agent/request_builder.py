@@ -371,6 +371,9 @@ class RequestBuilder:
                 view = again()
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
+        if found.changed and found.changed > 0:  # what stands before the change is in the cache
+            made = self._built(view, model, held=found.changed - 1)
+            found, keep = self._compare(made, model)
         keep()
         self._record_request(made, model, found, why)
         return made, view
@@ -445,8 +448,10 @@ class RequestBuilder:
         *,
         prompt_follows: bool = False,
         upto: int | None = None,
+        held: int | None = None,
     ) -> Request:
-        """The request of a view, or of its first `upto` messages."""
+        """The request of a view, or of its first `upto` messages; `held` is the last message that
+        it shares with the one before."""
         frame = self.frame.current
         messages = view.messages
         if self._form(model).system_messages:
@@ -455,6 +460,7 @@ class RequestBuilder:
         before = self._since(model)
         marks = [(number, place) for number, place in (before.data["marks"] if before else ())]
         end = request_assembly.end_of_turn(messages, prompt_follows=prompt_follows)
+        shared = [request_assembly.end_of(messages, held)] if held is not None else []
         made, self._marks = request_assembly.build(
             model=model,
             system=frame.system,
@@ -463,7 +469,7 @@ class RequestBuilder:
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
             display=self._display(),
-            marks=[*marks[:1], *([end] if end else []), *marks[1:]],
+            marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )
         most = self.most_output

@@ -33,7 +33,7 @@ def build(
     prompt_tokens: int,
     think: bool = False,
     display: str = "",
-    marks: Iterable[Mark] = (),
+    marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
     """One request, and where its marks stand in the messages. Nothing that is passed in is changed.
@@ -128,7 +128,7 @@ def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) ->
         prompt = number == len(messages) or messages[number]["role"] == "user"
         calls = any(block.get("type") == "tool_use" for block in before["content"])
         if prompt and before["role"] == "assistant" and not calls:
-            return _mark_in(messages, number - 1)
+            return end_of(messages, number - 1)
     return None
 
 
@@ -140,13 +140,13 @@ def _mark_last(blocks: Sequence[Block]) -> list[Block]:
 def _last_mark(messages: Sequence[Message]) -> Mark | None:
     """The last place that may carry a breakpoint."""
     for number in range(len(messages) - 1, -1, -1):
-        if found := _mark_in(messages, number):
+        if found := end_of(messages, number):
             return found
     return None
 
 
-def _mark_in(messages: Sequence[Message], number: int) -> Mark | None:
-    """The last place in a message that may carry one."""
+def end_of(messages: Sequence[Message], number: int) -> Mark | None:
+    """The last place in a message that may carry a breakpoint."""
     content = messages[number]["content"]
     for place in range(len(content) - 1, -1, -1):
         if content[place].get("type") not in _UNMARKED:

@@ -1,0 +1,102 @@
+"""What a change is said to cost, beside what the server then charges for it."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+
+from tests.agent.test_binding import done
+from tests.agent.test_requests_grow import program
+from tests.support.long_session import make_files, script
+from tests.support.server import LoopbackServer
+from tests.support.server_api import Exchange
+from tests.support.server_bodies import bare
+from tests.support.server_cache import ServerCache
+from tests.support.server_models import MODELS
+from tests.support.server_script import Json
+from tests.support.server_view import shown
+from tui.agent.agent import Agent
+from tui.context import masks
+from tui.context.masks import MaskPlan
+from tui.core.config import Compaction
+from tui.provider import catalogue
+
+TURNS = 8
+OK: Json = {"type": "text", "text": "ok", "cache_control": {"type": "ephemeral"}}
+SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
+
+
+class Forecast(NamedTuple):
+    """US dollars, as said before and as charged."""
+
+    said: float
+    charged: float
+
+    @property
+    def error(self) -> float:
+        return abs(self.said - self.charged) / self.charged
+
+
+def dollars(before: Exchange, cache: ServerCache, after: Exchange) -> float:
+    """What a request cost because it did not extend the one before: what it wrote to the cache,
+    less what a request would have written that extends it. `cache` is as it was before."""
+    model = after.body["model"]
+    answer = {"role": "assistant", "content": before.message["content"]}
+    told = bare([*before.body["messages"], answer])
+    messages = [*told, {"role": "user", "content": [OK]}]
+    last = before.body["messages"][-1]["content"]
+    messages[len(told) - 2] = {"role": "user", "content": last}
+    body = {**before.body, "messages": messages}
+    usage, other = after.message["usage"], cache.read(shown(body), after.begun)
+    prompt = sum(usage[name] for name in usage if name.endswith("input_tokens"))
+    rates = MODELS[model].price_of(prompt)
+    written = usage["cache_creation_input_tokens"] - other["cache_creation_input_tokens"]
+    return written * (rates.write_5m - rates.read) / 1_000_000
+
+
+def plan_of(agent: Agent, every: int) -> MaskPlan:
+    """A plan to mask one result of `every`."""
+    stands, weigh = agent.view().stands, agent.ledger.would
+    found = masks.results(list(agent.session.records), stands=stands, weigh=weigh)
+    return masks.larger(found[every::every], 0)
+
+
+async def forecasts(root: Path, model: str, *, large: bool = False) -> list[Forecast]:
+    """Masks in a session, one after the other. Large: with a prompt in the higher price tier."""
+    make_files(root)
+    found: list[Forecast] = []
+    config = {"api_features": "all", "compaction": Compaction(memory_flush=False)}
+    async with (
+        LoopbackServer(script(TURNS * 3)) as server,
+        program(root, server, **config) as agent,
+    ):
+        agent.use_model(catalogue.model_info(model))
+        begin = "word " * 90_000 if large else "Begin."
+        await done(agent, begin)
+        for number in range(TURNS):
+            await done(agent, f"Go on with part {number}.")
+            plan = plan_of(agent, number % 3 + 1)
+            if not plan.targets:
+                continue
+            said = agent.price_of_masks(plan.savings)
+            assert said.cost_usd is not None
+            await agent.overlay(plan.overlays())
+            place, cache = len(server.api.priced), deepcopy(server.cache)
+            await done(agent, "ok")
+            before, after = server.api.priced[place - 1 : place + 1]
+            found.append(Forecast(said.cost_usd, dollars(before, cache, after)))
+    assert len(found) > TURNS // 2
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "large"), [(SONNET, False), (HAIKU, False), (HAIKU, True)])
+async def test_a_forecast_of_masks_is_within_a_twentieth(
+    own_folders: Path, tmp_path: Path, model: str, large: bool
+) -> None:
+    found = await forecasts(tmp_path, model, large=large)
+    assert median(one.error for one in found) <= 0.05, found
