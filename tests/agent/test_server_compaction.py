@@ -17,6 +17,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.context.overrides import Overlay
 from tui.core.config import Compaction
 from tui.provider import catalogue
 
@@ -345,4 +346,51 @@ async def test_other_models_and_servers_are_told_in_their_own_form(
             (record,) = types(agent, "compaction")
         assert first(server.posts[-1].body) == record["block"]
         assert thoughts(server) == ["s3", "s4", "s5", "s6"]
+    assert refused(server) == 0
+
+
+async def test_what_waits_changes_with_the_next_break(own_folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "r0.txt").write_text("alpha beta\n" * 200)
+    async with LoopbackServer(script([read("r0"), *talk(9)])) as server:
+        async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
+            await done(agent, "read it")
+            await done(agent, "one")
+            (result,) = [r.id for r in agent.session.records if r.type == "tool_result"]
+            price = agent.price_of_masks({result: 500})
+            assert price.tokens > 0
+            assert "written again once" in price.text
+            await agent.overlay([Overlay(result, "masked", wait=True)])
+            assert result in agent.pending
+            await done(agent, "two")
+            assert types(agent, "break") == []
+            assert thoughts(server) == ["r0", "s0", "s1"]
+            agent.reload()
+            (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+            await done(agent, "three")
+            assert [b["reason"] for b in types(agent, "break")] == ["reload"]
+            assert not agent.pending
+            await done(agent, "four")
+        assert "alpha beta" not in str(server.posts[-1].body["messages"])
+    assert refused(server) == 0
+
+
+async def test_what_waits_goes_with_a_mask_in_a_later_turn(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    for n in range(2):
+        (tmp_path / f"r{n}.txt").write_text(f"alpha beta {n}\n" * 200)
+    turns = [said("s0"), read("r0"), said("s1"), said("s2"), read("r1"), *talk(4)]
+    async with LoopbackServer(script(turns)) as server:
+        async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
+            for prompt in ("one", "read r0", "two", "read r1"):
+                await done(agent, prompt)
+            first_, second = [r.id for r in agent.session.records if r.type == "tool_result"]
+            await agent.overlay([Overlay(first_, "masked", wait=True)])
+            await agent.overlay([Overlay(second, "masked")])
+            await done(agent, "three")
+            (broken,) = types(agent, "break")
+            assert (broken["reason"], broken["thoughts"]) == ("mask", 5)
+        body = server.posts[-1].body
+        assert "alpha beta" not in str(body["messages"])
+        assert thoughts(server) == ["s0"]
     assert refused(server) == 0

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
@@ -37,6 +37,8 @@ from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
 from tui.provider.failover import Failover
+from tui.tokens import estimate
+from tui.tools.base import Tool
 from tui.tools.recall import Recall
 
 if TYPE_CHECKING:
@@ -234,6 +236,19 @@ class Agent:
         """Offer a server's tool to the model, or keep it from it, from the next request on."""
         self._mcp.switch(server, tool, on=on)
         return self._ctx.events.take()
+
+    def price_of_switch(self, tool: Tool[Any]) -> str:
+        """What it costs to offer a tool to the model, or to keep it from it."""
+        framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
+        size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
+        if tool.name in self._ctx.tools:
+            kept = f"its {size:,} tokens go with /reload" if framed else "nothing more is sent"
+            return f"calls of it are refused and {kept}"
+        if framed:
+            return "it is there again, at no cost"
+        if self._requests.takes_tools:
+            return f"it is said at the end: +{size:,} tokens, nothing is written again"
+        return f"it waits for the next break; /reload takes it now: {self.reload_cost().price}"
 
     @property
     def keeping(self) -> ShellOutput:

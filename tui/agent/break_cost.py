@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
-from tui.context.breaks import thoughtless
+from tui.context.breaks import BREAK, thoughtless
 from tui.context.overrides import content_of
 from tui.context.request_trail import REQUEST, has_thinking
 from tui.context.rules.blocks import THINKING
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
-from tui.core.messages import Block
+from tui.core.messages import Block, Usage
 from tui.tokens import estimate
 
 
@@ -115,18 +115,18 @@ def cost_of_change(
         return None
     why = BreakReason("mask", "person", first_turn(ctx.records, targets))
     start = _written_from(ctx, why, targets)
-    sent = {record.id for record in ctx.records[: max(requests)]}
     behind = {record.id: record for record in ctx.records[start:]}
-    gone, tokens = thoughtless(ctx.records), 0.0
-    for item in ctx.ledger.items():
-        record = behind.get(item.id)
-        if record is None:
-            continue
-        size = float(item.tokens)
+    last = ctx.records[max(requests)].id
+    items = [(item, behind[item.id]) for item in ctx.ledger.items() if item.id in behind]
+    known = sum(item.tokens for item, record in items if record.id < last)
+    scale = _measured(ctx, start) / known if known and _measured(ctx, start) else 1.0
+    gone, tokens = thoughtless(ctx.records), -scale * less
+    for item, record in items:
+        thought = 0.0
         if record.type == "assistant" and record.id not in gone:
-            size = ctx.ledger.share * spoken_weight(content_of(record))
-        tokens += size if record.id in sent else size - item.tokens
-    return broken(ctx, why, max(0, round(tokens) - less), less=less)
+            thought = item.tokens * _thinking_share(content_of(record))
+        tokens += scale * ((item.tokens if record.id < last else 0) - thought)
+    return broken(ctx, why, max(0, round(tokens)), less=less)
 
 
 def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str]) -> int:
@@ -145,6 +145,24 @@ def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str])
             return place
     answers = (n for n in range(first, -1, -1) if records[n].type == "assistant")
     return next(answers, first)
+
+
+def _measured(ctx: AgentContext, start: int) -> int:
+    """The tokens from an answer's place to the end of the last request, as the server counted; 0
+    where something changed in between."""
+    ends: list[int] = []
+    for record in ctx.records[start:]:
+        if record.type in {BREAK, "overlay", "compaction", "uncompaction"}:
+            return 0
+        if record.type == "assistant":
+            ends.append(Usage.from_json(record.data.get("usage")).prompt_tokens)
+    return max(0, ends[-1] - ends[0]) if ends and all(ends) else 0
+
+
+def _thinking_share(content: Sequence[Block]) -> float:
+    """How much of an answer is thinking."""
+    whole = estimate.content_weight(content) + estimate.MESSAGE_TOKENS
+    return 1 - spoken_weight(content) / whole
 
 
 def spoken_weight(content: Iterable[Block]) -> float:

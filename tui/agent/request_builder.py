@@ -148,6 +148,11 @@ class RequestBuilder:
         """How full the context is, as events."""
         return self.meter.events()
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether tools may join at the end of the conversation."""
+        return self._form(self._ctx.model).tool_additions
+
     def reload_cost(self) -> ContextBroken:
         """What a new frame would cost with the next request."""
         return broken(self._ctx, BreakReason("reload", "person"), self._ctx.ledger.tokens)

@@ -186,7 +186,8 @@ class McpScreen(TableDialog[None]):
             if tool is not None:
                 off = tool.own_name in server.switched_off
                 state = "kept from the model in this session" if off else "offered to the model"
-                text = f"{tool.name}: {state}\n{tool.description}"
+                cost = self._agent.price_of_switch(tool)
+                text = f"{tool.name}: {state}\nSwitched, {cost}.\n{tool.description}"
             else:
                 where = server.config.url or " ".join(server.config.command)
                 text = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
