@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -66,7 +66,8 @@ def plan_of(agent: Agent, every: int) -> MaskPlan:
 
 async def forecast(root: Path, model: str, turns: int, *, large: bool = False) -> Forecast:
     """Masks in a session of so many turns. Large: with a prompt in the higher price tier."""
-    config = {"api_features": "all", "compaction": Compaction(memory_flush=False)}
+    config: dict[str, Any] = {"api_features": "all"}
+    config["compaction"] = Compaction(memory_flush=False)
     async with (
         LoopbackServer(script(turns + 2)) as server,
         program(root, server, **config) as agent,

@@ -86,7 +86,7 @@ def _cuts(
             continue
         weight += sum(map(_weight, messages[at:number]))
         number = at
-        covers = _last_said(records, start, place)
+        covers = _last_sent(records, start, place)
         if covers and at and messages[at - 1]["role"] != "assistant":
             yield place, Cut(covers, at, weight)
 
@@ -128,7 +128,7 @@ def _end(records: Sequence[Record], messages: Sequence[Message], start: int) -> 
     return Cut(records[done].id, count, sum(map(_weight, messages[count:]))) if count else None
 
 
-def _last_said(records: Sequence[Record], start: int, end: int) -> str:
+def _last_sent(records: Sequence[Record], start: int, end: int) -> str:
     """The last record in a range that is sent; "" where nothing but notices is."""
     said = [record for record in records[start:end] if record.type in SPEAKING]
     return said[-1].id if any(record.type != "notice" for record in said) else ""

@@ -11,6 +11,7 @@ from tests.context.sessions import MODEL, Told, answer, output, prompt
 from tests.context.wild import call
 from tests.support.clock import FakeClock
 from tui.agent import events
+from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextBroken, Event
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
@@ -59,6 +60,9 @@ class Inspected:
 
     def cost_of_change(self, targets: Collection[str]) -> ContextBroken | None:
         return None  # nothing was sent
+
+    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
+        return ChangePrice(sum(saved.values()), 41_000, 7, 0.0984, 88)
 
     async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
         changes = [{"target": target, "pinned": pinned} for target, pinned in pins.items()]
