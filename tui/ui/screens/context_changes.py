@@ -108,9 +108,9 @@ class BulkMenu(TableDialog[MaskPlan | None]):
 
     def compose(self) -> ComposeResult:
         keys = (
-            ("enter", "mask now"),
+            ("enter", "now"),
             ("w", "with the next break"),
-            ("← →", "change the number"),
+            ("← →", "number"),
             ("esc", "back"),
         )
         with self.framed(Vertical(), "mask many results", *keys):
