@@ -376,7 +376,8 @@ class RequestBuilder:
                 view = again()
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
-        if found.changed and found.changed > 0:  # what stands before the change is in the cache
+        masked = why is not None and why.reason in {"mask", "unmask", "prune"}
+        if masked and found.changed and found.changed > 0:  # what stands before it is in the cache
             made = self._built(view, model, held=found.changed - 1)
             found, keep = self._compare(made, model)
         keep()
