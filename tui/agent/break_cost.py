@@ -9,9 +9,10 @@ from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
 from tui.context.breaks import thoughtless
 from tui.context.overrides import content_of
-from tui.context.request_trail import REQUEST, has_thinking
+from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block
+from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
 

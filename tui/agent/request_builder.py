@@ -27,18 +27,15 @@ from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, lifted
 from tui.context.overrides import content_of
+from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
-from tui.context.request_trail import (
-    REQUEST,
-    Comparison,
-    RequestTrail,
-    Sent,
-)
+from tui.context.request_trail import Comparison, RequestTrail, Sent
 from tui.context.view import View
 from tui.core.messages import text_block, tool_calls
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 from tui.tools.base import Tool
 
 _LEAST_ANSWER = 2000
@@ -74,6 +71,7 @@ class RequestBuilder:
         self._trails: dict[str, RequestTrail] = {}
         self._sent = RecordIndex({REQUEST})
         self._framed: Frame | None = None
+        self._seen: Sequence[Record] = ()
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
         self._marks: list[request_assembly.Mark] = []
         self._learning: asyncio.Task[None] | None = None
@@ -108,6 +106,8 @@ class RequestBuilder:
             self._viewer, self._viewed = self._fresh_viewer(model), self._rendering(model)
         view = self._viewer.build(self._ctx.records, model=model.id, prompt_follows=prompt_follows)
         self.meter.update(view)
+        if not prompt_follows:
+            self._seen = self._ctx.records[-1:]
         end = view.summary.end if view.summary else 0
         self.frame.covered = self._ctx.records[end - 1].id if end else ""
         return view
@@ -157,7 +157,12 @@ class RequestBuilder:
         return replace(request, messages=messages, max_tokens=most)
 
     def ask(self, view: View) -> tuple[Request, View]:
-        """The request to send of a view, and the view that it is made of; both are recorded."""
+        """The request to send of a view, and the view that it is made of; both are recorded.
+
+        What was recorded since the view was made is in it too: it stands before the request.
+        """
+        if self._ctx.records[-1:] != self._seen:
+            view = self.view()
         made, view = self._checked(view, self._ctx.model, self.view)
         self.asked = made
         return made, view
@@ -320,10 +325,10 @@ class RequestBuilder:
     ) -> None:
         ctx = self._ctx
         self.hashes[made.model] = found.sent.sha256
-        number = len(self._sent.of(ctx.records)) + 1
-        form = self._form(model)
+        rendering, _ = self._rendering(model)
+        form = rendering.form
         data: dict[str, Any] = {
-            "n": number,
+            "n": ctx.session.requests + 1,
             "model": made.model,
             "server": ctx.server,
             **found.sent.to_json(),
@@ -332,7 +337,11 @@ class RequestBuilder:
             "effort": made.effort,
             "marks": self._marks,
             "form": [form.system_messages, form.tool_additions, form.turn_effort],
+            "shared_thinking": rendering.shared_thinking,
+            "prune": rule_to_json(ctx.config.prune),
         }
+        if rendering.untrusted:
+            data["untrusted"] = sorted(rendering.untrusted)
         ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
 
     def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:

@@ -61,6 +61,14 @@ def build(
     return request, placed
 
 
+def with_marks(
+    system: list[Block], messages: list[Message], marks: Sequence[Mark]
+) -> tuple[list[Block], list[Message]]:
+    """System prompt and messages of a request whose breakpoints stand at exactly these places."""
+    marked, _ = _marked(messages, marks, len(marks))
+    return _mark_last(system), marked
+
+
 def _raised(model: ModelInfo) -> str:
     """The effort above the model's own."""
     levels = model.efforts

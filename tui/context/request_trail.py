@@ -25,8 +25,6 @@ from tui.core.messages import Block, Message, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record
 
-REQUEST: Final = "request"
-"""The type of the record."""
 BOUND_TO: Final = "bound_to"
 """The field of an answer's record: the hash of the request that it answers."""
 
@@ -127,13 +125,22 @@ class RequestTrail:
         Returns with it what `keep` takes once it is sent. `records` are the branch's; `checks` says
         of a model whether its thinking is bound to this very rendering of what stood before.
         """
-        found = self._candidate(request)
-        sent = self._sent(request, found)
+        sent, found = self.measure(request)
         extends = last is None or self._extends(found, sent, last)
         known = bool(self._frame.digests)
         changed = None if extends or not known else self._changed(found)
         misplaced = self._misplaced(found, records, checks)
         return Comparison(sent, extends, changed, misplaced), found
+
+    def measure(self, request: Request) -> tuple[Sent, Candidate]:
+        """Where a request stands; with it what `keep` and `digest_after` take."""
+        found = self._candidate(request)
+        return self._sent(request, found), found
+
+    def digest_after(self, found: Candidate, messages: int) -> str | None:
+        """The hash of a request up to the end of so many messages; None where it has fewer."""
+        part = self._after(found, messages)
+        return part.after.hex() if part else None
 
     def keep(self, sent: Candidate) -> None:
         """Take a request as sent."""
