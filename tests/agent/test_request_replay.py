@@ -18,7 +18,7 @@ from tui.context.overrides import Overlay
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.context.view import View
 from tui.core.config import Prune
-from tui.core.installation_key import installation_key
+from tui.core.files import installation_key
 from tui.core.paths import folders
 from tui.provider.anthropic import convert
 from tui.session import reader
