@@ -63,6 +63,12 @@ class FrameState:
         """The frame in force; before the first request the one that it would have."""
         return self._recorded() or self._fresh()
 
+    @property
+    def record(self) -> str:
+        """The id of the record of the frame in force, "" before the first request."""
+        found = self._last_frame()
+        return found.id if found else ""
+
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
         for name in gone:

@@ -218,8 +218,9 @@ class RequestBuilder:
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
-        rendering = Rendering(ctx.server, self._form(model), ctx.first_party, self.frame.untrusted)
-        return rendering, self.frame.current.room
+        form, frame = self._form(model), self.frame
+        rendering = Rendering(ctx.server, form, ctx.first_party, frame.untrusted, frame.record)
+        return rendering, frame.current.room
 
     def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
         rendering, _ = self._rendering(model)

@@ -72,10 +72,16 @@ class NoticeBlock(dict[str, Any]):
     system: list[dict[str, Any]]
 
 
-def block_of(record: Record, form: Form) -> Block | None:
-    """What a notice is in a user message; None where it is nothing for this form."""
+def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
+    """What a notice is in a user message; None where it is nothing for this form.
+
+    `frame` is the id of the frame in force, which says what tools joined before it (ids sort by
+    time).
+    """
     kind, text = record.data.get("kind"), string_of(record.data.get("text"))
-    if not text.strip() or (kind == "tools" and not form.tool_additions):
+    if not text.strip():
+        return None
+    if kind == "tools" and (not form.tool_additions or record.id < frame):
         return None
     if kind in {"file", "continue"}:
         return text_block(text)

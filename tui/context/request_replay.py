@@ -49,11 +49,11 @@ class SentFields(msgspec.Struct, frozen=True):
     prune: dict[str, Any] | None = None
     untrusted: list[str] = []
 
-    @property
-    def rendering(self) -> Rendering:
-        """For whom its messages were made."""
+    def rendering(self, frame: Record) -> Rendering:
+        """For whom its messages were made, behind a frame."""
         shared = self.shared_thinking is True
-        return Rendering(self.server, Form(*self.form), shared, frozenset(self.untrusted))
+        form, untrusted = Form(*self.form), frozenset(self.untrusted)
+        return Rendering(self.server, form, shared, untrusted, frame.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class RequestReplay:
         sent, fields = Sent.of(record), _fields(record)
         if sent is None or fields is None:
             return replace(made, problem=_DAMAGED)
-        if frame is None:
+        if found is None or frame is None:
             return replace(made, problem=_NO_FRAME)
-        maker = self._maker(fields, frame.room)
+        maker = self._maker(fields, fields.rendering(found), frame.room)
         request = _request(fields, frame, maker.viewer, before)
         measured, candidate = maker.trail.measure(request)
         problem = ""
@@ -147,8 +147,8 @@ class RequestReplay:
             self._frames[record.id] = frame_in(record), own
         return self._frames[record.id]
 
-    def _maker(self, fields: SentFields, room: Room) -> _Maker:
-        rendering, rule = fields.rendering, rule_of_json(fields.prune)
+    def _maker(self, fields: SentFields, rendering: Rendering, room: Room) -> _Maker:
+        rule = rule_of_json(fields.prune)
         key = (fields.model, rendering, room, rule)
         if key not in self._makers:
             self._makers[key] = _Maker(LevelViewer(room, rule, rendering))
@@ -191,7 +191,7 @@ def _request(
     fields: SentFields, frame: Frame, viewer: LevelViewer, before: Sequence[Record]
 ) -> Request:
     messages = viewer.build(before, model=fields.model).messages
-    if fields.rendering.form.system_messages:
+    if Form(*fields.form).system_messages:
         messages = lifted(messages)
     system, marked = with_marks(frame.system, messages, fields.marks)
     return Request(
