@@ -208,11 +208,12 @@ class FrameState:
             masked, _ = mask_values({"layers": dict(frame.layers), "tools": frame.tools})
             frame = replace(frame, layers=tuple(masked["layers"].items()), tools=masked["tools"])
         thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
-        if thoughts and before is None:
-            ctx.recorder.append(BREAK, reason="reload", by="program", why=self._why_new())
-            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
+        why_new = self._why_new() if thoughts and before is None else ""
         data = frame.to_json() | {"reason": reason, "version": tui.__version__}
         ctx.recorder.append(FRAME, **sealed(data, ctx.key))
+        if why_new:
+            ctx.recorder.append(BREAK, reason="reload", by="program", why=why_new)
+            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
         self._waiting = frozenset()
 
     def _why_new(self) -> str:

@@ -127,7 +127,7 @@ class RequestBuilder:
         found, _ = self._compare(made, model)
         if found.misplaced is None:
             return made
-        reason = reason_of(self._ctx.records, self._since(model))
+        reason = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
         records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
         view = self._fresh_viewer(model).build(
             records, model=model.id, prompt_follows=prompt_follows
@@ -278,7 +278,7 @@ class RequestBuilder:
         found, keep = self._compare(made, model)
         why: BreakReason | None = None
         if not found.extends or found.misplaced is not None:
-            why = reason_of(self._ctx.records, self._since(model))
+            why = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
             if not why.reason:  # a compaction was undone
                 back = self._goes_back(made, model) and found.misplaced is None
                 why = None if back else BreakReason("reload", "program")
@@ -298,6 +298,20 @@ class RequestBuilder:
         keep()
         self._record_request(made, model, found, why)
         return made, view
+
+    def _newly_pruned(self, view: View, model: ModelInfo) -> Collection[str]:
+        """The records that the rule prunes in another way than in the last request."""
+        sent = self._sent.of(self._ctx.records)
+        if self._ctx.config.prune.when != "turns" or not sent:
+            return ()
+        records = self._ctx.records
+        end = next(n for n in range(len(records) - 1, -1, -1) if records[n] is sent[-1])
+        old = self._fresh_viewer(model).build(records[:end], model=model.id)
+        before, now = (
+            {id_: one for id_, one in each.stands.items() if one.state == "pruned"}
+            for each in (old, view)
+        )
+        return {id_ for id_ in before.keys() | now.keys() if before.get(id_) != now.get(id_)}
 
     def _goes_back(self, made: Request, model: ModelInfo) -> bool:
         """Whether a request extends one that was sent before the last."""
