@@ -25,7 +25,7 @@ from tui.context.breaks import BREAK
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
-from tui.context.notices import Form, lifted
+from tui.context.notices import Form, NoticeLifter
 from tui.context.overrides import content_of
 from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
@@ -69,6 +69,7 @@ class RequestBuilder:
         self.frame = FrameState(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
+        self._lifters: dict[str, NoticeLifter] = {}
         self._sent = RecordIndex({REQUEST})
         self._framed: Frame | None = None
         self._seen: Sequence[Record] = ()
@@ -300,12 +301,14 @@ class RequestBuilder:
         return made, view
 
     def _newly_pruned(self, view: View, model: ModelInfo) -> Collection[str]:
-        """The records that the rule prunes in another way than in the last request."""
-        sent = self._sent.of(self._ctx.records)
-        if self._ctx.config.prune.when != "turns" or not sent:
+        """The records that the rule prunes in another way than in the last request to a model, or
+        than at a later break."""
+        records, last = self._ctx.records, self._since(model)
+        if self._ctx.config.prune.when != "turns":
             return ()
-        records = self._ctx.records
-        end = next(n for n in range(len(records) - 1, -1, -1) if records[n] is sent[-1])
+        ends = (n for n in range(len(records) - 1, -1, -1) if records[n].type == BREAK)
+        end = next((n for n, record in enumerate(records) if record is last), 0)
+        end = max(end, next(ends, 0))
         old = self._fresh_viewer(model).build(records[:end], model=model.id)
         before, now = (
             {id_: one for id_, one in each.stands.items() if one.state == "pruned"}
@@ -363,7 +366,7 @@ class RequestBuilder:
         frame = self.frame.current
         messages = view.messages
         if self._form(model).system_messages:
-            messages = lifted(messages)
+            messages = self._lifters.setdefault(model.id, NoticeLifter()).lifted(messages)
         before = self._since(model)
         marks = [(number, place) for number, place in (before.data["marks"] if before else ())]
         end = request_assembly.end_of_turn(messages, prompt_follows=prompt_follows)

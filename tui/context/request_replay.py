@@ -20,7 +20,7 @@ import msgspec
 from tui.context.frame import FRAME, Frame, frame_in, is_sealed
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
-from tui.context.notices import Form, lifted
+from tui.context.notices import Form, NoticeLifter
 from tui.context.prune import rule_of_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_assembly import with_marks
@@ -77,6 +77,7 @@ class _Maker:
     """Makes the requests of one rendering; what it looked at once it need not look at again."""
 
     viewer: LevelViewer
+    lifter: NoticeLifter = field(default_factory=NoticeLifter)
     trail: RequestTrail = field(default_factory=RequestTrail)
 
 
@@ -132,7 +133,7 @@ class RequestReplay:
         if found is None or frame is None:
             return replace(made, problem=_NO_FRAME)
         maker = self._maker(fields, fields.rendering(found), frame.room)
-        request = _request(fields, frame, maker.viewer, before)
+        request = _request(fields, frame, maker, before)
         measured, candidate = maker.trail.measure(request)
         problem = ""
         if measured != sent:
@@ -187,12 +188,10 @@ def _fields(record: Record) -> SentFields | None:
     return fields
 
 
-def _request(
-    fields: SentFields, frame: Frame, viewer: LevelViewer, before: Sequence[Record]
-) -> Request:
-    messages = viewer.build(before, model=fields.model).messages
+def _request(fields: SentFields, frame: Frame, maker: _Maker, before: Sequence[Record]) -> Request:
+    messages = maker.viewer.build(before, model=fields.model).messages
     if Form(*fields.form).system_messages:
-        messages = lifted(messages)
+        messages = maker.lifter.lifted(messages)
     system, marked = with_marks(frame.system, messages, fields.marks)
     return Request(
         fields.model, system, marked, frame.tools, fields.max_tokens, fields.thinking, fields.effort
