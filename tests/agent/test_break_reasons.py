@@ -138,3 +138,38 @@ async def test_a_frame_of_another_installation_is_one_break(root: Path, own_fold
         async with program(root, server, path, **ALL) as agent:
             await done(agent, "two")
             assert breaks(agent) == [("reload", "program")]
+
+
+async def test_a_new_frame_before_a_break_that_another_model_brought(root: Path) -> None:
+    call: Json = {"tools": read("r1")["tools"]}
+    script = [*turns(0, 1), call, {"text": "s1"}, {"text": "s2"}, said("s3")]
+    async with (
+        LoopbackServer({"turns": script, "catalogue": True}) as server,
+        program(root, server, **ALL) as agent,
+    ):
+        await done(agent, "one")
+        agent.use_model(catalogue.model_info("claude-opus-4-8"))
+        (root / "AGENTS.md").write_text("Be brief.\n")
+        agent.reload()
+        await done(agent, "two")
+        await mask(agent, 1)
+        await done(agent, "three")
+        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        await done(agent, "four")
+        assert breaks(agent) == [("mask", "person"), ("reload", "program")]
+
+
+async def test_a_rule_that_pruned_while_another_model_was_asked(root: Path) -> None:
+    script = [*turns(0, 2), {"text": "s2"}, said("s3")]
+    rule = Prune(after_turns=1, when="turns")
+    async with (
+        LoopbackServer({"turns": script, "catalogue": True}) as server,
+        program(root, server, prune=rule, **ALL) as agent,
+    ):
+        await done(agent, "one")
+        await done(agent, "two")
+        agent.use_model(catalogue.model_info("claude-haiku-5-5"))
+        await done(agent, "three")
+        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        await done(agent, "four")
+        assert {reason for reason, _ in breaks(agent)} == {"prune"}
