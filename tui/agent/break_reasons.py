@@ -57,7 +57,7 @@ def reason_of(
     known = (n for n, r in enumerate(records) if r is last or (last is None and r.type == REQUEST))
     since = next(known, -1) + 1
     fresh = _fresh(records, since)
-    pins = _beside_summary(records, fresh.pins)
+    pins = _covered_pins(records, fresh.pins)
     targets = {overlay.target for overlay in fresh.overlays} | pins | set(pruned)
     whole = fresh.whole
     if not targets or (whole is not None and not whole.recorded and whole.reason):
@@ -124,7 +124,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
     return found
 
 
-def _beside_summary(records: Sequence[Record], pins: set[str]) -> set[str]:
+def _covered_pins(records: Sequence[Record], pins: set[str]) -> set[str]:
     """Those of the pinned that a summary covers: they are said word for word beside it."""
     summary = in_force(records) if pins else None
     return {r.id for r in records[: summary.end] if r.id in pins} if summary else set()
