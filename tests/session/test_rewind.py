@@ -8,8 +8,10 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
+from tui.core.messages import text_block
 from tui.core.paths import Folders
 from tui.session.reader import read
+from tui.session.request_numbers import numbered
 from tui.session.session import Session
 
 
@@ -62,3 +64,23 @@ async def test_what_is_not_on_the_branch_is_refused(tmp_path: Path, folders: Fol
         await session.rewind("nowhere")
     assert len(session.records) == 1
     await session.close()
+
+
+async def test_the_number_of_a_request_is_its_own_on_every_branch(
+    tmp_path: Path, folders: Folders
+) -> None:
+    session = Session.create(tmp_path, folders=folders, clock=FakeClock())
+    session.append("note", text="begun")
+    first = session.append("user", content=[text_block("one")])
+    session.append("request", n=session.requests + 1)
+    session.append("request", n=session.requests + 1)
+    await session.rewind(first.id)
+    session.append("user", content=[text_block("two")])
+    session.append("request", n=session.requests + 1)
+    session.append("request", n=1)  # of a version that counted each branch for itself
+    assert session.requests == 4
+    await session.close()
+    assert session.path
+    loaded = read(session.path)
+    assert [number for number, _ in numbered(loaded.records)] == [1, 2, 3, 4]
+    assert Session.of(loaded, clock=FakeClock()).requests == 4

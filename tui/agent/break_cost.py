@@ -11,11 +11,12 @@ from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
 from tui.context.breaks import BREAK, thoughtless
 from tui.context.overrides import content_of
-from tui.context.request_trail import REQUEST, has_thinking
+from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import THINKING
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
 from tui.core.messages import Block, Usage
+from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.context.breaks import BREAK, in_turn, turn_start
+from tui.context.compaction_view import in_force
 from tui.context.frame import FRAME
-from tui.context.overrides import overlay_in
+from tui.context.overrides import Overlay, overlay_in
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 
 _BY_VIEW = {
     "pruned": "prune",
@@ -42,41 +44,107 @@ class BreakReason:
         return data | ({"cause": self.cause} if self.cause else {})
 
 
-def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
-    """What happened behind the request `last` that changes what it said.
+def reason_of(
+    records: Sequence[Record], last: Record | None, pruned: Collection[str] = ()
+) -> BreakReason:
+    """What happened behind the request `last` that changes what it said; without it, behind the
+    first one, which was made to another model.
 
-    Without a reason that is known it is "unexplained"; "" where a compaction was undone, which is
-    no break.
+    A break that is recorded covers what came before it. `pruned` are the records that a rule prunes
+    since the last request, or no longer. Without a reason that is known it is "unexplained"; ""
+    where a compaction was undone, which is no break.
     """
-    since = next((n for n in range(len(records) - 1, -1, -1) if records[n] is last), -1) + 1
-    fresh = records[since:]
-    every = [overlay for record in fresh if (overlay := overlay_in(record))]
-    overlays = [overlay for overlay in every if not overlay.wait]
-    for record in reversed(fresh):
-        match record.type:
-            case "uncompaction":
-                return BreakReason("", "person")
-            case "compaction":
-                by = "person" if record.data.get("reason") == "manual" else "program"
-                return BreakReason("compaction", by, cause=record.id)
-            case "refused_field":
-                return BreakReason("refused", "server")
-            case "repair" if record.data.get("rung"):
-                return BreakReason("repair", str(record.data.get("by") or "person"))
-            case _ if record.type == FRAME:
-                why = str(record.data.get("reason"))
-                return BreakReason("compaction" if why == "compaction" else "reload", "program")
-            case _ if record.type == BREAK:
-                reason, by = (str(record.data.get(name)) for name in ("reason", "by"))
-                return BreakReason(reason, by, recorded=True)
-            case _:
-                pass
-    if not overlays:
-        return BreakReason("unexplained", "program")
-    changed = overlays[-1]
+    known = (n for n, r in enumerate(records) if r is last or (last is None and r.type == REQUEST))
+    since = next(known, -1) + 1
+    fresh = _fresh(records, since)
+    pins = _covered_pins(records, fresh.pins)
+    targets = {overlay.target for overlay in fresh.overlays} | pins | set(pruned)
+    whole = fresh.whole
+    if not targets or (whole is not None and not whole.recorded and whole.reason):
+        found = whole or BreakReason("unexplained", "program")
+        return replace(found, cause="") if targets else found
+    start = first_turn(records, targets)
+    if not fresh.overlays and pins:
+        return BreakReason("pin", "person", start)
+    if not fresh.overlays:
+        return BreakReason("prune", "program", start)
+    changed = fresh.overlays[0]
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
-    return BreakReason(reason, by, first_turn(records, {overlay.target for overlay in overlays}))
+    return BreakReason(reason, by, start)
+
+
+@dataclass(slots=True)
+class _Fresh:
+    """What no break covers yet: `overlays` (the newest first) and `pins` of single records, and
+    `whole`, which changes all of it; that is a recorded break where nothing but those is left."""
+
+    overlays: list[Overlay] = field(default_factory=list[Overlay])
+    pins: set[str] = field(default_factory=set[str])
+    whole: BreakReason | None = None
+
+
+def _fresh(records: Sequence[Record], since: int) -> _Fresh:
+    """What was recorded behind number `since`, and is not covered by a break.
+
+    A break from a record on covers the changes of it and of what follows. One without covers
+    everything, but not for good where it is void with a compaction that was undone.
+    """
+    found = _Fresh()
+    places = {record.id: place for place, record in enumerate(records)}
+    floor = len(records)
+    recorded: BreakReason | None = None
+    undone: BreakReason | None = None
+    for record in reversed(records[since:]):
+        data = record.data
+        if overlay := overlay_in(record):
+            if not overlay.wait and places.get(overlay.target, 0) < floor:
+                found.overlays.append(overlay)
+        elif record.type == "pin":
+            if places.get(str(data.get("target")), 0) < floor:
+                found.pins.add(str(data.get("target")))
+        elif record.type == "uncompaction":
+            undone = BreakReason("", "person")
+        elif record.type == "compaction" and undone:
+            pass
+        elif record.type == BREAK:
+            if undone and data.get("cause"):
+                continue
+            recorded = recorded or BreakReason(
+                str(data.get("reason")), str(data.get("by")), recorded=True
+            )
+            start = data.get("from")
+            if not isinstance(start, str):
+                break
+            floor = min(floor, places.get(start, 0))
+        elif whole := _of_all(record):
+            found.whole = whole
+            return found
+    found.whole = recorded or undone
+    return found
+
+
+def _covered_pins(records: Sequence[Record], pins: set[str]) -> set[str]:
+    """Those of the pinned that a summary covers: they are said word for word beside it."""
+    summary = in_force(records) if pins else None
+    return {r.id for r in records[: summary.end] if r.id in pins} if summary else set()
+
+
+def _of_all(record: Record) -> BreakReason | None:
+    """What a record says of all that was sent, not of single records."""
+    match record.type:
+        case "compaction":
+            by = "person" if record.data.get("reason") == "manual" else "program"
+            return BreakReason("compaction", by, cause=record.id)
+        case "refused_field":
+            return BreakReason("refused", "server")
+        case "repair" if record.data.get("rung"):
+            return BreakReason("repair", str(record.data.get("by") or "person"))
+        case _ if record.type == FRAME:
+            why = str(record.data.get("reason"))
+            return BreakReason("compaction" if why == "compaction" else "reload", "program")
+        case _:
+            return None
 
 
 def with_pending(

@@ -66,6 +66,12 @@ class FrameState:
         """The frame in force; before the first request the one that it would have."""
         return self._recorded() or self._fresh()
 
+    @property
+    def record(self) -> str:
+        """The id of the record of the frame in force, "" before the first request."""
+        found = self._last_frame()
+        return found.id if found else ""
+
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
         for name in gone:
@@ -206,11 +212,12 @@ class FrameState:
             masked, _ = mask_values({"layers": dict(frame.layers), "tools": frame.tools})
             frame = replace(frame, layers=tuple(masked["layers"].items()), tools=masked["tools"])
         thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
-        if thoughts and before is None:
-            ctx.recorder.append(BREAK, reason="reload", by="program", why=self._why_new())
-            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
+        why_new = self._why_new() if thoughts and before is None else ""
         data = frame.to_json() | {"reason": reason, "version": tui.__version__}
         ctx.recorder.append(FRAME, **sealed(data, ctx.key))
+        if why_new:
+            ctx.recorder.append(BREAK, reason="reload", by="program", why=why_new)
+            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
         self._waiting = frozenset()
 
     def _why_new(self) -> str:

@@ -27,21 +27,17 @@ from tui.context.compaction_cut import Cut, find_cut
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
-from tui.context.notices import Form, lifted
+from tui.context.notices import Form, NoticeLifter
 from tui.context.overrides import content_of, pending
+from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
-from tui.context.request_trail import (
-    REQUEST,
-    Comparison,
-    RequestTrail,
-    Sent,
-    place_of,
-)
+from tui.context.request_trail import Comparison, RequestTrail, Sent, place_of
 from tui.context.view import View
 from tui.core.messages import text_block, tool_calls
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 from tui.tools.base import Tool
 
 _LEAST_ANSWER = 2000
@@ -90,10 +86,12 @@ class RequestBuilder:
         self.frame = FrameState(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
+        self._lifters: dict[str, NoticeLifter] = {}
         self._sent = RecordIndex({REQUEST})
         self._compactions = RecordIndex({COMPACTION})
         self._refused = RecordIndex({REFUSED_FIELD})
         self._framed: Frame | None = None
+        self._seen: Sequence[Record] = ()
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
         self._marks: list[request_assembly.Mark] = []
         self._learning: asyncio.Task[None] | None = None
@@ -130,6 +128,8 @@ class RequestBuilder:
             self._viewer, self._viewed = self._fresh_viewer(model), self._rendering(model)
         view = self._viewer.build(self._ctx.records, model=model.id, prompt_follows=prompt_follows)
         self.meter.update(view)
+        if not prompt_follows:
+            self._seen = self._ctx.records[-1:]
         self._tell_frame(view)
         return view
 
@@ -168,7 +168,7 @@ class RequestBuilder:
         found, _ = self._compare(made, model)
         if found.misplaced is None:
             return made, view
-        reason = reason_of(self._ctx.records, self._since(model))
+        reason = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
         records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
         view = self._fresh_viewer(model).build(
             records, model=model.id, prompt_follows=prompt_follows
@@ -235,7 +235,12 @@ class RequestBuilder:
         return replace(request, messages=messages, max_tokens=most)
 
     def ask(self, view: View) -> tuple[Request, View]:
-        """The request to send of a view, and the view that it is made of; both are recorded."""
+        """The request to send of a view, and the view that it is made of; both are recorded.
+
+        What was recorded since the view was made is in it too: it stands before the request.
+        """
+        if self._ctx.records[-1:] != self._seen:
+            view = self.view()
         made, view = self._checked(view, self._ctx.model, self.view)
         self.asked = made
         return made, view
@@ -297,8 +302,9 @@ class RequestBuilder:
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
-        rendering = Rendering(ctx.server, self._form(model), ctx.first_party, self.frame.untrusted)
-        return rendering, self.frame.current.room
+        form, frame = self._form(model), self.frame
+        rendering = Rendering(ctx.server, form, ctx.first_party, frame.untrusted, frame.record)
+        return rendering, frame.current.room
 
     def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
         rendering, _ = self._rendering(model)
@@ -356,7 +362,7 @@ class RequestBuilder:
         found, keep = self._compare(made, model)
         why: BreakReason | None = None
         if not found.extends or found.misplaced is not None:
-            why = reason_of(self._ctx.records, self._since(model))
+            why = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
             if not why.reason:  # a compaction was undone
                 back = self._goes_back(made, model) and found.misplaced is None
                 why = None if back else BreakReason("reload", "program")
@@ -377,6 +383,7 @@ class RequestBuilder:
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
         masked = why is not None and why.reason in {"mask", "unmask", "prune"}
+        masked = masked and self._ctx.config.prune.when != "turns"
         if masked and found.changed and found.changed > 0:  # what stands before it is in the cache
             made = self._built(view, model, held=found.changed - 1)
             found, keep = self._compare(made, model)
@@ -405,6 +412,22 @@ class RequestBuilder:
             return False
         return any(r.id == why.cause and follows(r) for r in reversed(self._ctx.records))
 
+    def _newly_pruned(self, view: View, model: ModelInfo) -> Collection[str]:
+        """The records that the rule prunes in another way than in the last request to a model, or
+        than at a later break."""
+        records, last = self._ctx.records, self._since(model)
+        if self._ctx.config.prune.when != "turns":
+            return ()
+        ends = (n for n in range(len(records) - 1, -1, -1) if records[n].type == BREAK)
+        end = next((n for n, record in enumerate(records) if record is last), 0)
+        end = max(end, next(ends, 0))
+        old = self._fresh_viewer(model).build(records[:end], model=model.id)
+        before, now = (
+            {id_: one for id_, one in each.stands.items() if one.state == "pruned"}
+            for each in (old, view)
+        )
+        return {id_ for id_ in before.keys() | now.keys() if before.get(id_) != now.get(id_)}
+
     def _goes_back(self, made: Request, model: ModelInfo) -> bool:
         """Whether a request extends one that was sent before the last."""
         trail = RequestTrail()
@@ -432,10 +455,9 @@ class RequestBuilder:
     ) -> None:
         ctx = self._ctx
         self.hashes[made.model] = found.sent.bound
-        number = len(self._sent.of(ctx.records)) + 1
-        form = self._form(model)
+        rendering, _ = self._rendering(model)
         data: dict[str, Any] = {
-            "n": number,
+            "n": ctx.session.requests + 1,
             "model": made.model,
             "server": ctx.server,
             **found.sent.to_json(),
@@ -443,8 +465,12 @@ class RequestBuilder:
             "thinking": made.thinking,
             "effort": made.effort,
             "marks": self._marks,
-            "form": list(astuple(form)),
+            "form": list(astuple(rendering.form)),
+            "shared_thinking": rendering.shared_thinking,
+            "prune": rule_to_json(ctx.config.prune),
         }
+        if rendering.untrusted:
+            data["untrusted"] = sorted(rendering.untrusted)
         ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
 
     def _built(
@@ -461,7 +487,7 @@ class RequestBuilder:
         frame = self.frame.current
         messages = view.messages
         if self._form(model).system_messages:
-            messages = lifted(messages)
+            messages = self._lifters.setdefault(model.id, NoticeLifter()).lifted(messages)
         messages = [*with_block(messages)][:upto]
         before = self._since(model)
         marks = [(number, place) for number, place in (before.data["marks"] if before else ())]

@@ -9,7 +9,7 @@ from typing import Final
 
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "directives", "sessions",
-    "context", "memory", "errors", "tasks", "print-mode", "events", "mcp", "images",
+    "context", "requests", "memory", "errors", "tasks", "print-mode", "events", "mcp", "images",
     "configuration", "themes", "plain", "practice", "files", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""

@@ -45,6 +45,8 @@ def _filled(parser: ArgumentParser, command: Command) -> ArgumentParser:
         }
         if flag.optional:
             given["nargs"] = "?"
+        elif flag.pair:
+            given |= {"nargs": 2, "metavar": tuple(flag.value.split())}
         if not flag.takes_value:
             given = {"action": "store_true"}
         elif flag.choices:

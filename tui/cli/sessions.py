@@ -15,6 +15,8 @@ from tui.agent.composition import make_agent
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_repository import add_title
+from tui.cli import request_commands
+from tui.cli.session_io import load, note, path_of, print_json, print_text
 from tui.context import view
 from tui.context.history import history
 from tui.context.repair import repair
@@ -26,7 +28,7 @@ from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, copies, importers, index
 from tui.session.export import export
-from tui.session.reader import LoadedSession, read
+from tui.session.reader import LoadedSession
 from tui.session.records import Finding, Record
 from tui.session.session import Session
 
@@ -40,14 +42,14 @@ def list_(options: Options) -> int:
     where = None if options.all else launch_config.workspace_of(options)
     entries = index.list_sessions(folders(), where, progress=_progress)
     if options.json:
-        return _print_json([entry.to_json() for entry in entries])
+        return print_json([entry.to_json() for entry in entries])
     for entry in entries:
         title = entry.title or "(nothing asked)"
         flag = "" if entry.state == "ok" else f"  [{entry.state}]"
         when = entry.updated[:16].replace("T", " ")
-        _print(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
+        print_text(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
     if not entries:
-        _note("No sessions here yet." if where else "No sessions yet.")
+        note("No sessions here yet." if where else "No sessions yet.")
     return 0
 
 
@@ -58,43 +60,43 @@ def search(options: Options) -> int:
     found = catalog.scan(home)
     hits = index.search(home.cache, found, options.target or "", progress=_progress)
     if options.json:
-        return _print_json([hit.to_json() for hit in hits])
+        return print_json([hit.to_json() for hit in hits])
     for hit in hits:
-        _print(f"{hit.id}  line {hit.line}  {hit.snippet}")
+        print_text(f"{hit.id}  line {hit.line}  {hit.snippet}")
     if not hits:
-        _note("Nothing found.")
+        note("Nothing found.")
     elif len(hits) == index.LIMIT:
-        _note(f"These are the first {len(hits)}; more words find fewer.")
+        note(f"These are the first {len(hits)}; more words find fewer.")
     return 0
 
 
 def show(options: Options) -> int:
-    loaded = _load(_path_of(options))
+    loaded = load(path_of(options))
     if options.json:
         shown = _view_of(loaded)
-        return _print_json(
+        return print_json(
             {"id": loaded.header.id, "path": str(loaded.path), "messages": shown.messages}
         )
-    _print(f"# {_printable(_session(loaded).title or loaded.header.id)}")
+    print_text(f"# {_printable(_session(loaded).title or loaded.header.id)}")
     number = 0
     for record in loaded.branch:
         if record.type in _MESSAGES:
             number += 1
             when = record.time[:16].replace("T", " ")
-            _print(f"\n[{number} {record.type}, {when}]")
+            print_text(f"\n[{number} {record.type}, {when}]")
             for block in blocks_of(record.data.get("content")):
-                _print(_block_text(block))
+                print_text(_block_text(block))
         elif text := _other(record):
-            _print(f"\n{text}")
+            print_text(f"\n{text}")
     return 0
 
 
 def check(options: Options) -> int:
-    loaded = _load(_path_of(options))
+    loaded = load(path_of(options))
     seen = _view_of(loaded)
     findings = (*loaded.findings, *seen.findings)
     if options.json:
-        _print_json(
+        print_json(
             {
                 "records": len(loaded.records),
                 "messages": len(seen.messages),
@@ -108,11 +110,17 @@ def check(options: Options) -> int:
 
 
 def view_(options: Options) -> int:
-    """The exact request that the next prompt would send, less the prompt."""
-    session = _session(_load(_path_of(options)))
+    """The exact request that the next prompt would send, less the prompt; or one that was sent."""
+    if options.request is not None and options.diff:
+        raise UsageError("Only one of --at and --diff.", hint="See holdfast sessions view --help.")
+    if options.request is not None:
+        return request_commands.view(options, options.request)
+    if options.diff:
+        return request_commands.compare(options, *options.diff)
+    session = _session(load(path_of(options)))
     agent = make_agent(launch_config.prepare(options), session, RulesOnly())
     sent = agent.next_request(prompt_follows=True)
-    return _print_json(
+    return print_json(
         {
             "model": sent.model,
             "max_tokens": sent.max_tokens,
@@ -133,8 +141,8 @@ def view_(options: Options) -> int:
 
 def repair_(options: Options) -> int:
     """Write a repaired copy, and next to it a byte-identical backup of the original."""
-    path = _path_of(options)
-    loaded = _load(path)
+    path = path_of(options)
+    loaded = load(path)
     messages, repaired = repair(history(loaded.branch).messages, tail="open")
     findings = (*loaded.findings, *repaired)
     written = backup = None
@@ -145,7 +153,7 @@ def repair_(options: Options) -> int:
         written = options.out.absolute() if options.out else path.absolute().with_name(name)
         backup = copies.write_repaired(loaded, header, messages, written)
     if options.json:
-        return _print_json(
+        return print_json(
             {
                 "written": str(written) if written else None,
                 "backup": str(backup) if backup else None,
@@ -154,14 +162,14 @@ def repair_(options: Options) -> int:
         )
     _print_findings(findings)
     if written:
-        _print(str(written))
-        _note(f"The original is unchanged; a copy of it is {backup}.")
+        print_text(str(written))
+        note(f"The original is unchanged; a copy of it is {backup}.")
     return 0
 
 
 def import_(options: Options) -> int:
     """Take over another agent's session as one of ours."""
-    path = _path_of(options)
+    path = path_of(options)
     loaded = importers.load(path)
     clock = SystemClock()
     if importers.recognise(path) == "ours":
@@ -176,12 +184,12 @@ def import_(options: Options) -> int:
 
 def export_(options: Options) -> int:
     """Print a session as a document, or write it to a file."""
-    loaded = _load(_path_of(options))
+    loaded = load(path_of(options))
     document = export(loaded, options.format, title=_session(loaded).title)
     if options.out is not None:
         copies.write_new(options.out.absolute(), document.text.encode("utf-8", "replace"))
     if options.json:
-        _print_json(
+        print_json(
             {
                 "written": str(options.out.absolute()) if options.out else None,
                 "format": options.format,
@@ -192,14 +200,14 @@ def export_(options: Options) -> int:
     elif options.out is None:
         sys.stdout.write(document.text.encode("utf-8", "replace").decode())
     else:
-        _note(f"Written to {options.out}.")
+        note(f"Written to {options.out}.")
     if document.secrets:
-        _note(f"{document.secrets} {'secret' if document.secrets == 1 else 'secrets'} removed.")
+        note(f"{document.secrets} {'secret' if document.secrets == 1 else 'secrets'} removed.")
     return 0
 
 
 def fork(options: Options) -> int:
-    loaded = _load(_path_of(options))
+    loaded = load(path_of(options))
     made = copies.fork(
         loaded, folders=folders(), clock=SystemClock(), at=options.at or "", cwd=Path.cwd()
     )
@@ -211,20 +219,20 @@ def rename(options: Options) -> int:
     title = " ".join((options.title or "").split())
     if not title:
         raise UsageError("What is the title?", hint='holdfast sessions rename ID "a title"')
-    path = _path_of(options)
+    path = path_of(options)
     catalog.check_ours(path, folders())
     id_ = add_title(path, title, SystemClock())
     if options.json:
-        return _print_json({"id": id_, "path": str(path), "title": title})
+        return print_json({"id": id_, "path": str(path), "title": title})
     return 0
 
 
 def delete(options: Options) -> int:
-    path = _path_of(options)
+    path = path_of(options)
     moved = copies.delete(path, folders=folders(), clock=SystemClock())
     if options.json:
-        return _print_json({"id": catalog.id_of(path), "path": str(moved)})
-    _note(f"Moved to {moved}.")
+        return print_json({"id": catalog.id_of(path), "path": str(moved)})
+    note(f"Moved to {moved}.")
     return 0
 
 
@@ -234,6 +242,7 @@ _ACTIONS = {
     "show": show,
     "check": check,
     "view": view_,
+    "verify": request_commands.verify,
     "repair": repair_,
     "import": import_,
     "export": export_,
@@ -249,24 +258,6 @@ def run(options: Options) -> int:
 
 
 # What is read
-
-
-def _path_of(options: Options) -> Path:
-    """The file that is meant. Raises SessionError or UsageError."""
-    if not options.target:
-        raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
-    return catalog.resolve(options.target, folders())
-
-
-def _load(path: Path) -> LoadedSession:
-    """A session of ours or of another agent, by its content. Raises SessionError.
-
-    What lies in the folder of the sessions is ours, whatever is left of it.
-    """
-    home = folders().sessions.resolve()
-    if home in path.resolve().parents or not path.stat().st_size:
-        return read(path)
-    return importers.load(path)
 
 
 def _session(loaded: LoadedSession) -> Session:
@@ -291,22 +282,9 @@ def _progress(done: int, of: int) -> None:
 
 def _print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
-        _print(f"{finding.code}  {finding.where}: {finding.action}")
+        print_text(f"{finding.code}  {finding.where}: {finding.action}")
     if not findings:
-        _note("Nothing to repair.")
-
-
-def _print_json(value: object) -> int:
-    _print(json.dumps(value, ensure_ascii=True, indent=2))
-    return 0
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(text + "\n")
+        note("Nothing to repair.")
 
 
 def _other(record: Record) -> str:
@@ -341,9 +319,9 @@ def _printable(text: str) -> str:
 def _made(options: Options, path: Path, **more: object) -> int:
     id_ = catalog.id_of(path)
     if options.json:
-        return _print_json({"id": id_, "path": str(path), **more})
-    _print(id_)
-    _note(f"Go on with: holdfast -r {id_}")
+        return print_json({"id": id_, "path": str(path), **more})
+    print_text(id_)
+    note(f"Go on with: holdfast -r {id_}")
     return 0
 
 

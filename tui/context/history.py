@@ -32,13 +32,14 @@ _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "cont
 class Rendering:
     """For whom messages are made, besides the model: the server, what it knows, and what of the
     record is not to be trusted (ids of notices). `shared_thinking`: it takes thinking of its other
-    models, and drops what a model cannot read.
+    models, and drops what a model cannot read. `frame` is the id of the record of the frame.
     """
 
     server: str = ""
     form: Form = PLAIN
     shared_thinking: bool = False
     untrusted: Collection[str] = ()
+    frame: str = ""
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class History:
         self._extend("user", record.id, stand.blocks if stand else blocks)
 
     def _add_notice(self, record: Record) -> None:
-        block = block_of(record, self.rendering.form)
+        block = block_of(record, self.rendering.form, self.rendering.frame)
         if block is None or record.id in self.rendering.untrusted:
             return
         if not isinstance(block, NoticeBlock):

@@ -26,6 +26,7 @@ from typing import Any, Final
 from tui.context import untrusted as untrusted_text
 from tui.context.frame import FRAME, Frame, is_sealed
 from tui.context.overrides import content_of
+from tui.context.record_index import replaced
 from tui.context.repairs.order import CONTINUE
 from tui.core.messages import Block, Message, list_of, object_of, string_of, text_block, text_of
 from tui.session.records import Record
@@ -68,7 +69,7 @@ PLAIN: Final = Form()
 
 
 class NoticeBlock(dict[str, Any]):
-    """A notice as a text block of a user message, which `lifted` makes a system message.
+    """A notice as a text block of a user message, which `NoticeLifter` makes a system message.
 
     `system` are the messages that stand for it then.
     """
@@ -77,10 +78,16 @@ class NoticeBlock(dict[str, Any]):
     system: list[dict[str, Any]]
 
 
-def block_of(record: Record, form: Form) -> Block | None:
-    """What a notice is in a user message; None where it is nothing for this form."""
+def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
+    """What a notice is in a user message; None where it is nothing for this form.
+
+    `frame` is the id of the frame in force, which says what tools joined before it (ids sort by
+    time).
+    """
     kind, text = record.data.get("kind"), string_of(record.data.get("text"))
-    if not text.strip() or (kind == "tools" and not form.tool_additions):
+    if not text.strip():
+        return None
+    if kind == "tools" and (not form.tool_additions or record.id < frame):
         return None
     if kind in {"file", "pin", "continue"}:
         return text_block(text)
@@ -100,21 +107,39 @@ def _addition(tool: object) -> Block:
     return {"type": "tool_addition", "tool": definition}
 
 
-def lifted(messages: Sequence[Message]) -> list[Message]:
-    """The messages with each notice at the end of one made a system message behind it."""
-    made: list[Message] = []
-    for message in messages:
-        content = message["content"]
-        end = len(content)
-        while end > 1 and isinstance(content[end - 1], NoticeBlock):
-            end -= 1
-        if end == len(content):
-            made.append(message)
-            continue
-        made.append({"role": message["role"], "content": content[:end]})
-        for block in content[end:]:
-            if isinstance(block, NoticeBlock):
-                made.extend(block.system)  # pyright: ignore[reportArgumentType] - a Message
+class NoticeLifter:
+    """Makes each notice at the end of a message a system message behind it, for growing lists."""
+
+    def __init__(self) -> None:
+        self._given: list[Message] = []
+        self._ends: list[int] = []
+        self._made: list[Message] = []
+
+    def lifted(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with the notices lifted. What is the same object as before is not made
+        again, nor are the messages that it became."""
+        limit = min(len(self._given), len(messages))
+        same = next(replaced(self._given, messages), limit)
+        del self._given[same:], self._ends[same:], self._made[self._ends[-1] if same else 0 :]
+        for message in messages[same:]:
+            self._made.extend(_parted(message))
+            self._ends.append(len(self._made))
+        self._given += messages[same:]
+        return [*self._made]
+
+
+def _parted(message: Message) -> list[Message]:
+    """A message without the notices at its end, and those as system messages."""
+    content = message["content"]
+    end = len(content)
+    while end > 1 and isinstance(content[end - 1], NoticeBlock):
+        end -= 1
+    if end == len(content):
+        return [message]
+    made: list[Message] = [{"role": message["role"], "content": content[:end]}]
+    for block in content[end:]:
+        if isinstance(block, NoticeBlock):
+            made.extend(block.system)  # pyright: ignore[reportArgumentType] - a Message
     return made
 
 

@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from tui.context.overrides import Stand, chars, pruned_text, shortened
 from tui.core.config import Prune
-from tui.core.messages import Block, Message, blocks_of
+from tui.core.messages import Block, Message, blocks_of, object_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,22 @@ class PrunedMessages:
     messages: list[Message]
     stands: dict[str, Stand]
     due: tuple[Due, ...] = ()
+
+
+def rule_to_json(rule: Prune) -> dict[str, Any] | None:
+    """What of a rule shapes the messages; None where it prunes nothing by itself."""
+    if rule.when != "turns":
+        return None
+    return {
+        "after_turns": rule.after_turns,
+        "min_chars": rule.min_chars,
+        "unit": rule.unit,
+    }
+
+
+def rule_of_json(value: object) -> Prune | None:
+    """The rule that `rule_to_json` wrote. Raises ValidationError for anything else."""
+    return None if value is None else msgspec.convert({**object_of(value), "when": "turns"}, Prune)
 
 
 def starts_turn(message: Message) -> bool:

@@ -1,11 +1,15 @@
-"""The records of some types on a growing branch. What was looked at once is not looked at again."""
+"""What is new on a growing branch. What was looked at once is not looked at again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from tui.core.messages import Message
 from tui.session.records import Record
+
+_RECENT: Final = 64
 
 
 @dataclass(slots=True)
@@ -28,3 +32,19 @@ class RecordIndex:
         self._count = len(records)
         self._last = records[-1] if records else None
         return self._found
+
+
+def replaced(old: Sequence[Message], new: Sequence[Message]) -> Iterator[int]:
+    """The numbers of the messages that both views of a growing branch have, and that are other
+    objects in the new one.
+
+    Up to the last few, lists are compared as wholes, which is far faster: a view that was begun
+    anew has another first message, and in one that was not, equal messages have the same blocks.
+    """
+    limit = min(len(old), len(new))
+    start = max(0, limit - _RECENT)
+    if start and (old[0] is not new[0] or old[:start] != new[:start]):
+        start = 0
+    for number in range(start, limit):
+        if old[number] is not new[number]:
+            yield number

@@ -61,6 +61,14 @@ def build(
     return request, placed
 
 
+def with_marks(
+    system: list[Block], messages: list[Message], marks: Sequence[Mark]
+) -> tuple[list[Block], list[Message]]:
+    """System prompt and messages of a request whose breakpoints stand at exactly these places."""
+    marked, _ = _marked(messages, marks, len(marks))
+    return _mark_last(system), marked
+
+
 def _raised(model: ModelInfo) -> str:
     """The effort above the model's own."""
     levels = model.efforts
@@ -100,23 +108,23 @@ def _printed(request: Request) -> Iterator[str]:
     yield f'"thinking": {json.dumps(request.thinking)}'
     for number, tool in enumerate(request.tools, 1):
         yield f"\n// tools · {number} of {len(request.tools)} · {tool.get('name', '')}"
-        yield _readable(tool)
+        yield readable(tool)
     for number, block in enumerate(request.system, 1):
         yield f"\n// system · block {number} of {len(request.system)}{_breakpoint(block)}"
-        yield _readable(block)
+        yield readable(block)
     for number, message in enumerate(request.messages, 1):
         yield f"\n// messages · {number} of {len(request.messages)} · {message['role']}"
         for block in message["content"]:
             if mark := _breakpoint(block):
                 yield f"// {message['role']}{mark}"
-            yield _readable(block)
+            yield readable(block)
 
 
 def _breakpoint(block: Block) -> str:
     return " · ◆ cache breakpoint: all up to the end of this block" * ("cache_control" in block)
 
 
-def _readable(value: object) -> str:
+def readable(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
     return re.sub(r"\\(.)", lambda found: found[0] + "\n    " * (found[1] == "n"), text)
 

@@ -20,18 +20,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from operator import is_
 from typing import Any, Final
 
 from tui.context.compaction_block import COMPACTION, begins_with_block
-from tui.context.record_index import RecordIndex
+from tui.context.record_index import RecordIndex, replaced
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record
 
-REQUEST: Final = "request"
-"""The type of the record."""
 BOUND_TO: Final = "bound_to"
 """The field of an answer's record: the hash of the request that it answers."""
 
@@ -117,11 +114,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A request that may be sent: the first `same` parts are those of the one before."""
+    """A request that may be sent: the first `same` parts are those of the one before.
+
+    `seen` are the messages among them that are other objects, by number.
+    """
 
     frame: Part
     same: int
     tail: list[Part]
+    seen: dict[int, Message]
 
 
 class RequestTrail:
@@ -148,39 +149,50 @@ class RequestTrail:
         of a model whether its thinking is bound to this very rendering of what stood before.
         """
         self._places = dict(map(_place, self._compactions.of(records)))
-        found = self._candidate(request)
-        sent = self._sent(request, found)
+        sent, found = self.measure(request)
         extends = last is None or self._extends(found, sent, last)
         known = bool(self._frame.digests)
         changed = None if extends or not known else self._changed(found)
         misplaced = self._misplaced(found, records, checks)
         return Comparison(sent, extends, changed, misplaced), found
 
+    def measure(self, request: Request) -> tuple[Sent, Candidate]:
+        """Where a request stands; with it what `keep` and `digest_after` take."""
+        found = self._candidate(request)
+        return self._sent(request, found), found
+
+    def digest_after(self, found: Candidate, messages: int) -> str | None:
+        """The hash of a request up to the end of so many messages; None where it has fewer."""
+        part = self._after(found, messages)
+        return part.after.hex() if part else None
+
     def keep(self, sent: Candidate) -> None:
         """Take a request as sent."""
         self._frame = sent.frame
+        for number, message in sent.seen.items():
+            self._messages[number] = self._parts[number].message = message
         del self._parts[sent.same :], self._messages[sent.same :]
         self._parts += sent.tail
         self._messages += [part.message for part in sent.tail]
 
     def _candidate(self, request: Request) -> Candidate:
         frame = self._next(None, {"role": "user", "content": [*request.system, *request.tools]})
-        same = 0
-        if frame is self._frame:
-            identical = [*map(is_, self._messages, request.messages), False]
-            same = identical.index(False)
+        messages, seen = request.messages, dict[int, Message]()
+        same = min(len(self._parts), len(messages)) if frame is self._frame else 0
+        for number in replaced(self._messages[:same], messages):  # mostly by moved cache marks
+            before = self._parts[number - 1] if number else frame
+            if self._next(before, messages[number], self._parts[number]) is not self._parts[number]:
+                same = number
+                break
+            seen[number] = messages[number]
         tail: list[Part] = []
-        before, following = self._parts[same - 1] if same else frame, frame is self._frame
-        for number in range(same, len(request.messages)):
-            old = self._parts[number] if following and number < len(self._parts) else None
-            part = self._next(before, request.messages[number], old)
-            following = part is old
-            if following and not tail:
-                same += 1
-            else:
-                tail.append(part)
-            before = part
-        return Candidate(frame, same, tail)
+        before = self._parts[same - 1] if same else frame
+        grown = self._parts[same] if same < len(self._parts) and frame is self._frame else None
+        for number in range(same, len(messages)):
+            before = self._next(before, messages[number], grown)
+            tail.append(before)
+            grown = None
+        return Candidate(frame, same, tail, seen)
 
     def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
         """A part behind another one: `old`, where it says the same."""
@@ -215,14 +227,14 @@ class RequestTrail:
         return found.tail[place] if place < len(found.tail) else None
 
     def _sent(self, request: Request, found: Candidate) -> Sent:
-        opened = count = len(request.messages)
+        opened = whole = len(request.messages)
         while opened and request.messages[opened - 1]["role"] != "assistant":
             opened -= 1
-        end, start = self._after(found, count), self._after(found, opened)
+        end, start = self._after(found, whole), self._after(found, opened)
         assert end
         assert start
-        whole, bound = end.after.hex(), end.bound.hex()
-        return Sent(whole, count, start.after.hex(), opened, end.total, bound)
+        bound = end.bound.hex()
+        return Sent(end.after.hex(), whole, start.after.hex(), opened, end.total, bound)
 
     def _extends(self, found: Candidate, sent: Sent, last: Sent) -> bool:
         at = self._after(found, last.messages)

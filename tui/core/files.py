@@ -301,6 +301,11 @@ def installation_key(data: Path) -> bytes:
     return made
 
 
+def known_key(data: Path) -> bytes:
+    """The key in a data folder; b"" where there is none. Blocks."""
+    return _read(data / NAME)
+
+
 def _read(path: Path) -> bytes:
     try:
         found = path.read_bytes()

@@ -13,7 +13,10 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     notice       kind, text, facts, files, tools, on, effort, seal    what is said at the end, see
                                                 tui.context.notices
     request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
-                 marks, form, break             before each request of the conversation
+                 marks, form, shared_thinking, prune, untrusted, break
+                                                before each request of the conversation: all that
+                                                it is made of besides the records before it, see
+                                                tui.context.request_replay
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command

@@ -18,6 +18,7 @@ from tui.session.drafts import DraftWriter, UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, read
 from tui.session.records import Finding, Header, Record, new_id, new_session_id, redacted
+from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
 
 TITLE_CHARS = 80
@@ -34,7 +35,8 @@ class Session:
     A session on disk holds the lock of its file (see `tui.session.lock`), from its first line or
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
     appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
-    typed, queued and streamed when an earlier run ended.
+    typed, queued and streamed when an earlier run ended. `requests` is the number of the last
+    request, on whatever branch.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text.
@@ -60,6 +62,7 @@ class Session:
         self.title = ""
         self.model = ""
         self.usage = Usage()
+        self.requests = 0
         self.redact = False
         self.unsent = unsent or UnsentWork()
         self._file = file
@@ -111,7 +114,7 @@ class Session:
     @classmethod
     def of(cls, loaded: LoadedSession, *, clock: Clock, lock: SessionLock | None = None) -> Session:
         """Continue a session that has been read. Without its lock it is read-only."""
-        return cls(
+        session = cls(
             loaded.header,
             SessionWriter(loaded.path, guard=lock.check if lock else _opened_to_read),
             clock,
@@ -121,6 +124,8 @@ class Session:
             lock=lock,
             unsent=loaded.unsent,
         )
+        session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
+        return session
 
     @property
     def id(self) -> str:
@@ -292,6 +297,8 @@ class Session:
                 self.usage += Usage.from_json(data.get("usage"))
                 if isinstance(data.get("model"), str):
                     self.model = data["model"]
+            case _ if record.type == REQUEST:
+                self.requests = number_after(self.requests, record)
             case "directive":
                 self.metadata["directives"] = {k: data[k] for k in DIRECTIVES if k in data}
             case _:

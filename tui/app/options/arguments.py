@@ -81,6 +81,8 @@ class Options:
     out: Path | None = None
     format: Literal["md", "html", "jsonl"] = "md"
     at: str | None = None
+    request: int | None = None
+    diff: tuple[int, int] | None = None
     title: str | None = None
 
     faults: tuple[str, ...] = FAULTS
@@ -113,7 +115,7 @@ def parse(argv: Sequence[str]) -> Options:
         raise _unexpected(extra[0], command, name)
     given = {field: value for field, value in vars(parsed).items() if value is not None}
     for flag in command.flags:
-        if flag.repeat and flag.field in given:
+        if (flag.repeat or flag.pair) and flag.field in given:
             given[flag.field] = tuple(given[flag.field])
     if command is MAIN:
         given = {"headless": "text" in given, **_prompt(given)}
@@ -220,7 +222,7 @@ def _first_word(argv: list[str], start: int) -> int | None:
         at += 1
         flag = flags.get(part) or _last_of_cluster(part, flags)
         if flag and flag.takes_value and at < len(argv):
-            at += not (flag.optional and argv[at].startswith("-"))
+            at += flag.pair + (not (flag.optional and argv[at].startswith("-")))
     return None
 
 
@@ -296,6 +298,8 @@ def _settings(flag: Flag) -> dict[str, Any]:
     valued = {**common, "metavar": flag.value, "type": _CONVERT[flag.kind]}
     if flag.optional:
         return {**valued, "type": str, "nargs": "?", "const": ""}
+    if flag.pair:
+        return {**valued, "metavar": tuple(flag.value.split()), "nargs": 2}
     return {**valued, "action": "append"} if flag.repeat else valued
 
 

@@ -37,6 +37,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     optional: bool = False
     repeat: bool = False
+    pair: bool = False
     dest: str = ""
     group: str = "Options"
 
@@ -52,8 +53,8 @@ class Flag:
 
 _KINDS: dict[str, Kind] = {
     "DIR": "folder", "FILE": "file", "ID|FILE": "session", "MESSAGE": "name", "N": "count",
-    "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds", "TIME": "span",
-    "USD": "money",
+    "N M": "count", "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds",
+    "TIME": "span", "USD": "money",
 }  # fmt: skip
 """By the name of a value in the help; every other one is text."""
 
@@ -239,7 +240,16 @@ COMMANDS = (
     ),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 where there is some"),
-    _sessions("view", "print the exact request that the next prompt would send"),
+    _sessions(
+        "view",
+        "print the exact request that the next prompt would send, or one that was sent",
+        _ID,
+        _flag("--at N", "the body of request N, as it was sent", dest="request"),
+        _flag("--diff N M", "what differs between requests N and M", pair=True),
+    ),
+    _sessions(
+        "verify", "make every request that was sent again, and compare; exit 1 where one is another"
+    ),
     _sessions(
         "repair", "write a repaired copy; the original is never changed", _ID, _DRY_RUN, _OUT
     ),

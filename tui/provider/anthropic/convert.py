@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -50,6 +51,16 @@ def arguments(request: Request) -> dict[str, Any]:
         "messages": request.messages,
         **{name: value for name, value in optional.items() if value is not None},
     }
+
+
+def body(request: Request) -> bytes:
+    """The bytes of a request's body, as the SDK sends them."""
+    given = arguments(request) | {"stream": True}
+    given.pop("extra_headers", None)
+    given |= given.pop("extra_body", {})
+    given = dict(sorted(given.items()))
+    text = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def model_info(model: str, said: object) -> ModelInfo:

@@ -1,0 +1,252 @@
+"""`holdfast sessions view --at`, `view --diff` and `verify`: requests, made again from the file.
+
+Nothing is sent, written or locked: a session that is open elsewhere, damaged or copied from another
+installation is read as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tui.agent.events import ContextBroken
+from tui.app.options.arguments import Options
+from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.context.breaks import BREAK
+from tui.context.request_difference import RequestBlock, RequestDifference, difference, unified
+from tui.context.request_replay import ReplayedRequest, RequestReplay
+from tui.core.errors import HoldfastError, UsageError
+from tui.core.files import known_key
+from tui.core.formatting import plural
+from tui.core.paths import folders
+from tui.provider.anthropic import convert
+from tui.session.reader import LoadedSession
+from tui.session.records import Record
+
+_NONE = (
+    "This session has no records of requests: nothing was sent, or it comes from an older version "
+    "or from another program."
+)
+_FOREIGN = "its system prompt and tools were recorded by another installation, or edited"
+_LOST = "its record is missing"
+_PIECES = 60
+
+
+def view(options: Options, number: int) -> int:
+    """Print the body of a request as it was sent; exit 1 where it cannot be made again."""
+    loaded = load(path_of(options))
+    made = _at(_replay(loaded), number)
+    if options.json:
+        print_json(_described(made, loaded) | {"body": _body(made)})
+    elif made.request is not None:
+        sys.stdout.buffer.write(convert.body(made.request) + b"\n")
+        sys.stdout.flush()
+    _note_about(made)
+    return 1 if made.problem else 0
+
+
+def compare(options: Options, first: int, second: int) -> int:
+    """Say what differs between two requests, then print a unified diff."""
+    loaded = load(path_of(options))
+    replay = _replay(loaded)
+    made, others = _at(replay, first), _at(replay, second)
+    for one in (made, others):
+        if one.request is None:
+            raise HoldfastError(f"Request {one.number} cannot be made again: {one.problem}.")
+    assert made.request
+    assert others.request
+    found = difference(made.request, others.request)
+    names = f"request {first}", f"request {second}"
+    text = unified(made.request, others.request, names)
+    breaks, parted = _between(replay, made, others)
+    if options.json:
+        return print_json(
+            {
+                "from": _described(made, loaded),
+                "to": _described(others, loaded),
+                "extends": found.extends,
+                "same_messages": found.same,
+                "front": list(found.front),
+                "added": [piece.to_json() for piece in found.added],
+                "removed": [piece.to_json() for piece in found.gone],
+                "thoughts_removed": found.thoughts_gone,
+                "breaks": [record.data for record in breaks],
+                "parted_at": parted,
+                "diff": text,
+            }
+        )
+    for line in _words(found, first, second, parted):
+        print_text(line)
+    for record in breaks:
+        print_text(_broken(record))
+    print_text(f"\n{text}" if text else "\nNo difference but the cache marks.")
+    for one in (made, others):
+        _note_about(one)
+    return 0
+
+
+def verify(options: Options) -> int:
+    """Make every request again; exit 1 where one is not what was sent."""
+    path = path_of(options)
+    loaded = load(path)
+    replay = _replay(loaded)
+    found = list(replay.every())
+    lines = dict(zip((record.id for record in loaded.records), loaded.lines, strict=False))
+    failed = [(one.number, lines.get(one.record.id), one.problem) for one in found if one.problem]
+    failed = sorted([*failed, *((number, None, _LOST) for number in _missing(loaded, replay))])
+    foreign = [one.number for one in found if one.frame is not None and not one.own_frame]
+    if options.json:
+        print_json(
+            {
+                "id": loaded.header.id,
+                "path": str(path),
+                "requests": len(found),
+                "rebuilt": sum(not one.problem for one in found),
+                "failed": [
+                    {"n": number, "line": line, "reason": reason} for number, line, reason in failed
+                ],
+                "foreign_frames": foreign,
+                "findings": [finding.to_json() for finding in loaded.findings],
+            }
+        )
+        return 1 if failed else 0
+    for number, line, reason in failed:
+        where = f" (line {line})" if line else ""
+        print_text(f"request {number}{where}: {reason}")
+    if not found and not failed:
+        note(_NONE)
+        return 0
+    if foreign:
+        note(f"{_ranges(foreign)}: {_FOREIGN}.")
+    if loaded.findings:
+        note("The file is damaged: holdfast sessions check says where.")
+    good = sum(not one.problem for one in found)
+    whole = f"{plural(len(found), 'request')}: every one is made again as it was sent."
+    note(whole if not failed else f"{good} of {plural(good + len(failed), 'request')} made again.")
+    return 1 if failed else 0
+
+
+def _replay(loaded: LoadedSession) -> RequestReplay:
+    return RequestReplay(loaded.records, known_key(folders().data))
+
+
+def _at(replay: RequestReplay, number: int) -> ReplayedRequest:
+    """Raises HoldfastError where there is no such request."""
+    if not replay.requests:
+        raise HoldfastError(_NONE)
+    if number not in replay.requests:
+        known = _ranges([*replay.requests])
+        raise UsageError(f"There is no request {number} in this session; it has {known}.")
+    return replay.at(number)
+
+
+def _missing(loaded: LoadedSession, replay: RequestReplay) -> Sequence[int]:
+    """Numbers that were given and are not in the file; a copy need not have them all."""
+    if loaded.header.origin is not None:
+        return ()
+    return [n for n in range(1, max(replay.requests, default=0)) if n not in replay.requests]
+
+
+def _body(made: ReplayedRequest) -> Any:
+    return None if made.request is None else json.loads(convert.body(made.request))
+
+
+def _described(made: ReplayedRequest, loaded: LoadedSession) -> dict[str, Any]:
+    """A request as JSON, less its body."""
+    data = made.record.data
+    return {
+        "n": made.number,
+        "session": loaded.header.id,
+        "time": made.record.time,
+        "model": data.get("model"),
+        "server": data.get("server"),
+        "sha256": data.get("sha256"),
+        "rebuilt": not made.problem,
+        "problem": made.problem or None,
+        "foreign_frame": made.frame is not None and not made.own_frame,
+        "break": data.get("break"),
+    }
+
+
+def _note_about(made: ReplayedRequest) -> None:
+    if made.problem:
+        note(f"Request {made.number} is not made again as it was sent: {made.problem}.")
+    else:
+        sha256 = str(made.record.data.get("sha256"))[:12]
+        note(f"Request {made.number} as it was sent: its hash fits ({sha256}…).")
+    if made.frame is not None and not made.own_frame:
+        note(f"Request {made.number}: {_FOREIGN}.")
+
+
+def _between(
+    replay: RequestReplay, first: ReplayedRequest, second: ReplayedRequest
+) -> tuple[list[Record], int | None]:
+    """The breaks between two requests. Where they are on two branches, those on the second's, and
+    the number of the last request that both share, 0 for none; else None."""
+    one, two = ([*replay.branch(made.number), made.record] for made in (first, second))
+    pairs = enumerate(zip(one, two, strict=False))
+    same = next((n for n, (a, b) in pairs if a is not b), min(len(one), len(two)))
+    numbers = {record.id: number for number, record in replay.requests.items()}
+    shared = [numbers[record.id] for record in two[:same] if record.id in numbers]
+    on_one = same == min(len(one), len(two))
+    newer = max(one, two, key=len) if on_one else two
+    breaks = [record for record in newer[same:] if record.type == BREAK]
+    return breaks, None if on_one else max(shared, default=0)
+
+
+def _words(found: RequestDifference, first: int, second: int, parted: int | None) -> list[str]:
+    """What differs, in sentences."""
+    lines: list[str] = []
+    if parted is not None:
+        where = f"behind request {parted}" if parted else "before the first request"
+        lines.append(f"They are on two branches, which part {where}.")
+    if found.extends:
+        lines.append(f"Request {second} extends request {first}: it begins with all of it.")
+    elif found.same:
+        same = "message is" if found.same == 1 else f"{found.same:,} messages are"
+        lines.append(f"The first {same} the same; what follows differs.")
+    else:
+        lines.append("They differ from the first message on.")
+    lines += found.front
+    if found.thoughts_gone:
+        lines.append(f"Left out: {plural(found.thoughts_gone, 'thought')}.")
+    lines += _listed("Added", found.added)
+    if not found.extends:
+        lines += _listed("Gone", found.gone)
+    return lines
+
+
+def _listed(title: str, pieces: Sequence[RequestBlock]) -> list[str]:
+    if not pieces:
+        return []
+    shown = [f"  message {one.message}, {one.role}: {one.text}" for one in pieces[:_PIECES]]
+    more = [f"  … and {len(pieces) - _PIECES} more"] if len(pieces) > _PIECES else []
+    return [f"{title}: {plural(len(pieces), 'block')}.", *shown, *more]
+
+
+def _broken(record: Record) -> str:
+    """A break, in one line."""
+    data = record.data
+    tokens, thoughts, usd = (data.get(name) for name in ("tokens", "thoughts", "cost_usd"))
+    said = ContextBroken(
+        str(data.get("reason")),
+        str(data.get("by")),
+        tokens if isinstance(tokens, int) else 0,
+        thoughts if isinstance(thoughts, int) else 0,
+        usd if isinstance(usd, int | float) else None,
+    )
+    return f"{said.text.removesuffix('.')}, by the {said.by}."
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`requests 1–4, 7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number, number])
+    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs]
+    return f"{'request' if len(numbers) == 1 else 'requests'} {', '.join(shown)}"

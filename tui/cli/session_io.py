@@ -1,0 +1,47 @@
+"""What the actions of `holdfast sessions` read, and how they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tui.app.options.arguments import Options
+from tui.core.errors import UsageError
+from tui.core.paths import folders
+from tui.session import catalog, importers
+from tui.session.reader import LoadedSession, read
+
+
+def path_of(options: Options) -> Path:
+    """The file that is meant. Raises SessionError or UsageError."""
+    if not options.target:
+        raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
+    return catalog.resolve(options.target, folders())
+
+
+def load(path: Path) -> LoadedSession:
+    """A session of ours or of another agent, by its content. Raises SessionError.
+
+    What lies in the folder of the sessions is ours, whatever is left of it.
+    """
+    home = folders().sessions.resolve()
+    if home in path.resolve().parents or not path.stat().st_size:
+        return read(path)
+    return importers.load(path)
+
+
+def print_json(value: object) -> int:
+    """One JSON document on stdout. Returns the exit code of success."""
+    print_text(json.dumps(value, ensure_ascii=True, indent=2))
+    return 0
+
+
+def print_text(text: str) -> None:
+    """A text on stdout, whatever is in it."""
+    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr."""
+    sys.stderr.write(text + "\n")

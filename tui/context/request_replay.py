@@ -1,0 +1,200 @@
+"""Requests that were sent, made again from the record alone. Pure.
+
+A request is what its `request` record says (the model, its limits, the places of the cache marks,
+the form of notices) of the records before it on its branch, behind the last frame among them. The
+hash in the record tells whether what is made again is what was sent: it is over the system prompt,
+the tools and all messages. The other fields of a request are in its record as they were sent.
+
+Nothing else has a part in it: no setting, no file, no key, no server. So it works on a session of
+another installation too; whether a frame was made by this one is only said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from tui.context.compaction_block import with_block
+from tui.context.frame import FRAME, Frame, frame_in, is_sealed
+from tui.context.history import Rendering
+from tui.context.level_view import LevelViewer
+from tui.context.notices import Form, NoticeLifter
+from tui.context.prune import rule_of_json
+from tui.context.record_index import RecordIndex
+from tui.context.request_assembly import with_marks
+from tui.context.request_trail import Candidate, RequestTrail, Sent
+from tui.provider.base import Request
+from tui.session.records import Record
+from tui.session.request_numbers import REQUEST, numbered
+from tui.tools.limits.clamp import Room
+
+_DAMAGED = "its record is damaged"
+_NO_FRAME = "the record of its system prompt and tools (the frame) is missing or damaged"
+_OLD = "an older version of the program did not record all that it was made of"
+
+
+class SentFields(msgspec.Struct, frozen=True):
+    """What a `request` record says besides where the request stands (`Sent`)."""
+
+    model: str
+    max_tokens: int
+    server: str = ""
+    thinking: dict[str, Any] | None = None
+    effort: str | None = None
+    marks: list[tuple[int, int]] = []
+    form: list[bool] = []
+    shared_thinking: bool | None = None
+    prune: dict[str, Any] | None = None
+    untrusted: list[str] = []
+
+    def rendering(self, frame: Record) -> Rendering:
+        """For whom its messages were made, behind a frame."""
+        shared = self.shared_thinking is True
+        form, untrusted = Form(*self.form[:4]), frozenset(self.untrusted)
+        return Rendering(self.server, form, shared, untrusted, frame.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedRequest:
+    """A request made again. `problem` says why it is not what was sent, "" where it is.
+
+    `request` is None where there is nothing to make it of. `frame` is the record of its frame;
+    `own_frame` whether this installation made that.
+    """
+
+    number: int
+    record: Record
+    request: Request | None = None
+    problem: str = ""
+    frame: Record | None = None
+    own_frame: bool = False
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Makes the requests of one rendering; what it looked at once it need not look at again."""
+
+    viewer: LevelViewer
+    lifter: NoticeLifter = field(default_factory=NoticeLifter)
+    trail: RequestTrail = field(default_factory=RequestTrail)
+
+
+class RequestReplay:
+    """Makes the requests of a session again. `requests` are their records by number."""
+
+    def __init__(self, records: Sequence[Record], key: bytes = b"") -> None:
+        """`records` are all of the session, on every branch; `key` is the installation's."""
+        self.requests = dict(numbered(records))
+        self._records = records
+        self._key = key
+        self._by_id = {record.id: record for record in records}
+        self._frames: dict[str, tuple[Frame | None, bool]] = {}
+        self._makers: dict[object, _Maker] = {}
+        self._frame_index = RecordIndex({FRAME})
+        self._request_index = RecordIndex({REQUEST})
+
+    def at(self, number: int) -> ReplayedRequest:
+        """The request of a number, which is one of `requests`."""
+        record = self.requests[number]
+        return self._replayed(number, record, self.branch(number))
+
+    def branch(self, number: int) -> list[Record]:
+        """The records before a request on its branch."""
+        return self._path_to(self.requests[number].parent)
+
+    def every(self) -> Iterator[ReplayedRequest]:
+        """All requests, in the order of their numbers; each costs what came since the last."""
+        numbers = {record.id: number for number, record in self.requests.items()}
+        path: list[Record] = []
+        for record in self._records:
+            if record.parent != (path[-1].id if path else None):
+                path = self._path_to(record.parent)
+            if record.id in numbers:
+                yield self._replayed(numbers[record.id], record, path)
+            path.append(record)
+
+    def _path_to(self, id_: str | None) -> list[Record]:
+        path: list[Record] = []
+        while id_ is not None and (record := self._by_id.get(id_)) is not None:
+            path.append(record)
+            id_ = record.parent
+        path.reverse()
+        return path
+
+    def _replayed(self, number: int, record: Record, before: Sequence[Record]) -> ReplayedRequest:
+        found = next(reversed(self._frame_index.of(before)), None)
+        frame, own = self._frame(found) if found else (None, False)
+        made = ReplayedRequest(number, record, frame=found, own_frame=own)
+        sent, fields = Sent.of(record), _fields(record)
+        if sent is None or fields is None:
+            return replace(made, problem=_DAMAGED)
+        if found is None or frame is None:
+            return replace(made, problem=_NO_FRAME)
+        maker = self._maker(fields, fields.rendering(found), frame.room)
+        request = _request(fields, frame, maker, before)
+        measured, candidate = maker.trail.measure(request)
+        problem = ""
+        if replace(measured, bound=sent.bound) != sent:  # what blocks stand for is no part of it
+            problem = self._difference(fields, sent, maker.trail, candidate, before)
+        maker.trail.keep(candidate)
+        return replace(made, request=request, problem=problem)
+
+    def _frame(self, record: Record) -> tuple[Frame | None, bool]:
+        """The frame that a record holds, None where it is damaged; whether it was made here."""
+        if record.id not in self._frames:
+            own = bool(self._key) and is_sealed(record, self._key)
+            self._frames[record.id] = frame_in(record), own
+        return self._frames[record.id]
+
+    def _maker(self, fields: SentFields, rendering: Rendering, room: Room) -> _Maker:
+        rule = rule_of_json(fields.prune)
+        key = (fields.model, rendering, room, rule)
+        if key not in self._makers:
+            self._makers[key] = _Maker(LevelViewer(room, rule, rendering))
+        return self._makers[key]
+
+    def _difference(
+        self,
+        fields: SentFields,
+        sent: Sent,
+        trail: RequestTrail,
+        made: Candidate,
+        before: Sequence[Record],
+    ) -> str:
+        """What is known of the place where a request made again is another than the one sent."""
+        if fields.shared_thinking is None:
+            return _OLD
+        earlier = [Sent.of(record) for record in self._request_index.of(before)]
+        points = [(one.messages, one.sha256) for one in earlier if one]
+        points.append((sent.open_messages, sent.open_sha256))
+        same = [count for count, hash_ in points if trail.digest_after(made, count) == hash_]
+        first, last = max(same, default=0) + 1, sent.messages
+        if first <= sent.open_messages:
+            last = sent.open_messages
+        if first >= last:
+            return f"message {last} is not what was sent"
+        return f"something in messages {first} to {last} is not what was sent"
+
+
+def _fields(record: Record) -> SentFields | None:
+    """What a record says; None where it is damaged."""
+    try:
+        fields = msgspec.convert(record.data, SentFields)
+        rule_of_json(fields.prune)
+    except msgspec.ValidationError:
+        return None
+    return fields
+
+
+def _request(fields: SentFields, frame: Frame, maker: _Maker, before: Sequence[Record]) -> Request:
+    messages = maker.viewer.build(before, model=fields.model).messages
+    if Form(*fields.form[:4]).system_messages:
+        messages = maker.lifter.lifted(messages)
+    messages = [*with_block(messages)]
+    system, marked = with_marks(frame.system, messages, fields.marks)
+    return Request(
+        fields.model, system, marked, frame.tools, fields.max_tokens, fields.thinking, fields.effort
+    )
