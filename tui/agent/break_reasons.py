@@ -58,6 +58,8 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
             case "compaction":
                 by = "person" if record.data.get("reason") == "manual" else "program"
                 return BreakReason("compaction", by, cause=record.id)
+            case "feature":
+                return BreakReason("refused", "server")
             case "repair" if record.data.get("rung"):
                 return BreakReason("repair", str(record.data.get("by") or "person"))
             case _ if record.type == FRAME:

@@ -14,11 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, reason_of
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
+from tui.agent.server_features import ServerFeatures
 from tui.agent.token_meter import TokenMeter
 from tui.context import request_assembly
 from tui.context.breaks import BREAK
@@ -35,9 +37,9 @@ from tui.context.request_trail import (
     Sent,
 )
 from tui.context.view import View
-from tui.core.messages import text_block, tool_calls
+from tui.core.messages import Usage, text_block, tool_calls
 from tui.provider import catalogue
-from tui.provider.base import ModelInfo, Request
+from tui.provider.base import Completed, ModelInfo, Request
 from tui.session.records import Record
 from tui.tools.base import Tool
 
@@ -62,17 +64,18 @@ class RequestBuilder:
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `hashes` are of the requests that were
     sent last, by their models; `meter` says how full the context is; `frame` is what every request
-    begins with.
+    begins with; `features` are what the server was found not to know.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
         self.most_output: int | None = None
         self.asked: Request | None = None
         self.hashes: dict[str, str] = {}
+        self.features = ServerFeatures(ctx)
         self.frame = FrameState(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
-        self._sent = RecordIndex({REQUEST})
+        self._sent, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
         self._framed: Frame | None = None
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
         self._marks: list[request_assembly.Mark] = []
@@ -208,7 +211,14 @@ class RequestBuilder:
             self._learning = None
 
     def _form(self, model: ModelInfo) -> Form:
-        return form_of(model, first_party=self._ctx.first_party)
+        known = form_of(model, first_party=self._ctx.first_party)
+        off = self.features.off(model.id)
+        system_messages = known.system_messages and "system_messages" not in off
+        return Form(
+            system_messages,
+            known.tool_additions and system_messages and "tool_additions" not in off,
+            known.turn_effort and system_messages and "turn_effort" not in off,
+        )
 
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
         """What a view depends on besides the record and the model's name."""
@@ -242,10 +252,40 @@ class RequestBuilder:
         found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
 
-    def _display(self) -> str:
+    def _display(self, model: ModelInfo) -> str:
         """How thinking is to come, where the server leaves the choice."""
+        off = self.features.off(model.id)
         wanted = self._ctx.config.thinking.display
-        return {"hidden": "omitted"}.get(wanted, wanted) if self._ctx.first_party else ""
+        if not self._ctx.first_party or "display" in off:
+            return ""
+        if wanted == "updates" and "updates" in off:
+            return "summarized"
+        return {"hidden": "omitted"}.get(wanted, wanted)
+
+    def _previous(self, model: ModelInfo) -> dict[str, Any] | None:
+        """The answer that the next request goes on from, for the server to compare with."""
+        if not self._ctx.first_party or "diagnostics" in self.features.off(model.id):
+            return None
+        answers = reversed(self._answers.of(self._ctx.records))
+        found = (r.data.get("message_id") for r in answers if self._is_of(r, model.id))
+        return {"previous_message_id": next(found, None)}
+
+    def _is_of(self, record: Record, model: str) -> bool:
+        return record.data.get("model") == model and record.data.get("server") == self._ctx.server
+
+    def reports(self, answer: Completed, model: str) -> list[Event]:
+        """What the server says of the request that it answered."""
+        found: list[Event] = []
+        sent = [r for r in self._sent.of(self._ctx.records) if self._is_of(r, model)]
+        if sent:
+            answers = (r for r in self._answers.of(self._ctx.records) if self._is_of(r, model))
+            usages = [Usage.from_json(record.data.get("usage")) for record in answers]
+            last = usages[-2] if len(usages) > 1 else None
+            before = sent[-2] if len(sent) > 1 else None
+            extended = answer_reports.extended(sent[-1], before, last, answer)
+            found.append(extended)
+        dropped = answer_reports.dropped(answer)
+        return [*found, dropped] if dropped else found
 
     def _checks(self, model: ModelInfo) -> Callable[[str], bool]:
         """Whether a model's thinking is refused by `model` behind anything that was rendered in
@@ -290,6 +330,7 @@ class RequestBuilder:
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
         keep()
+        made = replace(made, diagnostics=self._previous(model))
         self._record_request(made, model, found, why)
         return made, view
 
@@ -350,10 +391,12 @@ class RequestBuilder:
             tools=frame.tools,
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
-            display=self._display(),
+            display=self._display(model),
             marks=[*marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )
+        reported = "binding_reports" not in self.features.off(model.id)
+        made = replace(made, binding_reports=self._ctx.first_party and model.binds and reported)
         most = self.most_output
         return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
 

@@ -5,8 +5,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
                  the images in the content, in their order)
-    assistant    content, model, server, usage, stop_reason, request_id, bound_to (the hash of the
-                 request, where there is thinking: see tui.context.request_trail)
+    assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
+                 hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
                                                 what every request begins with, see
                                                 tui.context.frame
@@ -29,6 +29,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             the repair level from here on, see
                                                 tui.context.repair_levels
+    feature      feature, server, model, message, request_id     what a server does not know, see
+                                                tui.agent.server_features
     break        reason, by, from, cause, message, tokens, thoughts, cost_usd, request_id
                                                 what was already sent is changed, see
                                                 tui.context.breaks

@@ -179,6 +179,7 @@ class EventRenderer:
                 events.Notice(text)
                 | events.ToolsChanged(text=text)
                 | events.ContextBroken(text=text)
+                | events.ThinkingDropped(text=text)
             ):
                 chat.add(NoticeItem(text))
             case events.ContextFiles(files):

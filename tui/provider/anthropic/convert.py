@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tui.core.messages import object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 
 _SPEAKERS = frozenset({"user", "assistant"})
-_INLINE_TOOLS = "inline-tools-2026-09-15"
-_TURN_EFFORT = "mid-conversation-output-config-2026-07-01"
-_UPDATES = "thinking-display-updates-2026-08-18"
+
+_BETAS: Final = {
+    "tool_additions": "inline-tools-2026-09-15",
+    "turn_effort": "mid-conversation-output-config-2026-07-01",
+    "updates": "thinking-display-updates-2026-08-18",
+    "binding_reports": "thinking-binding-controls-2026-08-01",
+}
+"""The header that the API wants to see with a feature."""
+
+_EXTRA: Final = r".{0,40}extra inputs are not permitted"
+_BETA_REFUSED: Final = re.compile(r"anthropic-beta|unknown beta|invalid beta", re.IGNORECASE)
+_REFUSED: Final = (
+    ("turn_effort", r"messages\.\d+\.output_config\b|per-turn effort"),
+    ("tool_additions", r"\btool_(?:addition|removal)\b"),
+    ("system_messages", r"role '?\"?system\b|messages\.\d+\.role\b"),
+    ("diagnostics", r"\bdiagnostics\b"),
+    ("cache_life", r"cache_control\S*\.ttl\b"),
+    ("updates", r"thinking\S*\.display\b.{0,80}should be"),
+    ("display", r"thinking\S*\.display\b" + _EXTRA),
+    ("effort", r"(?<!\.)\boutput_config(?:\.effort)?" + _EXTRA),
+)
+"""How an error names a feature; the first that the request has is meant."""
+
+
+def features(request: Request) -> frozenset[str]:
+    """What is in a request that not every server and model knows."""
+    notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
+    kinds = {block.get("type") for message in notices for block in message["content"]}
+    display = (request.thinking or {}).get("display")
+    marks = [block.get("cache_control") for block in request.system]
+    found = {
+        "tool_additions": bool(kinds & {"tool_addition", "tool_removal"}),
+        "turn_effort": any("output_config" in message for message in notices),
+        "updates": display == "updates",
+        "binding_reports": request.binding_reports,
+        "system_messages": bool(notices),
+        "diagnostics": request.diagnostics is not None,
+        "cache_life": any("ttl" in mark for mark in marks if mark),
+        "display": display is not None,
+        "effort": request.effort is not None,
+    }
+    return frozenset(name for name, there in found.items() if there)
 
 
 def betas(request: Request) -> list[str]:
     """The beta headers without which the API refuses what is in a request."""
-    notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
-    kinds = {block.get("type") for message in notices for block in message["content"]}
-    found = {
-        _INLINE_TOOLS: bool(kinds & {"tool_addition", "tool_removal"}),
-        _TURN_EFFORT: any("output_config" in message for message in notices),
-        _UPDATES: (request.thinking or {}).get("display") == "updates",
-    }
-    return [name for name, needed in found.items() if needed]
+    there = features(request)
+    return [beta for feature, beta in _BETAS.items() if feature in there]
+
+
+def refused_feature(text: str, request: Request) -> str:
+    """The feature of a request that an error text (of a 400) names; "" where it names none."""
+    there = features(request)
+    if _BETA_REFUSED.search(text):
+        named = [feature for feature, beta in _BETAS.items() if beta in text and feature in there]
+        betas_there = [feature for feature in _BETAS if feature in there]
+        # A text that names no header means any; they are tried without one after the other.
+        return next(iter(named or betas_there), "")
+    for feature, pattern in _REFUSED:
+        if feature in there and re.search(pattern, text, re.IGNORECASE):
+            return feature
+    return ""
 
 
 def arguments(request: Request) -> dict[str, Any]:
@@ -36,6 +84,7 @@ def arguments(request: Request) -> dict[str, Any]:
         "tools": request.tools or None,
         "thinking": request.thinking,
         "output_config": {"effort": request.effort} if request.effort else None,
+        "diagnostics": request.diagnostics,
         "extra_headers": {"anthropic-beta": ",".join(needed)} if needed else None,
     }
     return {
