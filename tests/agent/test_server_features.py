@@ -107,6 +107,82 @@ async def test_everything_at_once_is_refused_and_still_answered(tmp_path: Path) 
         assert len(server.posts) == 4
 
 
+def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:
+    """Of each request: the level that it asks for itself, and those within its messages."""
+    return [
+        (
+            body.get("output_config", {}).get("effort"),
+            [m["output_config"]["effort"] for m in body["messages"] if "output_config" in m],
+        )
+        for body in bodies(server)
+    ]
+
+
+def breaks(seen: list[Event]) -> list[str]:
+    return [event.reason for event in seen if isinstance(event, events.ContextBroken)]
+
+
+async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (agent, server):
+        await turn(agent, "one")
+        assert agent.effort_cost("low") is None
+        await agent.use_effort("low")
+        seen = await turn(agent, "two")
+        seen += await turn(agent, "/think three")
+        seen += await turn(agent, "/think off four")
+        assert levels(server) == [
+            (None, []),
+            (None, ["low"]),
+            (None, ["low", "medium"]),
+            (None, ["low", "medium", "low"]),
+        ]
+        assert breaks(seen) == []
+        extended = [e for e in seen if isinstance(e, events.RequestExtended)]
+        assert [e.cache_miss for e in extended if e.cache_miss not in {"", "unavailable"}] == []
+        shares = [e.cached / e.tokens for e in extended]
+        assert min(shares) > 0.9
+
+
+async def test_an_effort_has_a_price_where_the_model_has_it_for_all(tmp_path: Path) -> None:
+    async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
+        await turn(agent, "one")
+        cost = agent.effort_cost("low")
+        assert cost is not None
+        assert (cost.reason, cost.by, cost.thoughts) == ("effort", "person", 0)
+        assert agent.effort_cost("high") is None
+        await agent.use_effort("low")
+        assert breaks(await turn(agent, "two")) == ["effort"]
+        assert breaks(await turn(agent, "three")) == []
+        assert levels(server) == [(None, []), ("low", []), ("low", [])]
+
+
+async def test_the_first_request_asks_for_the_configured_effort(tmp_path: Path) -> None:
+    async with talking(tmp_path, config=Config(effort="xhigh")) as (agent, server):
+        await turn(agent, "one")
+        await turn(agent, "/effort max two")
+        assert levels(server) == [("xhigh", []), ("xhigh", ["max"])]
+        assert agent.directives.effort == "max"
+
+
+async def test_a_level_that_the_model_lacks_is_not_asked_for(tmp_path: Path) -> None:
+    config = Config(effort="xhigh")
+    async with talking(tmp_path, model="claude-sonnet-4-6", config=config) as (agent, server):
+        await turn(agent, "one")
+        assert levels(server) == [(None, [])]
+
+
+async def test_a_gateway_without_efforts_in_a_conversation_gets_one_for_all(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, lacks=["message_effort"]) as (agent, server):
+        await turn(agent, "one")
+        await agent.use_effort("low")
+        seen = await turn(agent, "two")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert levels(server) == [(None, []), (None, ["low"]), ("low", [])]
+
+
 async def test_a_refusal_says_why(tmp_path: Path) -> None:
     declined = {
         "text": "",

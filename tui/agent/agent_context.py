@@ -60,8 +60,8 @@ class AgentContext:
     max_wait_s: float | None = None
     """Bounds the agent's own waits for a server's limits; None is no bound."""
     limits: Limits = field(default_factory=Limits)
-    directives: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """To begin with (-y, --verbose)."""
+    directives: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
+    """To begin with (-y, --verbose, --effort)."""
     notices: Sequence[str] = ()
     """What the person should know before the first turn."""
     prompt: SystemPrompt | None = None

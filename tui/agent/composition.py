@@ -50,7 +50,7 @@ class Launch:
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
     the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
     something around the model, beneath the retries: a drill. `short_names`: the configuration had
-    some, which are resolved here.
+    some, which are resolved here; `effort` is how deep the model thinks, "" as configured.
     """
 
     workspace: Workspace
@@ -69,6 +69,7 @@ class Launch:
     one_turn: bool = False
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
+    effort: str = ""
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -217,7 +218,11 @@ def make_agent(
             control=control,
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
-            directives={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
+            directives={
+                name: found
+                for name in ("elevated", "verbose", "effort")
+                if (found := getattr(launch, name))
+            },
             notices=(*launch.notices, *found.problems),
             prompt=prompt,
             server=server_name(launch),

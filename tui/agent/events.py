@@ -64,9 +64,12 @@ class UserMessage(WireEvent, frozen=True, tag="user_message"):
 
 
 class DirectivesChanged(WireEvent, frozen=True, tag="directives_changed"):
+    """What is on; `effort` is the level that was chosen, "" for the configured one."""
+
     think: bool
     verbose: bool
     elevated: bool
+    effort: str = ""
 
 
 class RequestSent(WireEvent, frozen=True, tag="request_sent"):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
@@ -22,8 +24,10 @@ from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
 from tui.agent.server_features import ServerFeatures
 from tui.agent.token_meter import TokenMeter
+from tui.context import effort as context_effort
 from tui.context import request_assembly
 from tui.context.breaks import BREAK
+from tui.context.effort import field_of
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
@@ -37,7 +41,7 @@ from tui.context.request_trail import (
     Sent,
 )
 from tui.context.view import View
-from tui.core.messages import Usage, text_block, tool_calls
+from tui.core.messages import Usage, string_of, text_block, tool_calls
 from tui.provider import catalogue
 from tui.provider.base import Completed, ModelInfo, Request
 from tui.session.records import Record
@@ -84,9 +88,20 @@ class RequestBuilder:
         self._count_fixed()
         ctx.ledger.resume(ctx.records)
 
-    def think(self, on: bool) -> None:
-        """Ask for more thinking from the next request on, or no longer."""
+    def think(self, on: bool, effort: str) -> None:
+        """Ask for more thinking from the next request on, or no longer, and for a level of effort;
+        "" for the configured one."""
         self.frame.think = on
+        self.frame.effort = effort
+
+    def effort_cost(self, level: str) -> ContextBroken | None:
+        """What another level would cost with the next request; None where it costs nothing."""
+        model = self._ctx.model
+        before = self._since(model)
+        if before is None or self._form(model).turn_effort:
+            return None
+        wanted = field_of(model, context_effort.level(model, level, think=self.frame.think))
+        return None if wanted == before.data.get("effort") else self._keys_cost("effort", "person")
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there from the next request on; `gone` are names."""
@@ -101,7 +116,9 @@ class RequestBuilder:
 
     async def settle(self) -> None:
         """Record what the next request needs before it is built: its frame, and what changed."""
-        await self.frame.settle(self._form(self._ctx.model))
+        model = self._ctx.model
+        started = self._effort(model) or model.effort
+        await self.frame.settle(self._form(model), started)
         self._count_fixed()
 
     def view(self, *, prompt_follows: bool = False) -> View:
@@ -252,6 +269,25 @@ class RequestBuilder:
         found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
 
+    def _effort(self, model: ModelInfo) -> str | None:
+        """The level that a request itself asks for, None for the model's own.
+
+        Where another one can be said at the end it stays what it was in the first request.
+        """
+        if "effort" in self.features.off(model.id):
+            return None
+        before = self._since(model)
+        if before is not None and self._form(model).turn_effort:
+            return string_of(before.data.get("effort")) or None
+        if self._form(model).turn_effort and (told := self.frame.told_effort()):
+            return field_of(model, told)
+        return field_of(model, self.frame.level(model))
+
+    def _keys_cost(self, reason: str, by: str) -> ContextBroken:
+        """What it costs that the cache begins anew; thinking stays valid."""
+        whole = broken(self._ctx, BreakReason(reason, by), self._ctx.ledger.tokens)
+        return structs.replace(whole, thoughts=0)
+
     def _display(self, model: ModelInfo) -> str:
         """How thinking is to come, where the server leaves the choice."""
         off = self.features.off(model.id)
@@ -363,6 +399,11 @@ class RequestBuilder:
         self.hashes[made.model] = found.sent.sha256
         number = len(self._sent.of(ctx.records)) + 1
         form = self._form(model)
+        reason = why.reason if why else ""
+        before = None if reason else self._since(model)
+        if before is not None and before.data.get("effort") != made.effort:
+            reason = "effort"
+            ctx.publish(self._keys_cost(reason, "person"))
         data: dict[str, Any] = {
             "n": number,
             "model": made.model,
@@ -374,7 +415,7 @@ class RequestBuilder:
             "marks": self._marks,
             "form": [form.system_messages, form.tool_additions, form.turn_effort],
         }
-        ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
+        ctx.recorder.append(REQUEST, **data, **({"break": reason} if reason else {}))
 
     def _built(self, view: View, model: ModelInfo, *, prompt_follows: bool = False) -> Request:
         frame = self.frame.current
@@ -392,6 +433,7 @@ class RequestBuilder:
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
             display=self._display(model),
+            effort=self._effort(model),
             marks=[*marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )

@@ -33,6 +33,7 @@ def build(
     prompt_tokens: int,
     think: bool = False,
     display: str = "",
+    effort: str | None = None,
     marks: Iterable[Mark] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
@@ -42,8 +43,8 @@ def build(
     carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
     before a prompt which bears the last of them.
 
-    `think` asks for adaptive thinking and more effort where the model has them (K37a). `display` is
-    how thinking comes from a model that thinks by itself, "" for the model's own way.
+    `think` asks for adaptive thinking where the model has it (K37a). `display` is how thinking
+    comes from a model that thinks by itself, "" for the model's own way; `effort` how deep it is.
     """
     deep = think and model.adaptive_thinking
     shown = deep or (display and model.thinks and model.adaptive_thinking)
@@ -56,17 +57,9 @@ def build(
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": display or "summarized"} if shown else None,
-        effort=_raised(model) if deep else None,
+        effort=effort,
     )
     return request, placed
-
-
-def _raised(model: ModelInfo) -> str:
-    """The effort above the model's own."""
-    levels = model.efforts
-    if model.effort not in levels:
-        return "xhigh"
-    return levels[min(levels.index(model.effort) + 1, len(levels) - 1)]
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:

@@ -160,6 +160,7 @@ class Config(_Section, frozen=True, kw_only=True):
     small_model: Name = "claude-haiku-5-5"
     fallback_models: tuple[Name, ...] = ()
     base_url: Url = ""
+    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
     api_features: Literal["auto", "all", "basic"] = "auto"
     theme: Name = "midnight"
     context_window: NotNegative = 0

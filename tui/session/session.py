@@ -21,7 +21,7 @@ from tui.session.records import Finding, Header, Record, new_id, new_session_id,
 from tui.session.writer import SessionWriter
 
 TITLE_CHARS = 80
-DIRECTIVES = ("think", "verbose", "elevated")
+DIRECTIVES = ("think", "verbose", "elevated", "effort")
 
 
 class Session:

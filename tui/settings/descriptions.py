@@ -48,6 +48,7 @@ _HELP: Final[Mapping[str, str]] = {
     "small_model": "The model for small jobs: to say why a task failed, for instance.",
     "fallback_models": "Models to go on with, in this order, when the first fails.",
     "base_url": 'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.',
+    "effort": 'How deep the model thinks, where it has levels; "" is its own. /effort changes it.',
     "api_features": "auto: what is new is sent to Anthropic alone. all: to any server. basic: to"
     " none.",
     "theme": "The colours; your own go into themes/ beside the file.",
