@@ -219,9 +219,9 @@ def make_agent(
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
             directives={
-                name: found
+                name: given
                 for name in ("elevated", "verbose", "effort")
-                if (found := getattr(launch, name))
+                if (given := getattr(launch, name))
             },
             notices=(*launch.notices, *found.problems),
             prompt=prompt,

@@ -110,11 +110,11 @@ class FrameState:
         chosen = self.effort or self._ctx.config.effort
         return effort.level(model, chosen, think=self.think)
 
-    def told_effort(self) -> str:
+    def last_effort(self) -> str:
         """The level that the model was told within the conversation; "" for none."""
         marks = self._index.of(self._ctx.records)
         gone = {record.id for record in marks if record.id <= self.covered}
-        return effort.told(marks, gone | self.untrusted)
+        return effort.last_level(marks, gone | self.untrusted)
 
     async def settle(self, form: Form, started: str) -> None:
         """Record what the next request needs: a frame where there is none, and what changed.
@@ -139,7 +139,7 @@ class FrameState:
         if told.think != self.think:
             self._note(notices.think(on=self.think))
         wanted = self.level(self._ctx.model)
-        if form.turn_effort and wanted and wanted != (self.told_effort() or started):
+        if form.turn_effort and wanted and wanted != (self.last_effort() or started):
             self._note(notices.effort(wanted))
         self._announce(form, told)
 

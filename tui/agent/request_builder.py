@@ -279,7 +279,7 @@ class RequestBuilder:
         before = self._since(model)
         if before is not None and self._form(model).turn_effort:
             return string_of(before.data.get("effort")) or None
-        if self._form(model).turn_effort and (told := self.frame.told_effort()):
+        if self._form(model).turn_effort and (told := self.frame.last_effort()):
             return field_of(model, told)
         return field_of(model, self.frame.level(model))
 

@@ -31,7 +31,7 @@ def field_of(model: ModelInfo, wanted: str) -> str | None:
     return None if wanted in {"", model.effort} else wanted
 
 
-def told(records: Sequence[Record], left_out: Collection[str]) -> str:
+def last_level(records: Sequence[Record], left_out: Collection[str]) -> str:
     """The level that was said last in a conversation; "" where none was."""
     seen = (r for r in reversed(records) if r.type == NOTICE and r.id not in left_out)
     levels = (string_of(record.data.get("effort")) for record in seen)
