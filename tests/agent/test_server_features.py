@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.agents import events_of, make_agent
-from tests.support.clock import PATIENCE_S
+from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.provider import ScriptedProvider
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import BINDING
 from tests.support.server_script import Json
@@ -31,7 +32,7 @@ UPDATES = "thinking-display-updates-2026-08-18"
 async def talking(
     root: Path, *, model: str = SONNET, first_party: bool = True, **script: Any
 ) -> AsyncGenerator[tuple[Agent, LoopbackServer]]:
-    parts = {name: script.pop(name) for name in ("config", "effort") if name in script}
+    parts = {name: script.pop(name) for name in ("config", "cache_life") if name in script}
     turns = [{"thinking": f"t{n}", "text": f"answer {n}"} for n in range(9)]
     played = {"turns": turns, "catalogue": True, "priced": True, **script}
     async with LoopbackServer(played) as server:
@@ -105,6 +106,28 @@ async def test_everything_at_once_is_refused_and_still_answered(tmp_path: Path) 
         assert isinstance(seen[-1], events.TurnFinished)
         assert seen[-1].outcome == "done"
         assert len(server.posts) == 4
+
+
+async def test_all_marks_have_one_life_and_it_stays_with_the_session(tmp_path: Path) -> None:
+    async with talking(tmp_path, cache_life="1h") as (agent, server):
+        await turn(agent, "one")
+        await turn(agent, "two")
+        for body in bodies(server):
+            blocks = [*body["system"], *(b for m in body["messages"] for b in m["content"])]
+            marks = [block["cache_control"] for block in blocks if "cache_control" in block]
+            assert len(marks) > 1
+            assert all(mark == {"type": "ephemeral", "ttl": "1h"} for mark in marks)
+        usd = agent.reload_cost().cost_usd
+        assert usd is not None
+        assert abs(usd - agent.ledger.tokens * (4 - 0.1) / 1_000_000) < 1e-9
+
+
+async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> None:
+    async with talking(tmp_path, cache_life="1h", lacks=["ttl"]) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert "ttl" not in str(bodies(server)[-1])
 
 
 def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:
@@ -181,6 +204,16 @@ async def test_a_gateway_without_efforts_in_a_conversation_gets_one_for_all(
         assert isinstance(seen[-1], events.TurnFinished)
         assert seen[-1].outcome == "done"
         assert levels(server) == [(None, []), (None, ["low"]), ("low", [])]
+
+
+async def test_it_is_said_once_that_a_model_goes(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    clock = FakeClock()
+    info = catalogue.model_info("claude-sonnet-4-5")
+    agent = make_agent(tmp_path, provider, model=info, clock=clock)
+    said = [e.text for e in await agent.start() if isinstance(e, events.Notice)]
+    assert said == ["claude-sonnet-4-5 retires on 2026-11-30. Choose another model with /model."]
+    await agent.close()
 
 
 async def test_a_refusal_says_why(tmp_path: Path) -> None:

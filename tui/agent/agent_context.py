@@ -21,7 +21,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import ModelPrice, price_of
+from tui.provider.prices import CacheLife, ModelPrice, price_of
 from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
@@ -70,6 +70,8 @@ class AgentContext:
     """Whose signatures thinking bears: the host that is asked. "" where nobody signs."""
     first_party: bool = False
     """Whether it is the API's own, which knows what other servers do not."""
+    cache_life: CacheLife = "5m"
+    """How long the server is to keep what new frames begin."""
     key: bytes = field(default=b"", repr=False)
     """By which this installation knows again what it recorded."""
     find_files: Callable[[], Sequence[Source]] | None = None

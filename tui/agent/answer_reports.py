@@ -40,6 +40,8 @@ def extended(
         usage.cache_read_input_tokens,
         answer.cache_miss,
         answer.missed_tokens,
+        usage.thinking_tokens,
+        usage.output_tokens,
     )
 
 

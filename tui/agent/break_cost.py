@@ -8,10 +8,12 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
 from tui.context.breaks import thoughtless
+from tui.context.frame import FRAME
 from tui.context.overrides import content_of
 from tui.context.request_trail import REQUEST, has_thinking
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block
+from tui.provider.prices import CacheLife
 from tui.tokens import estimate
 
 
@@ -24,9 +26,16 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int) -> ContextBroken:
     usd = None
     if ctx.price is not None:
         whole = max(tokens, ctx.ledger.tokens)
-        written = ctx.price.forecast(written=tokens, prompt=whole)
+        written = ctx.price.forecast(written=tokens, prompt=whole, life=cache_life(ctx))
         usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
     return ContextBroken(why.reason, why.by, tokens, lost, usd)
+
+
+def cache_life(ctx: AgentContext) -> CacheLife:
+    """How long the server keeps what the session sends, by its frame."""
+    frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
+    found = frame.data.get("cache_life", "5m") if frame else ctx.cache_life
+    return "1h" if found == "1h" else "5m"
 
 
 def cost_of_change(ctx: AgentContext, targets: Collection[str]) -> ContextBroken | None:

@@ -29,6 +29,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
+from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings.credentials import DEFAULT_SERVER, server_of
@@ -124,6 +125,14 @@ def is_first_party(launch: Launch) -> bool:
     features = launch.config.api_features
     own = server_name(launch) == DEFAULT_SERVER
     return not launch.practice and (features == "all" or (features == "auto" and own))
+
+
+def cache_life(launch: Launch) -> CacheLife:
+    """How long the server is to keep what a session sends."""
+    wanted = launch.config.cache.ttl
+    if wanted != "auto":
+        return wanted
+    return "1h" if is_first_party(launch) and not launch.one_turn else "5m"
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
@@ -227,6 +236,7 @@ def make_agent(
             prompt=prompt,
             server=server_name(launch),
             first_party=is_first_party(launch),
+            cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: (
                 project_files.find(launch.workspace, launch.folders, boot=launch.boot).sources

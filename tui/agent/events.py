@@ -243,7 +243,8 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
 
     `broken` is why it does not, "" where it does. `tokens` are those of the prompt, `added` how
     many more than in the last (None where that is not known), `cached` those that came from the
-    cache. `cache_miss` is the server's reason why the others did not, "" where it names none.
+    cache. `cache_miss` is the server's reason why the others did not, "" where it names none. Of
+    the `output` so many tokens were `thought`, where the server says so.
     """
 
     n: int
@@ -254,6 +255,8 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
     cached: int
     cache_miss: str = ""
     missed_tokens: int = 0
+    thought: int = 0
+    output: int = 0
 
     @property
     def text(self) -> str:
@@ -268,6 +271,8 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
         if self.cache_miss:
             lost = f" ({tokens(self.missed_tokens)} tokens)" if self.missed_tokens else ""
             parts.append(f"{CACHE_MISSES.get(self.cache_miss, self.cache_miss)}{lost}")
+        if self.thought:
+            parts.append(f"thought {tokens(self.thought)} of {tokens(self.output)}")
         return " · ".join(parts)
 
 

@@ -208,6 +208,7 @@ class FrameState:
                 {**prompt.facts, "Mode": _MODES["ask"]} if prompt else {},
                 dict(prompt.files) if prompt else {},
                 Room(guard.clamp_bytes, guard.clamp_lines),
+                ctx.cache_life,
             )
         return self._now
 

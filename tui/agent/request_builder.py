@@ -434,6 +434,7 @@ class RequestBuilder:
             think=self.frame.think,
             display=self._display(model),
             effort=self._effort(model),
+            life="5m" if "cache_life" in self.features.off(model.id) else frame.life,
             marks=[*marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )

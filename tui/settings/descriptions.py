@@ -22,6 +22,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "": "model and screen",
     "retry": "when a request fails",
     "thinking": "the model's thinking",
+    "cache": "what the server keeps of a conversation",
     "prune": "old tool results",
     "bootstrap": "project files in the system prompt",
     "compaction": "when the window fills up",
@@ -67,6 +68,8 @@ _HELP: Final[Mapping[str, str]] = {
     "retry.stall_timeout_s": "Seconds of silence that end an attempt; pings count as life.",
     "thinking.display": "What is shown of the model's thinking: a summary, notes on progress"
     " alone, or nothing.",
+    "cache.ttl": "How long the server keeps it. auto: an hour where a person types, else five"
+    " minutes.",
     "prune.after_turns": "After how many turns a tool result counts as old.",
     "prune.min_chars": "Shorter results stay, however old they are.",
     "prune.when": "auto: only by /prune. turns: as soon as a result is old. pays: once it saves"
