@@ -43,6 +43,7 @@ async def test_a_turn_is_recorded_before_it_is_shown(tmp_path: Path) -> None:
         "request_sent",
         "text_delta",
         "assistant_message",
+        "request_extended",
         "context_measured",
         "context_measured",
         "turn_finished",
@@ -225,7 +226,12 @@ async def test_K32_directives_alone_start_no_request(tmp_path: Path) -> None:
     seen = await events_of(agent, "/think /verbose")
     assert [e.type for e in seen] == ["directives_changed", "notice", "turn_finished"]
     assert provider.requests == []
-    assert agent.session.directives == {"think": True, "verbose": True, "elevated": False}
+    assert agent.session.directives == {
+        "think": True,
+        "verbose": True,
+        "elevated": False,
+        "effort": "",
+    }
 
 
 async def test_K35_think_is_said_at_the_end_and_the_system_prompt_stays(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ async def test_a_block_that_is_refused_goes_on_as_text(own_folders: Path, tmp_pa
         async with program(tmp_path, server, path, api_features="all", compaction=SMALL) as agent:
             await done(agent, "and now?")
             await done(agent, "and then?")
-            assert types(agent, "refused_field")
+            assert types(agent, "feature")
         last = server.posts[-1].body
     assert last["messages"][0]["role"] == "user"
     assert server.script.summary in str(last["messages"][0])

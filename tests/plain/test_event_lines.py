@@ -108,7 +108,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
     silent = {
         events.TextDelta, events.ThinkingDelta, events.ToolInputDelta, events.ToolOutputChunk,
         events.RequestSent, events.Alive, events.ContextMeasured, events.QueueChanged,
-        events.CompactionDelta, events.PermissionAsked,
+        events.CompactionDelta, events.PermissionAsked, events.RequestExtended,
     }  # fmt: skip
     others = {
         events.DirectivesChanged: events.DirectivesChanged(True, False, True),
@@ -120,6 +120,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.MemorySaved: events.MemorySaved("MEMORY.md", 2),
         events.CompactionUndone: events.CompactionUndone(5),
         events.ContextBroken: events.ContextBroken("mask", "person", 41_000, 7, 0.1),
+        events.ThinkingDropped: events.ThinkingDropped({"model_binding_mismatch": 2}, {}),
         events.HandOff: events.HandOff("a", ("b",), ("c",)),
         events.ContextFiles: events.ContextFiles(({"name": "A", "raw": 9, "kept": 1},)),
         events.ToolsChanged: events.ToolsChanged("t", (), (), "t left"),

@@ -83,6 +83,7 @@ async def test_parts_come_in_the_order_of_the_port() -> None:
         model=MODEL,
         stop_reason="tool_use",
         usage=Usage(100, 20),
+        message_id="msg_0000",
         request_id="req_0001",
     )
 

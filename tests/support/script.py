@@ -38,6 +38,7 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
+from tui.provider.catalogue import EFFORTS
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
 MODEL = "claude-sonnet-5-5"
@@ -358,7 +359,7 @@ class ScriptedModel:
         pass
 
     async def model_info(self, model: str) -> ModelInfo:
-        return ModelInfo(model, self.window, 64_000, "catalogue")
+        return ModelInfo(model, self.window, 64_000, "catalogue", EFFORTS, "high")
 
     async def aclose(self) -> None:
         pass

@@ -14,6 +14,7 @@ from tests.support.server_binding import Bindings
 from tests.support.server_bodies import placed
 from tests.support.server_diagnostics import diagnostics_violations
 from tests.support.server_errors import EXTRA, Rejection, invalid
+from tests.support.server_gateway import gateway_refusals
 from tests.support.server_model_rules import model_violations, without_additions
 from tests.support.server_script import Json, Script, signature_of
 from tests.support.server_view import shown
@@ -53,6 +54,7 @@ def refusals(
     to be counted: then a request for a summary is judged as any other."""
     counted = "max_tokens" not in body
     judged = {k: v for k, v in body.items() if k != "compaction"} if counted else body
+    yield from gateway_refusals(judged, betas, script.lacks)
     yield from model_violations(judged, betas)
     yield from diagnostics_violations(body)
     yield from map(invalid, _limits(body, script))

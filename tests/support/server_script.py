@@ -125,6 +125,8 @@ class Script:
     any_calls: bool = False
     organizations: dict[str, str] = field(default_factory=dict[str, str])
     count_faults: list[Json] = field(default_factory=list[Json])
+    lacks: list[str] = field(default_factory=list[str])
+    """Fields of a body, and betas, that a gateway in front refuses; see `server_gateway`."""
     _met: int | None = None
     _turn: int = 0
     _fault: int = 0

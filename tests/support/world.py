@@ -36,6 +36,7 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Approver
 from tui.provider.base import ModelInfo
+from tui.provider.catalogue import EFFORTS
 from tui.session.drafts import UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.records import Finding, Header, Record
@@ -453,7 +454,7 @@ class World:
         ctx = AgentContext(
             session=session,
             provider=model,
-            model=ModelInfo(MODEL, 200_000, 64_000, "catalogue"),
+            model=ModelInfo(MODEL, 200_000, 64_000, "catalogue", EFFORTS, "high"),
             tools=builtin_tools(),
             gate=ScriptedGate(Gate(Policy()), model),
             approver=answers,

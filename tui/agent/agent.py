@@ -190,6 +190,31 @@ class Agent:
         """
         self._requests.frame.renew("reload")
 
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The levels of effort that the model offers, the lowest first."""
+        return self._ctx.model.efforts
+
+    @property
+    def effort(self) -> str:
+        """The level in force; "" where the model has none."""
+        return self._requests.frame.level(self._ctx.model)
+
+    @property
+    def own_effort(self) -> str:
+        """The level that the model has if none is named."""
+        return self._ctx.model.effort
+
+    def effort_cost(self, level: str) -> events.ContextBroken | None:
+        """What `use_effort` would cost; None where it costs nothing."""
+        return self._requests.effort_cost(level)
+
+    async def use_effort(self, level: str) -> Sequence[Event]:
+        """Think as deep as a level says from the next request on; kept with the session."""
+        self._directives.apply({"effort": level})
+        await self._ctx.recorder.show(events.DirectivesChanged(**self._directives.now.to_json()))
+        return self._ctx.events.take()
+
     def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken | None:
         """What masking these records, or showing them again, costs with the next request; None
         where none of them was sent yet."""

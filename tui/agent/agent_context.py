@@ -21,7 +21,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver, Mode
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.prices import ModelPrice, price_of
+from tui.provider.prices import CacheLife, ModelPrice, price_of
 from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
@@ -60,8 +60,8 @@ class AgentContext:
     max_wait_s: float | None = None
     """Bounds the agent's own waits for a server's limits; None is no bound."""
     limits: Limits = field(default_factory=Limits)
-    directives: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """To begin with (-y, --verbose)."""
+    directives: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
+    """To begin with (-y, --verbose, --effort)."""
     notices: Sequence[str] = ()
     """What the person should know before the first turn."""
     prompt: SystemPrompt | None = None
@@ -70,6 +70,8 @@ class AgentContext:
     """Whose signatures thinking bears: the host that is asked. "" where nobody signs."""
     first_party: bool = False
     """Whether it is the API's own, which knows what other servers do not."""
+    cache_life: CacheLife = "5m"
+    """How long the server is to keep what new frames begin."""
     key: bytes = field(default=b"", repr=False)
     """By which this installation knows again what it recorded."""
     find_files: Callable[[], Sequence[Source]] | None = None

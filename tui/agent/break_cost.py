@@ -10,12 +10,14 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
 from tui.agent.events import ContextBroken
 from tui.context.breaks import BREAK, thoughtless
+from tui.context.frame import FRAME
 from tui.context.overrides import content_of
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import THINKING
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
 from tui.core.messages import Block, Usage
+from tui.provider.prices import CacheLife
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
@@ -30,9 +32,16 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
     usd = None
     if ctx.price is not None:
         whole = max(tokens, ctx.ledger.tokens - less)
-        written = ctx.price.forecast(written=tokens, prompt=whole)
+        written = ctx.price.forecast(written=tokens, prompt=whole, life=cache_life(ctx))
         usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
     return ContextBroken(why.reason, why.by, tokens, lost, usd)
+
+
+def cache_life(ctx: AgentContext) -> CacheLife:
+    """How long the server keeps what the session sends, by its frame."""
+    frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
+    found = frame.data.get("cache_life", "5m") if frame else ctx.cache_life
+    return "1h" if found == "1h" else "5m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ def price_of_compaction(
     usd = None
     if ctx.price is not None:
         asked = ctx.price.forecast(read=read, output=output, prompt=read)
-        again = ctx.price.forecast(written=written, prompt=after)
+        again = ctx.price.forecast(written=written, prompt=after, life=cache_life(ctx))
         usd = asked + again - ctx.price.forecast(read=written, prompt=after)
     cost = ContextBroken("compaction", "person", written, thoughts, usd)
     return _paying(ctx, freed - output, cost, after)

@@ -13,6 +13,9 @@ from tui.context.overrides import Overlay, overlay_in
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
+_RENDERED = frozenset({"system_messages", "tool_additions", "turn_effort", "compaction_blocks"})
+"""What of a server's features decides how messages are rendered."""
+
 _BY_VIEW = {
     "pruned": "prune",
     "masked": "mask",
@@ -136,7 +139,7 @@ def _of_all(record: Record) -> BreakReason | None:
         case "compaction":
             by = "person" if record.data.get("reason") == "manual" else "program"
             return BreakReason("compaction", by, cause=record.id)
-        case "refused_field":
+        case "feature" if record.data.get("feature") in _RENDERED:
             return BreakReason("refused", "server")
         case "repair" if record.data.get("rung"):
             return BreakReason("repair", str(record.data.get("by") or "person"))

@@ -29,6 +29,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
+from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings.credentials import DEFAULT_SERVER, server_of
@@ -50,7 +51,7 @@ class Launch:
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
     the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
     something around the model, beneath the retries: a drill. `short_names`: the configuration had
-    some, which are resolved here.
+    some, which are resolved here; `effort` is how deep the model thinks, "" as configured.
     """
 
     workspace: Workspace
@@ -69,6 +70,7 @@ class Launch:
     one_turn: bool = False
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
+    effort: str = ""
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -123,6 +125,14 @@ def is_first_party(launch: Launch) -> bool:
     features = launch.config.api_features
     own = server_name(launch) == DEFAULT_SERVER
     return not launch.practice and (features == "all" or (features == "auto" and own))
+
+
+def cache_life(launch: Launch) -> CacheLife:
+    """How long the server is to keep what a session sends."""
+    wanted = launch.config.cache.ttl
+    if wanted != "auto":
+        return wanted
+    return "1h" if is_first_party(launch) and not launch.one_turn else "5m"
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
@@ -217,11 +227,16 @@ def make_agent(
             control=control,
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
-            directives={name: True for name in ("elevated", "verbose") if getattr(launch, name)},
+            directives={
+                name: given
+                for name in ("elevated", "verbose", "effort")
+                if (given := getattr(launch, name))
+            },
             notices=(*launch.notices, *found.problems),
             prompt=prompt,
             server=server_name(launch),
             first_party=is_first_party(launch),
+            cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: (
                 project_files.find(launch.workspace, launch.folders, boot=launch.boot).sources

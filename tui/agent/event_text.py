@@ -22,7 +22,11 @@ def event_lines(event: Event) -> Sequence[str]:
             return project_files.context_file_cuts(files)
         case events.ToolsAwaited(servers, limit_s):
             return (f"Waiting up to {limit_s:.0f} s for the MCP servers: {', '.join(servers)}.",)
-        case events.ToolsChanged(text=text) | events.ContextBroken(text=text):
+        case (
+            events.ToolsChanged(text=text)
+            | events.ContextBroken(text=text)
+            | events.ThinkingDropped(text=text)
+        ):
             return (text,)
         case events.StorageChanged(saved=False):
             return (f"Not saved: {event.detail}",)

@@ -11,11 +11,11 @@ that is under way (deltas, retries, another model) is published as it is: those 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import field
 
-from tui.core.formatting import money, plural
+from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Usage
 from tui.provider.base import (
     Alive,
@@ -28,6 +28,24 @@ from tui.provider.base import (
 )
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
+
+
+CACHE_MISSES: Final = {
+    "model_changed": "another model was asked",
+    "system_changed": "the system prompt changed",
+    "tools_changed": "the tools changed",
+    "messages_changed": "earlier messages changed",
+    "previous_message_not_found": "the server does not know the last answer any more",
+    "unavailable": "the server cannot say what changed",
+}
+"""The server's reasons why the cache was missed, in words."""
+
+_MISFITS: Final = {
+    "prefix_binding_mismatch": "what stands before has changed",
+    "model_binding_mismatch": "this model cannot read what another one thought",
+    "organization_binding_mismatch": "they belong to another organization's key",
+    "end_user_binding_mismatch": "they belong to another user",
+}
 
 
 class SessionStarted(WireEvent, frozen=True, tag="session_started"):
@@ -46,9 +64,12 @@ class UserMessage(WireEvent, frozen=True, tag="user_message"):
 
 
 class DirectivesChanged(WireEvent, frozen=True, tag="directives_changed"):
+    """What is on; `effort` is the level that was chosen, "" for the configured one."""
+
     think: bool
     verbose: bool
     elevated: bool
+    effort: str = ""
 
 
 class RequestSent(WireEvent, frozen=True, tag="request_sent"):
@@ -217,6 +238,64 @@ class ContextBroken(WireEvent, frozen=True, tag="break"):
         return f"Break ({self.reason}): {self.price}."
 
 
+class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
+    """An answer came: its request was number `n`, and extends number `last` to the same model.
+
+    `broken` is why it does not, "" where it does. `tokens` are those of the prompt, `added` how
+    many more than in the last (None where that is not known), `cached` those that came from the
+    cache. `cache_miss` is the server's reason why the others did not, "" where it names none. Of
+    the `output` so many tokens were `thought`, where the server says so.
+    """
+
+    n: int
+    last: int | None
+    broken: str
+    tokens: int
+    added: int | None
+    cached: int
+    cache_miss: str = ""
+    missed_tokens: int = 0
+    thought: int = 0
+    output: int = 0
+
+    @property
+    def text(self) -> str:
+        """One line for the person."""
+        parts = [f"#{self.n}"]
+        if self.added is not None:
+            parts[0] += f" {self.added:+,} tokens"
+        if self.last is not None:
+            mark = f"breaks with #{self.last} ({self.broken})" if self.broken else ""
+            parts.append(mark or f"extends #{self.last} ✓")
+        parts.append(f"cache {tokens(self.cached)}/{tokens(self.tokens)}")
+        if self.cache_miss:
+            lost = f" ({tokens(self.missed_tokens)} tokens)" if self.missed_tokens else ""
+            parts.append(f"{CACHE_MISSES.get(self.cache_miss, self.cache_miss)}{lost}")
+        if self.thought:
+            parts.append(f"thought {tokens(self.thought)} of {tokens(self.output)}")
+        return " · ".join(parts)
+
+
+class ThinkingDropped(WireEvent, frozen=True, tag="thinking_dropped"):
+    """The server did not use earlier thinking, or used it though it stood in another place.
+
+    `dropped` and `allowed` count the thoughts by the server's reasons.
+    """
+
+    dropped: dict[str, int]
+    allowed: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        """A sentence or two for the person."""
+        said = [
+            f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
+            for verb, counts in (("dropped", self.dropped), ("took, but noted,", self.allowed))
+            for reason, count in counts.items()
+        ]
+        return " ".join(said)
+
+
 class RepairApplied(WireEvent, frozen=True, tag="repair_applied"):
     """`findings` are `{"code", "where", "action"}`."""
 
@@ -334,6 +413,7 @@ class ErrorRaised(WireEvent, frozen=True, tag="error"):
     """Something failed. `recoverable`: the session goes on and the prompt may be sent again.
 
     `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
+    `category` and `explanation` say why the model declined, where it did and says so.
     """
 
     error_class: str = field(name="class")
@@ -341,6 +421,8 @@ class ErrorRaised(WireEvent, frozen=True, tag="error"):
     recoverable: bool
     hint: str = ""
     offers: tuple[str, ...] = ()
+    category: str = ""
+    explanation: str = ""
 
 
 class TurnFinished(WireEvent, frozen=True, tag="turn_finished"):
@@ -373,6 +455,8 @@ Event: TypeAlias = (
     | ContextMeasured
     | ContextChanged
     | ContextBroken
+    | RequestExtended
+    | ThinkingDropped
     | Pruned
     | MemorySaved
     | CompactionStarted

@@ -10,7 +10,7 @@ from typing import Any
 import tui
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextBroken, Notice
-from tui.context import notices, system_prompt
+from tui.context import effort, notices, system_prompt
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.notices import NOTICE, Form, ModelKnowledge
@@ -39,14 +39,16 @@ _LAYERS_OF_RULES = frozenset({"security"})
 class FrameState:
     """Keeps the frame of a session, and records what changed since it was made.
 
-    `think` is whether the person wants the model to think more; `covered` is the id of the last
-    record that a summary stands for (ids sort by time), `pins` are pinned records that it covers
-    and that are to be said again, `joined` the tools that it brings along. `untrusted` are the
-    notices of the record that this installation did not make.
+    `think` is whether the person wants the model to think more; `effort` the level that they chose,
+    "" for the configured one; `covered` is the id of the last record that a summary stands for (ids
+    sort by time), `pins` are pinned records that it covers and that are to be said again, `joined`
+    the tools that it brings along. `untrusted` are the notices of the record that this installation
+    did not make.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
         self.think = False
+        self.effort = ""
         self.covered = ""
         self.pins: Sequence[Record] = ()
         self.joined: frozenset[str] = frozenset()
@@ -112,8 +114,22 @@ class FrameState:
                 found.append({"kind": "file", "text": text, "files": {name: ""}})
         self._files = found
 
-    async def settle(self, form: Form) -> None:
-        """Record what the next request needs: a frame where there is none, and what changed."""
+    def level(self, model: ModelInfo) -> str:
+        """How deep a model is to think now; "" where it has no levels."""
+        chosen = self.effort or self._ctx.config.effort
+        return effort.level(model, chosen, think=self.think)
+
+    def last_effort(self) -> str:
+        """The level that the model was told within the conversation; "" for none."""
+        marks = self._index.of(self._ctx.records)
+        gone = {record.id for record in marks if record.id <= self.covered}
+        return effort.last_level(marks, gone | self.untrusted)
+
+    async def settle(self, form: Form, started: str) -> None:
+        """Record what the next request needs: a frame where there is none, and what changed.
+
+        `started` is the level that the request itself asks for.
+        """
         before = self._recorded()
         if before is None or self._outdated:
             if self._outdated:
@@ -132,6 +148,9 @@ class FrameState:
                 self._note(changed)
         if told.think != self.think:
             self._note(notices.think(on=self.think))
+        wanted = self.level(self._ctx.model)
+        if form.turn_effort and wanted and wanted != (self.last_effort() or started):
+            self._note(notices.effort(wanted))
         self._announce(form, told)
 
     def _announce(self, form: Form, told: ModelKnowledge) -> None:
@@ -199,6 +218,7 @@ class FrameState:
                 {**prompt.facts, "Mode": _MODES["ask"]} if prompt else {},
                 dict(prompt.files) if prompt else {},
                 Room(guard.clamp_bytes, guard.clamp_lines),
+                ctx.cache_life,
             )
         return self._now
 

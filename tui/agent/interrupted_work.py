@@ -18,6 +18,7 @@ from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
 from tui.context.interrupted_calls import Interrupted, interrupted_calls, with_file
 from tui.core.messages import Block, blocks_of, tool_calls
+from tui.provider import catalogue
 from tui.session.records import Finding, Record
 from tui.tools.process import born
 
@@ -156,6 +157,7 @@ async def publish_opening(
         ctx.publish(
             events.Notice("This session was elevated. Send /elevated to switch it on again.")
         )
-    ctx.publish(*map(events.Notice, ctx.notices), *requests.measured())
+    going = catalogue.retirement(ctx.model, ctx.clock.now())
+    ctx.publish(*map(events.Notice, filter(None, (*ctx.notices, going))), *requests.measured())
     if parked := parked_in(session.records):
         ctx.publish(parked)

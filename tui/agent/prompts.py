@@ -39,22 +39,25 @@ _AFTER = ".,;:!?)]}>"
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 
 _LEADING = re.compile(
-    r"\s*/(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?", re.IGNORECASE
+    r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"
+    r"|effort[ \t]+(low|medium|high|xhigh|max)(?=\s|$))",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Which directives are on."""
+    """Which directives are on; `effort` is the level that was chosen, "" for the configured one."""
 
     think: bool = False
     verbose: bool = False
     elevated: bool = False
+    effort: str = ""
 
-    def to_json(self) -> dict[str, bool]:
+    def to_json(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def with_changes(self, changes: Mapping[str, bool]) -> Directives:
+    def with_changes(self, changes: Mapping[str, bool | str]) -> Directives:
         return replace(self, **changes)
 
 
@@ -65,7 +68,7 @@ class ParsedPrompt:
     typed: str
     text: str
     """What remains of it behind the directives."""
-    changes: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    changes: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
     """What the directives switch."""
     attached: str = ""
     """Goes behind what was typed and is never read for directives."""
@@ -75,18 +78,21 @@ class ParsedPrompt:
 
 def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:
     """Take the leading directives off what was typed. `/think off` switches off."""
-    changes: dict[str, bool] = {}
+    changes: dict[str, bool | str] = {}
     end = 0
     while found := _LEADING.match(typed, end):
-        changes[found[1].lower()] = (found[2] or "on").lower() == "on"
+        if found[3]:
+            changes["effort"] = found[3].lower()
+        else:
+            changes[found[1].lower()] = (found[2] or "on").lower() == "on"
         end = found.end()
     text = typed[end:].lstrip() if changes else typed
     return ParsedPrompt(typed, text, changes, attached, images)
 
 
-def acknowledgement(changes: Mapping[str, bool]) -> str:
+def acknowledgement(changes: Mapping[str, bool | str]) -> str:
     """One line for the person about what was switched."""
-    words = {
+    words: dict[tuple[str, bool | str], str] = {
         ("think", True): "think is on: the model is asked to reason before it acts",
         ("think", False): "think is off",
         ("verbose", True): "verbose is on: every decision is shown",
@@ -96,16 +102,21 @@ def acknowledgement(changes: Mapping[str, bool]) -> str:
         ),
         ("elevated", False): "elevated is off: writes and commands are asked for again",
     }
-    return " · ".join(words[name, value] for name, value in changes.items())
+    return " · ".join(
+        words.get((name, value)) or f"{name} is {value}" for name, value in changes.items()
+    )
 
 
 def from_json(value: Any) -> Directives:
     """Directives from a record. Anything odd counts as off, and is logged."""
     known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    found = {f.name: known.get(f.name) for f in fields(Directives)}
+    effort = known.get("effort", "")
+    switches = [f.name for f in fields(Directives) if f.name != "effort"]
+    found = {name: known.get(name) for name in switches}
     if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
         log.warning("the record's directives are damaged (%s); they count as off", ", ".join(odd))
-    return Directives(**{name: on is True for name, on in found.items()})
+    on = {name: value is True for name, value in found.items()}
+    return Directives(**on, effort=effort if isinstance(effort, str) else "")
 
 
 class DirectiveState:
@@ -118,13 +129,13 @@ class DirectiveState:
         self.was_elevated = recorded.elevated
         self.now = replace(recorded, elevated=False)
         self._ctx, self._requests = ctx, requests
-        requests.think(self.now.think)
+        requests.think(self.now.think, self.now.effort)
         ctx.verbose = self.now.verbose
 
-    def apply(self, changes: Mapping[str, bool]) -> None:
+    def apply(self, changes: Mapping[str, bool | str]) -> None:
         """Switch, and record it."""
         self.now = self.now.with_changes(changes)
-        self._requests.think(self.now.think)
+        self._requests.think(self.now.think, self.now.effort)
         self._ctx.elevated = self.now.elevated
         self._ctx.verbose = self.now.verbose
         self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)

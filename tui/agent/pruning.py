@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import cache_life
 from tui.agent.events import ContextChanged, Pruned
 from tui.agent.mcp_tools import McpTools
 from tui.agent.request_builder import RequestBuilder
@@ -98,7 +99,11 @@ class PruneSchedule:
         brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
         expected = cache_cost.expected(answers, brought, room)
-        return PruneFigures(saved, behind, expected, self._idle_s(), self._paid)
+        hour = cache_life(self.ctx) == "1h"
+        life_s = cache_cost.LIFE_1H_S if hour else cache_cost.LIFE_S
+        write = cache_cost.WRITE_1H if hour else cache_cost.WRITE
+        idle_s = self._idle_s()
+        return PruneFigures(saved, behind, expected, idle_s, self._paid, life_s, write)
 
     def _idle_s(self) -> float | None:
         for record in reversed(self.ctx.records):

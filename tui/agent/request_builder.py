@@ -12,18 +12,24 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
+from msgspec import structs
+
+from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
+from tui.agent.server_features import ServerFeatures
 from tui.agent.token_meter import TokenMeter
+from tui.context import effort as context_effort
 from tui.context import request_assembly
 from tui.context.breaks import BREAK
 from tui.context.compaction_block import COMPACTION, follows, is_sent, tools_in, with_block
 from tui.context.compaction_cut import Cut, find_cut
+from tui.context.effort import field_of
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
@@ -33,9 +39,10 @@ from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, RequestTrail, Sent, place_of
 from tui.context.view import View
-from tui.core.messages import text_block, tool_calls
+from tui.core.messages import Usage, string_of, text_block, tool_calls
 from tui.provider import catalogue
-from tui.provider.base import ModelInfo, Request
+from tui.provider.base import Completed, ModelInfo, Request
+from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tools.base import Tool
@@ -44,10 +51,6 @@ _LEAST_ANSWER = 2000
 """Tokens: with less room a question within the conversation is not asked."""
 
 log = logging.getLogger(__name__)
-
-
-REFUSED_FIELD: Final = "refused_field"
-"""The type of the record that says what of a request a server did not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +79,20 @@ class RequestBuilder:
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `hashes` are of the requests that were
     sent last, by their models; `meter` says how full the context is; `frame` is what every request
-    begins with.
+    begins with; `features` are what the server was found not to know.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
         self.most_output: int | None = None
         self.asked: Request | None = None
         self.hashes: dict[str, str] = {}
+        self.features = ServerFeatures(ctx)
         self.frame = FrameState(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._lifters: dict[str, NoticeLifter] = {}
-        self._sent = RecordIndex({REQUEST})
+        self._sent, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
         self._compactions = RecordIndex({COMPACTION})
-        self._refused = RecordIndex({REFUSED_FIELD})
         self._framed: Frame | None = None
         self._seen: Sequence[Record] = ()
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
@@ -99,9 +102,20 @@ class RequestBuilder:
         self._count_fixed()
         ctx.ledger.resume(ctx.records)
 
-    def think(self, on: bool) -> None:
-        """Ask for more thinking from the next request on, or no longer."""
+    def think(self, on: bool, effort: str) -> None:
+        """Ask for more thinking from the next request on, or no longer, and for a level of effort;
+        "" for the configured one."""
         self.frame.think = on
+        self.frame.effort = effort
+
+    def effort_cost(self, level: str) -> ContextBroken | None:
+        """What another level would cost with the next request; None where it costs nothing."""
+        model = self._ctx.model
+        before = self._since(model)
+        if before is None or self._form(model).turn_effort:
+            return None
+        wanted = field_of(model, context_effort.level(model, level, think=self.frame.think))
+        return None if wanted == before.data.get("effort") else self._keys_cost("effort", "person")
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there from the next request on; `gone` are names."""
@@ -118,7 +132,9 @@ class RequestBuilder:
         """Record what the next request needs before it is built: its frame, and what changed."""
         if self._compactions.of(self._ctx.records):
             self.view()  # what a summary covers is not said any more
-        await self.frame.settle(self._form(self._ctx.model))
+        model = self._ctx.model
+        started = self._effort(model) or model.effort
+        await self.frame.settle(self._form(model), started)
         self._count_fixed()
 
     def view(self, *, prompt_follows: bool = False) -> View:
@@ -207,10 +223,8 @@ class RequestBuilder:
 
     def refuse_blocks(self, why: str) -> None:
         """The server does not take compaction blocks of this model; nor is it asked for one."""
-        ctx = self._ctx
-        if self._form(ctx.model).compaction_blocks:
-            data = {"field": COMPACTION, "model": ctx.model.id, "server": ctx.server}
-            ctx.recorder.append(REFUSED_FIELD, **data, message=why)
+        if self._form(self._ctx.model).compaction_blocks:
+            self.features.note("compaction_blocks", self._ctx.model.id, why)
 
     def with_question(self, question: str, max_tokens: int) -> Request | None:
         """The conversation as it was sent, with a question of the program's own at its end.
@@ -293,11 +307,19 @@ class RequestBuilder:
             self._learning = None
 
     def _form(self, model: ModelInfo) -> Form:
-        form = form_of(model, first_party=self._ctx.first_party)
-        refused = [record.data for record in self._refused.of(self._ctx.records)]
-        if any((d.get("model"), d.get("server")) == (model.id, self._ctx.server) for d in refused):
-            return replace(form, compaction_blocks=False)
-        return form
+        known = form_of(model, first_party=self._ctx.first_party)
+        off = self.features.off(model.id)
+        system_messages = known.system_messages and "system_messages" not in off
+        return Form(
+            system_messages,
+            known.tool_additions and system_messages and "tool_additions" not in off,
+            known.turn_effort and system_messages and "turn_effort" not in off,
+            known.compaction_blocks and "compaction_blocks" not in off,
+        )
+
+    def _life(self, model: ModelInfo) -> CacheLife:
+        """How long what is sent to a model stays in the cache."""
+        return "5m" if "cache_life" in self.features.off(model.id) else self.frame.current.life
 
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
         """What a view depends on besides the record and the model's name."""
@@ -332,10 +354,59 @@ class RequestBuilder:
         found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
 
-    def _display(self) -> str:
+    def _effort(self, model: ModelInfo) -> str | None:
+        """The level that a request itself asks for, None for the model's own.
+
+        Where another one can be said at the end it stays what it was in the first request.
+        """
+        if "effort" in self.features.off(model.id):
+            return None
+        before = self._since(model)
+        if before is not None and self._form(model).turn_effort:
+            return string_of(before.data.get("effort")) or None
+        if self._form(model).turn_effort and (told := self.frame.last_effort()):
+            return field_of(model, told)
+        return field_of(model, self.frame.level(model))
+
+    def _keys_cost(self, reason: str, by: str) -> ContextBroken:
+        """What it costs that the cache begins anew; thinking stays valid."""
+        whole = broken(self._ctx, BreakReason(reason, by), self._ctx.ledger.tokens)
+        return structs.replace(whole, thoughts=0)
+
+    def _display(self, model: ModelInfo) -> str:
         """How thinking is to come, where the server leaves the choice."""
+        off = self.features.off(model.id)
         wanted = self._ctx.config.thinking.display
-        return {"hidden": "omitted"}.get(wanted, wanted) if self._ctx.first_party else ""
+        if not self._ctx.first_party or "display" in off:
+            return ""
+        if wanted == "updates" and "updates" in off:
+            return "summarized"
+        return {"hidden": "omitted"}.get(wanted, wanted)
+
+    def _previous(self, model: ModelInfo) -> dict[str, Any] | None:
+        """The answer that the next request goes on from, for the server to compare with."""
+        if not self._ctx.first_party or "diagnostics" in self.features.off(model.id):
+            return None
+        answers = reversed(self._answers.of(self._ctx.records))
+        found = (r.data.get("message_id") for r in answers if self._is_of(r, model.id))
+        return {"previous_message_id": next(found, None)}
+
+    def _is_of(self, record: Record, model: str) -> bool:
+        return record.data.get("model") == model and record.data.get("server") == self._ctx.server
+
+    def reports(self, answer: Completed, model: str) -> list[Event]:
+        """What the server says of the request that it answered."""
+        found: list[Event] = []
+        sent = [r for r in self._sent.of(self._ctx.records) if self._is_of(r, model)]
+        if sent:
+            answers = (r for r in self._answers.of(self._ctx.records) if self._is_of(r, model))
+            usages = [Usage.from_json(record.data.get("usage")) for record in answers]
+            last = usages[-2] if len(usages) > 1 else None
+            before = sent[-2] if len(sent) > 1 else None
+            extended = answer_reports.extended(sent[-1], before, last, answer)
+            found.append(extended)
+        dropped = answer_reports.dropped(answer)
+        return [*found, dropped] if dropped else found
 
     def _checks(self, model: ModelInfo) -> Callable[[str], bool]:
         """Whether a model's thinking is refused by `model` behind anything that was rendered in
@@ -388,6 +459,7 @@ class RequestBuilder:
             made = self._built(view, model, held=found.changed - 1)
             found, keep = self._compare(made, model)
         keep()
+        made = replace(made, diagnostics=self._previous(model))
         self._record_request(made, model, found, why)
         return made, view
 
@@ -456,6 +528,11 @@ class RequestBuilder:
         ctx = self._ctx
         self.hashes[made.model] = found.sent.bound
         rendering, _ = self._rendering(model)
+        reason = why.reason if why else ""
+        before = None if reason else self._since(model)
+        if before is not None and before.data.get("effort") != made.effort:
+            reason = "effort"
+            ctx.publish(self._keys_cost(reason, "person"))
         data: dict[str, Any] = {
             "n": ctx.session.requests + 1,
             "model": made.model,
@@ -468,10 +545,12 @@ class RequestBuilder:
             "form": list(astuple(rendering.form)),
             "shared_thinking": rendering.shared_thinking,
             "prune": rule_to_json(ctx.config.prune),
+            "diagnostics": made.diagnostics,
+            "cache_life": self._life(model),
         }
         if rendering.untrusted:
             data["untrusted"] = sorted(rendering.untrusted)
-        ctx.recorder.append(REQUEST, **data, **({"break": why.reason} if why else {}))
+        ctx.recorder.append(REQUEST, **data, **({"break": reason} if reason else {}))
 
     def _built(
         self,
@@ -500,10 +579,14 @@ class RequestBuilder:
             tools=frame.tools,
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
-            display=self._display(),
+            display=self._display(model),
+            effort=self._effort(model),
+            life=self._life(model),
             marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )
+        reported = "binding_reports" not in self.features.off(model.id)
+        made = replace(made, binding_reports=self._ctx.first_party and model.binds and reported)
         most = self.most_output
         return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from tui.agent import events
+from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
@@ -25,7 +25,7 @@ from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.core.messages import Block, text_block, text_of, tool_calls
+from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -281,6 +281,8 @@ class TurnRunner:
         if self.repair.without_block(error, request):
             await self.ctx.recorder.show(events.Notice(_BLOCK_REFUSED))
             return True
+        if self.requests.features.switch_off(error, self._stream.model):
+            return True
         return await self._overflow.after_error(error, request, self._stream.text)
 
     async def _record(self, answer: Completed) -> list[Block]:
@@ -300,13 +302,15 @@ class TurnRunner:
             stop_reason=answer.stop_reason,
             request_id=answer.request_id,
             server=self.ctx.server,
+            **({"message_id": answer.message_id} if answer.message_id else {}),
             **bound,
         )
+        reports = self.requests.reports(answer, self._stream.model)
         message = events.AssistantMessage(
             text_of(content), answer.stop_reason, answer.usage, answer.request_id
         )
         try:
-            await self.ctx.recorder.show(message, *self.requests.measured())
+            await self.ctx.recorder.show(message, *reports, *self.requests.measured())
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise
@@ -314,6 +318,7 @@ class TurnRunner:
         self.ctx.debug(
             f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
             f"request {answer.request_id or '—'}"
+            + "".join(f"\n{one.text}" for one in reports if isinstance(one, events.RequestExtended))
         )
         return content
 
@@ -324,10 +329,13 @@ class TurnRunner:
         """
         match answer.stop_reason:
             case "refusal":
+                details = answer.stop_details
                 raise ProviderError(
                     "refusal",
-                    "The model declined to answer.",
+                    answer_reports.refusal(details),
                     hint="Rephrase the prompt, or try another model with /model.",
+                    category=string_of(details.get("category")),
+                    explanation=string_of(details.get("explanation")),
                 )
             case "model_context_window_exceeded":
                 if await self._overflow.compact():
@@ -371,8 +379,10 @@ class TurnRunner:
     def _fail(self, error: HoldfastError) -> None:
         kind = "auth" if isinstance(error, CredentialsError) else "unknown"
         status = request_id = None
+        category = explanation = ""
         if isinstance(error, ProviderError):
             kind, status, request_id = error.error_class, error.status, error.request_id
+            category, explanation = error.category, error.explanation
         message = "; ".join([error.message, *_notes(error)])
         self.ctx.recorder.append(
             "error",
@@ -384,7 +394,8 @@ class TurnRunner:
             text=self._stream.text,
         )
         offers = self.repair.offers()
-        self.ctx.publish(events.ErrorRaised(kind, message, True, error.hint, offers))
+        why = category, explanation
+        self.ctx.publish(events.ErrorRaised(kind, message, True, error.hint, offers, *why))
 
 
 def _notes(error: Exception) -> list[str]:

@@ -56,6 +56,7 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         script=options.practice_script,
         elevated=options.yolo,
         verbose=options.verbose,
+        effort=options.effort or "",
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
         max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
         notices=_ignored(loaded.ignored),

@@ -56,6 +56,8 @@ class Outcome:
     model: str = ""
     result: str = ""
     error_class: str | None = None
+    category: str = ""
+    explanation: str = ""
     outcome: str = "failed"
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
@@ -74,6 +76,7 @@ class Outcome:
                 self.cuts.append(receipt)
             case events.ErrorRaised():
                 self.error_class = event.error_class
+                self.category, self.explanation = event.category, event.explanation
             case events.StorageChanged():
                 self.unsaved = not event.saved
             case events.TurnFinished():
@@ -92,12 +95,17 @@ class Outcome:
             return EXIT_INTERRUPTED
         return EXIT_CREDENTIALS if self.error_class == "auth" else EXIT_FAILED
 
+    @property
+    def _refusal(self) -> dict[str, str | None]:
+        return {"category": self.category or None, "explanation": self.explanation or None}
+
     def to_json(self, *, turns: int, duration_ms: int) -> dict[str, Any]:
         return {
             "session_id": self.session_id,
             "result": self.result,
             "is_error": self.outcome != "done",
             "error_class": self.error_class,
+            **({"refusal": self._refusal} if self.error_class == "refusal" else {}),
             "turns": turns,
             "usage": self.usage,
             "cost_usd": self.cost_usd,

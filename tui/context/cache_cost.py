@@ -19,6 +19,9 @@ from tui.provider.base import Request
 WRITE: Final = 1.25
 READ: Final = 0.1
 """The price of a token written to the cache, or read from it; a token that is just sent is 1."""
+WRITE_1H: Final = 2.0
+LIFE_1H_S: Final = 3600.0
+"""The same of what is kept for an hour."""
 LIFE_S: Final = 300.0
 """Seconds that the cache holds what nobody reads: the lifetime that our breakpoints ask for."""
 PATIENCE: Final = 2.0
@@ -31,7 +34,8 @@ class PruneFigures:
     """In tokens: `saved` by each request, `rewritten` once, because it stands behind what goes.
 
     `requests` is how many are expected; `idle_s` how long ago the last was, None for never;
-    `paid` what it has cost so far, at the price of plain input, to read again what is due.
+    `life_s` and `write` are of the cache. `paid` what it has cost so far, at the price of plain
+    input, to read again what is due.
     """
 
     saved: int
@@ -39,11 +43,13 @@ class PruneFigures:
     requests: int
     idle_s: float | None = None
     paid: float = 0.0
+    life_s: float = LIFE_S
+    write: float = WRITE
 
     @property
     def price(self) -> float:
         """What pruning now costs, in tokens at the price of plain input."""
-        return self.rewritten * (WRITE - READ)
+        return self.rewritten * (self.write - READ)
 
     @property
     def gain(self) -> float:
@@ -75,7 +81,7 @@ def verdict(figures: PruneFigures) -> Verdict:
         f"saves {figures.saved:,} cached tokens in each of about {figures.requests} requests, "
         f"{figures.rewritten:,} would be written again"
     )
-    if figures.idle_s is None or figures.idle_s >= LIFE_S:
+    if figures.idle_s is None or figures.idle_s >= figures.life_s:
         return Verdict(True, f"the cache has expired; {sums}")
     if figures.gain > 0 and figures.paid >= PATIENCE * figures.price:
         return Verdict(True, f"it pays ({figures.gain:+,.0f}); {sums}")

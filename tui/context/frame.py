@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from tui.core.messages import Block, list_of, object_of, text_block
+from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.tools.limits.clamp import Room
 
@@ -38,7 +39,7 @@ class Frame:
 
     `layers` are the names and texts that the system prompt is joined of; `facts` what it says of
     the workspace, by name; `files` the hashes of the files whose text is in it, by name; `room`
-    what a tool result may take.
+    what a tool result may take; `life` how long the server keeps what is sent.
     """
 
     layers: tuple[tuple[str, str], ...]
@@ -46,6 +47,7 @@ class Frame:
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     room: Room = field(default_factory=Room)
+    life: CacheLife = "5m"
 
     @property
     def system(self) -> list[Block]:
@@ -62,6 +64,7 @@ class Frame:
             "facts": dict(self.facts),
             "files": dict(self.files),
             "room": [self.room.bytes, self.room.lines],
+            **({"cache_life": self.life} if self.life != "5m" else {}),
             "sha256": sha256(canonical(shown)).hexdigest(),
         }
 
@@ -90,6 +93,7 @@ def frame_in(record: Record) -> Frame | None:
         _strings(data.get("facts")),
         _strings(data.get("files")),
         Room(*sizes) if len(sizes) == 2 else Room(),
+        "1h" if data.get("cache_life") == "1h" else "5m",
     )
     return found if found.system == system else None
 

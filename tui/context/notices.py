@@ -89,13 +89,15 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return None
     if kind == "tools" and (not form.tool_additions or record.id < frame):
         return None
+    if kind == "effort" and not form.turn_effort:
+        return None
     if kind in {"file", "pin", "continue"}:
         return text_block(text)
     block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
     content: list[Block] = [text_block(text)]
     if kind == "tools":
         content += [_addition(tool) for tool in list_of(record.data.get("tools"))]
-    block.system = [{"role": "system", "content": content}]
+    block.system = [{"role": "system", "content": content}] if kind != "effort" else []
     effort = record.data.get("effort")
     if form.turn_effort and isinstance(effort, str):
         block.system.append({"role": "system", "content": [], "output_config": {"effort": effort}})
@@ -198,6 +200,11 @@ def think(*, on: bool) -> dict[str, Any]:
     """The fields of a notice about /think."""
     text = f"{THINK_ON}\n\n{_IN_THOUGHT}" if on else THINK_OFF
     return {"kind": "think", "text": text, "on": on}
+
+
+def effort(level: str) -> dict[str, Any]:
+    """The fields of a notice about how deep the model thinks. The text is for whoever reads it."""
+    return {"kind": "effort", "text": f"Effort from here on: {level}.", "effort": level}
 
 
 def go_on() -> dict[str, Any]:

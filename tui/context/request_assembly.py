@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from tui.core.messages import Block, Message
 from tui.provider.base import ModelInfo, Request
+from tui.provider.prices import CacheLife
 
 OUTPUT_TOKENS = 32_000
 """The most output asked for in one answer, where the model allows it."""
@@ -20,7 +21,7 @@ Mark: TypeAlias = tuple[int, int]
 """A place for a cache breakpoint: the number of a message, and of a block in it."""
 
 _MARKS = 4
-_CACHED = {"type": "ephemeral"}
+_CACHED: Block = {"type": "ephemeral"}
 _UNMARKED = frozenset({"thinking", "redacted_thinking", "tool_addition", "tool_removal"})
 
 
@@ -33,6 +34,8 @@ def build(
     prompt_tokens: int,
     think: bool = False,
     display: str = "",
+    effort: str | None = None,
+    life: CacheLife = "5m",
     marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
@@ -42,39 +45,38 @@ def build(
     carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
     before a prompt which bears the last of them.
 
-    `think` asks for adaptive thinking and more effort where the model has them (K37a). `display` is
-    how thinking comes from a model that thinks by itself, "" for the model's own way.
+    `think` asks for adaptive thinking where the model has it (K37a). `display` is how thinking
+    comes from a model that thinks by itself, "" for the model's own way; `effort` how deep it is.
+    All marks have one `life`.
     """
     deep = think and model.adaptive_thinking
     shown = deep or (display and model.thinks and model.adaptive_thinking)
     wanted = [_last_mark(messages)] if not prompt_follows else []
-    marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows)
+    cached = _cached(life)
+    marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows, cached)
     request = Request(
         model=model.id,
-        system=_mark_last(system),
+        system=_mark_last(system, cached),
         messages=marked,
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
         thinking={"type": "adaptive", "display": display or "summarized"} if shown else None,
-        effort=_raised(model) if deep else None,
+        effort=effort,
     )
     return request, placed
 
 
 def with_marks(
-    system: list[Block], messages: list[Message], marks: Sequence[Mark]
+    system: list[Block], messages: list[Message], marks: Sequence[Mark], life: CacheLife
 ) -> tuple[list[Block], list[Message]]:
     """System prompt and messages of a request whose breakpoints stand at exactly these places."""
-    marked, _ = _marked(messages, marks, len(marks))
-    return _mark_last(system), marked
+    cached = _cached(life)
+    marked, _ = _marked(messages, marks, len(marks), cached)
+    return _mark_last(system, cached), marked
 
 
-def _raised(model: ModelInfo) -> str:
-    """The effort above the model's own."""
-    levels = model.efforts
-    if model.effort not in levels:
-        return "xhigh"
-    return levels[min(levels.index(model.effort) + 1, len(levels) - 1)]
+def _cached(life: CacheLife) -> Block:
+    return _CACHED if life == "5m" else {**_CACHED, "ttl": life}
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:
@@ -140,9 +142,9 @@ def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) ->
     return None
 
 
-def _mark_last(blocks: Sequence[Block]) -> list[Block]:
+def _mark_last(blocks: Sequence[Block], cached: Block) -> list[Block]:
     """The blocks with a cache breakpoint on the last one."""
-    return [*blocks[:-1], {**blocks[-1], "cache_control": _CACHED}] if blocks else []
+    return [*blocks[:-1], {**blocks[-1], "cache_control": cached}] if blocks else []
 
 
 def _last_mark(messages: Sequence[Message]) -> Mark | None:
@@ -163,7 +165,7 @@ def end_of(messages: Sequence[Message], number: int) -> Mark | None:
 
 
 def _marked(
-    messages: Sequence[Message], wanted: Iterable[Mark | None], most: int
+    messages: Sequence[Message], wanted: Iterable[Mark | None], most: int, cached: Block
 ) -> tuple[list[Message], list[Mark]]:
     """The messages with breakpoints at the first places that are wanted and there."""
     marked, placed = list(messages), list[Mark]()
@@ -173,7 +175,7 @@ def _marked(
         number, place = mark
         content = [*marked[number]["content"]]
         if place < len(content) and content[place].get("type") not in _UNMARKED:
-            content[place] = {**content[place], "cache_control": _CACHED}
+            content[place] = {**content[place], "cache_control": cached}
             marked[number] = cast("Message", {**marked[number], "content": content})
             placed.append(mark)
     return marked, placed

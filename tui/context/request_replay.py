@@ -27,6 +27,7 @@ from tui.context.record_index import RecordIndex
 from tui.context.request_assembly import with_marks
 from tui.context.request_trail import Candidate, RequestTrail, Sent
 from tui.provider.base import Request
+from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST, numbered
 from tui.tools.limits.clamp import Room
@@ -49,6 +50,8 @@ class SentFields(msgspec.Struct, frozen=True):
     shared_thinking: bool | None = None
     prune: dict[str, Any] | None = None
     untrusted: list[str] = []
+    diagnostics: dict[str, Any] | None = None
+    cache_life: CacheLife = "5m"
 
     def rendering(self, frame: Record) -> Rendering:
         """For whom its messages were made, behind a frame."""
@@ -194,7 +197,14 @@ def _request(fields: SentFields, frame: Frame, maker: _Maker, before: Sequence[R
     if Form(*fields.form[:4]).system_messages:
         messages = maker.lifter.lifted(messages)
     messages = [*with_block(messages)]
-    system, marked = with_marks(frame.system, messages, fields.marks)
+    system, marked = with_marks(frame.system, messages, fields.marks, fields.cache_life)
     return Request(
-        fields.model, system, marked, frame.tools, fields.max_tokens, fields.thinking, fields.effort
+        fields.model,
+        system,
+        marked,
+        frame.tools,
+        fields.max_tokens,
+        fields.thinking,
+        fields.effort,
+        diagnostics=fields.diagnostics,
     )

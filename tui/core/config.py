@@ -61,6 +61,13 @@ class Thinking(_Section, frozen=True, kw_only=True):
     display: Literal["summarized", "updates", "hidden"] = "summarized"
 
 
+class Cache(_Section, frozen=True, kw_only=True):
+    """How long the server is asked to keep what was sent. "auto" is an hour where a person sits
+    in front of the API itself, else five minutes."""
+
+    ttl: Literal["auto", "5m", "1h"] = "auto"
+
+
 class Prune(_Section, frozen=True, kw_only=True):
     """When old tool results leave the request; `unit` is what their age is counted in."""
 
@@ -160,11 +167,13 @@ class Config(_Section, frozen=True, kw_only=True):
     small_model: Name = "claude-haiku-5-5"
     fallback_models: tuple[Name, ...] = ()
     base_url: Url = ""
+    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
     api_features: Literal["auto", "all", "basic"] = "auto"
     theme: Name = "midnight"
     context_window: NotNegative = 0
     retry: Retry = Retry()
     thinking: Thinking = Thinking()
+    cache: Cache = Cache()
     prune: Prune = Prune()
     bootstrap: Bootstrap = Bootstrap()
     compaction: Compaction = Compaction()

@@ -147,7 +147,9 @@ class ProviderError(HoldfastError):
     `retry_after` is in seconds, None if the server named no delay. `retryable` says whether the
     same request may succeed later. `overflow` holds the sizes of a `context_overflow` that named
     any. `thinking_refused`: the request failed because of the signed thinking in it; without
-    that it can be sent again.
+    that it can be sent again. `feature`: it failed because of something that not every server
+    knows, and can be sent without. `category` and `explanation` are the model's
+    own, of a refusal.
 
     The retry loop sets the rest: `received` is how many characters the failed attempt had
     streamed. `park_until` is the moment (UTC) before which the server does not want to see the
@@ -167,6 +169,9 @@ class ProviderError(HoldfastError):
         retryable: bool = False,
         overflow: Overflow | None = None,
         thinking_refused: bool = False,
+        feature: str = "",
+        category: str = "",
+        explanation: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.error_class: ErrorClass = error_class
@@ -176,6 +181,9 @@ class ProviderError(HoldfastError):
         self.retryable = retryable
         self.overflow = overflow
         self.thinking_refused = thinking_refused
+        self.feature = feature
+        self.category = category
+        self.explanation = explanation
         self.received = 0
         self.park_until: datetime | None = None
         self.switch = False

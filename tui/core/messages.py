@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
 
 Block: TypeAlias = dict[str, Any]
 """One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""
@@ -22,11 +22,16 @@ class Message(TypedDict):
     content: list[Block]
 
 
+USAGE_PARTS: Final = ("cache_creation", "output_tokens_details")
+"""The objects in the API's usage that say what a count is made of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one or more answers, under the API's names. They add up with `+`.
 
-    Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour.
+    Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour. Of the
+    output, `thinking_tokens` were thought, where the server says so.
     """
 
     input_tokens: int = 0
@@ -34,6 +39,7 @@ class Usage:
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
     ephemeral_1h_input_tokens: int = 0
+    thinking_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -54,22 +60,22 @@ class Usage:
         return self.cache_read_input_tokens / self.prompt_tokens if self.prompt_tokens else None
 
     def to_json(self) -> dict[str, int]:
-        """The four counts; what is kept for an hour is named where it is not 0."""
+        """The four counts; of what they hold, what is kept for an hour or was thought, if any."""
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        if not self.ephemeral_1h_input_tokens:
-            del counts["ephemeral_1h_input_tokens"]
-        return counts
+        parts = ("ephemeral_1h_input_tokens", "thinking_tokens")
+        return {name: count for name, count in counts.items() if count or name not in parts}
 
     @classmethod
     def from_json(cls, value: object) -> Usage:
         """Read usage from JSON. Missing, null or odd values count as 0.
 
-        The API names the lives of what is written in an object of its own.
+        The API names the lives of what is written, and what was thought, in objects of their own.
         """
         if not isinstance(value, Mapping):
             return cls()
         given: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
-        found = {**object_of(given.get("cache_creation")), **given}
+        parts = [object_of(given.get(name)) for name in USAGE_PARTS]
+        found = {**parts[0], **parts[1], **given}
         counts = (found.get(f.name) for f in fields(cls))
         return cls(*(n if isinstance(n, int) and n > 0 else 0 for n in counts))
 

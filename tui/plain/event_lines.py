@@ -57,7 +57,12 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return todo_lines(todos)
         case events.StorageChanged(saved, detail):
             return [sentence("Everything is saved again" if saved else f"Not saved: {detail}")]
-        case events.Notice(text) | events.ToolsChanged(text=text) | events.ContextBroken(text=text):
+        case (
+            events.Notice(text)
+            | events.ToolsChanged(text=text)
+            | events.ContextBroken(text=text)
+            | events.ThinkingDropped(text=text)
+        ):
             return [sentence(text)]
         case events.Debug(text):
             return labelled("Debug", [line for line in shown(text.strip("\n")) if line.strip()])

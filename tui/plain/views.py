@@ -209,6 +209,11 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
     frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))
 
 
+def _effort(agent: Agent) -> str:
+    """The level of effort, where it is not the model's own."""
+    return f", effort {agent.effort}" if agent.effort != agent.own_effort else ""
+
+
 async def status(frontend: PlainFrontend, _: str) -> None:
     agent, services = frontend.conversation.open_agent(), frontend.services
     if agent is None:
@@ -230,7 +235,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
         f"File: {where}.",
         f"Folder: {shorten(services.workspace)}.",
-        f"Model: {agent.model}, window {agent.window:,} tokens.",
+        f"Model: {agent.model}, window {agent.window:,} tokens{_effort(agent)}.",
         sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
         f"Context: {meter(measured)}" if measured else "Context: nothing was measured yet.",
         *filter(None, (spending(measured),) if measured else ()),

@@ -22,15 +22,16 @@ What whoever asks does with the error is decided by its fields, never by its tex
   that was only switched to never comes up: the error is that of the model first asked for.
 - "payload_too_large": bytes, not tokens: images first.
 - "invalid_request": the same request fails again; change it before it is sent. With
-  `thinking_refused` it can be sent without any thinking, which then stays left out.
+  `thinking_refused` it can be sent without any thinking, which then stays left out; with a
+  `feature` (one of those that `tui.provider.anthropic.convert` names) without that.
 
 A person who will not wait: `tui.provider.retry.RetryControl`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -52,6 +53,10 @@ class Request:
     effort: str | None = None
     compaction: dict[str, Any] | None = None
     """Asks the server for a compaction block instead of an answer (its own summary)."""
+    diagnostics: dict[str, Any] | None = None
+    """The answer that this request goes on from; the server then says why the cache was missed."""
+    binding_reports: bool = False
+    """The server is to say what it did with earlier thinking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,14 @@ class Completed:
     stop_reason: str
     usage: Usage
     request_id: str | None = None
+    message_id: str = ""
+    stop_details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Why the model declined: `category` and `explanation`, each text or null."""
+    cache_miss: str = ""
+    """The type of the server's reason why not all was read from the cache."""
+    missed_tokens: int = 0
+    transformations: Sequence[Mapping[str, Any]] = ()
+    """What the server did with earlier thinking: `type`, `path` and `reason`."""
 
 
 StreamPart: TypeAlias = (

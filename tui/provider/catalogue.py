@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from tui.provider.base import ModelInfo
@@ -20,6 +21,9 @@ ASSUMED_OUTPUT: Final = 8_192
 
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 """All levels, the lowest first."""
+
+SOON_DAYS: Final = 60
+"""From when on a person is told that a model will be gone."""
 
 THINKING_TYPES: Final = ("adaptive", "enabled", "disabled", "between_tools")
 
@@ -106,6 +110,19 @@ _MODELS: Final = {
 def names() -> tuple[str, ...]:
     """The models that are known and were to be had at that time, the newest first."""
     return tuple(name for name, known in _MODELS.items() if not "" < known.retires_at < AS_OF)
+
+
+def retirement(model: ModelInfo, now: datetime) -> str:
+    """A sentence where a model answers no more soon, or may not already; else ""."""
+    try:
+        day = datetime.fromisoformat(model.retires_at).date()
+    except ValueError:
+        return ""
+    left = (day - now.date()).days
+    if left > SOON_DAYS:
+        return ""
+    verb = "retires" if left >= 0 else "was to retire"
+    return f"{model.id} {verb} on {day:%Y-%m-%d}. Choose another model with /model."
 
 
 def base_name(model: str) -> str:

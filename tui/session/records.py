@@ -5,8 +5,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
                  the images in the content, in their order)
-    assistant    content, model, server, usage, stop_reason, request_id, bound_to (the hash of the
-                 request, where there is thinking: see tui.context.request_trail)
+    assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
+                 hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
                                                 what every request begins with, see
                                                 tui.context.frame
@@ -21,7 +21,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
-    directive    think, verbose, elevated
+    directive    think, verbose, elevated, effort ("" for the configured one)
     interrupt    reason, text (what was streamed so far), thinking
     error        error_class, message, hint, status, request_id
     retry        attempt, max_attempts, delay_s, reason, status, error_class, request_id,
@@ -32,6 +32,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             the repair level from here on, see
                                                 tui.context.repair_levels
+    feature      feature, server, model, message, request_id     what a server does not know, see
+                                                tui.agent.server_features
     break        reason, by, from, cause, message, tokens, thoughts, cost_usd, request_id
                                                 what was already sent is changed, see
                                                 tui.context.breaks

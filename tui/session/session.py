@@ -22,7 +22,7 @@ from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
 
 TITLE_CHARS = 80
-DIRECTIVES = ("think", "verbose", "elevated")
+DIRECTIVES = ("think", "verbose", "elevated", "effort")
 
 
 class Session:

@@ -22,6 +22,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "": "model and screen",
     "retry": "when a request fails",
     "thinking": "the model's thinking",
+    "cache": "what the server keeps of a conversation",
     "prune": "old tool results",
     "bootstrap": "project files in the system prompt",
     "compaction": "when the window fills up",
@@ -48,6 +49,7 @@ _HELP: Final[Mapping[str, str]] = {
     "small_model": "The model for small jobs: to say why a task failed, for instance.",
     "fallback_models": "Models to go on with, in this order, when the first fails.",
     "base_url": 'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.',
+    "effort": 'How deep the model thinks, where it has levels; "" is its own. /effort changes it.',
     "api_features": "auto: what is new is sent to Anthropic alone. all: to any server. basic: to"
     " none.",
     "theme": "The colours; your own go into themes/ beside the file.",
@@ -66,6 +68,8 @@ _HELP: Final[Mapping[str, str]] = {
     "retry.stall_timeout_s": "Seconds of silence that end an attempt; pings count as life.",
     "thinking.display": "What is shown of the model's thinking: a summary, notes on progress"
     " alone, or nothing.",
+    "cache.ttl": "How long the server keeps it. auto: an hour where a person types, else five"
+    " minutes.",
     "prune.after_turns": "After how many turns a tool result counts as old.",
     "prune.min_chars": "Shorter results stay, however old they are.",
     "prune.when": "auto: only by /prune. turns: as soon as a result is old. pays: once it saves"

@@ -177,6 +177,12 @@ class HoldfastApp(ThemedApp):
             agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
             self.chat.show_mode(agent.mode)
 
+    async def action_next_effort(self) -> None:
+        if self.ready:
+            from tui.app.commands.effort import next_effort  # noqa: PLC0415 - on demand
+
+            self.run_worker(next_effort(self.conversation), group="effort", exclusive=True)
+
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop, else clear, and again quit."""
         if self.ready and self.conversation.cancel():

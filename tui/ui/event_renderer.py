@@ -72,7 +72,7 @@ class EventRenderer:
         self.log.add(event)
         match event:
             case events.SessionStarted(path=path, model=model):
-                self.head(model=model, think=False, verbose=False, elevated=False)
+                self.head(model=model, think=False, verbose=False, elevated=False, effort="")
                 chat.show_mode()
                 self._status(keeping=path is not None)
             case events.UserMessage(text, attached):
@@ -82,8 +82,8 @@ class EventRenderer:
                 if attached:
                     count = plural(attached.count("\n") + 1, "line")
                     chat.add(NoticeItem(f"Sent along: {count}", detail=attached))
-            case events.DirectivesChanged(think, verbose, elevated):
-                self.head(think=think, verbose=verbose, elevated=elevated)
+            case events.DirectivesChanged(think, verbose, elevated, effort):
+                self.head(think=think, verbose=verbose, elevated=elevated, effort=effort)
                 chat.show_mode()
             case events.RequestSent(model=model):
                 self._take_back()
@@ -179,6 +179,7 @@ class EventRenderer:
                 events.Notice(text)
                 | events.ToolsChanged(text=text)
                 | events.ContextBroken(text=text)
+                | events.ThinkingDropped(text=text)
             ):
                 chat.add(NoticeItem(text))
             case events.ContextFiles(files):

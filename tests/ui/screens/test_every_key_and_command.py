@@ -87,6 +87,7 @@ COMMANDS: dict[str, Seen] = {
     "model other": lambda _, world: world.agent.model == "other",
     "retry": says("nothing to send again"),
     "think": switches("think"),
+    "effort low": lambda app, _: app.chat.header.state.effort == "low",
     "verbose": switches("verbose"),
     "elevated": switches("elevated"),
     "plan": lambda _, world: world.agent.mode == "plan",
@@ -145,8 +146,8 @@ SCREENS = {
     "ctrl+t": "TasksScreen",
 }
 OTHERS = (
-    "enter shift+enter ctrl+j escape ctrl+c ctrl+d ctrl+z shift+tab ctrl+o ctrl+r ctrl+g f4 pageup"
-    " pagedown up down slash at exclamation_mark"
+    "enter shift+enter ctrl+j escape ctrl+c ctrl+d ctrl+z shift+tab ctrl+o ctrl+r ctrl+g f4 f5"
+    " pageup pagedown up down slash at exclamation_mark"
 )
 TRIED = {*SCREENS, *OTHERS.split()}
 
@@ -272,6 +273,20 @@ async def test_ctrl_g_hands_the_prompt_to_an_editor(world: World) -> None:
         await pilot.press("a", "ctrl+g")
         await until(pilot, lambda: "cannot be handed to another program" in app.chat.notice.text)
         assert app.chat.prompt.text == "a"
+
+
+async def test_f5_goes_through_the_efforts(world: World) -> None:
+    async with running(world) as (app, pilot):
+        first = world.agent.effort
+        seen: list[str] = []
+        for _ in world.agent.efforts:
+            before = world.agent.effort
+            await pilot.press("f5")
+            await until(pilot, lambda before=before: world.agent.effort != before)
+            seen.append(world.agent.effort)
+        assert seen[-1] == first
+        assert sorted(seen) == sorted(world.agent.efforts)
+        await until(pilot, lambda: app.chat.header.state.effort == first)
 
 
 async def test_f4_closes_the_output_and_opens_it(world: World) -> None:

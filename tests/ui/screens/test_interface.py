@@ -21,17 +21,17 @@ from tui.ui.widgets.prompt import Prompt
 COMMANDS_PROMISED = (
     "/help /new(/clear) /resume(/sessions) /rename /fork /rewind(/undo) /export /copy /compact"
     " /uncompact /context /output /prune /pin /memory /status /usage(/cost) /model /retry /think"
-    " /verbose /elevated /plan /todos /permissions /add-dir /mcp /theme /config /diff /init /tasks"
-    " /repair /doctor /tour /drill /quit(/exit)"
+    " /effort /verbose /elevated /plan /todos /permissions /add-dir /mcp /theme /config /diff /init"
+    " /tasks /repair /doctor /tour /drill /quit(/exit)"
 )
 SHOWN = (
     "Enter", "Shift+Enter, Ctrl+J", "Esc", "Esc Esc", "Ctrl+C", "Ctrl+D", "Ctrl+Z", "Shift+Tab",
-    "Ctrl+P", "Ctrl+O", "Ctrl+R", "Ctrl+G", "Ctrl+T", "F1", "F2", "F3", "F4", "F12", "PgUp, PgDn",
-    "Up, Down", "/, @", "!, !!",
+    "Ctrl+P", "Ctrl+O", "Ctrl+R", "Ctrl+G", "Ctrl+T", "F1", "F2", "F3", "F4", "F5", "F12",
+    "PgUp, PgDn", "Up, Down", "/, @", "!, !!",
 )  # fmt: skip
 BOUND = (
     "shift+enter ctrl+j ctrl+d ctrl+z ctrl+r ctrl+g pageup pagedown escape shift+tab ctrl+o ctrl+t"
-    " f1 f2 f3 f4 f12 ctrl+c ctrl+p"
+    " f1 f2 f3 f4 f5 f12 ctrl+c ctrl+p"
 )
 TWINS = {"f1": "help", "f2": "context", "f3": "sessions", "f4": "output", "f12": "verbose"}
 

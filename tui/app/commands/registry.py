@@ -86,6 +86,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("retry [other]", "send it again now, or with another model", "error_options"),
     _command("theme [NAME]", "choose the colours"),
     _command("think [on|off]", "reason step by step before acting", directive=True),
+    _command("effort [low|medium|high|xhigh|max]", "how deep the model thinks", "commands.effort"),
     _command("verbose [on|off]", "show every decision", directive=True),
     _command("elevated [on|off]", "nothing is asked any more", directive=True),
     _command("config [WORDS]", "the settings: see and change them"),

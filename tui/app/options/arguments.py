@@ -50,6 +50,7 @@ class Options:
     no_session: bool = False
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
+    effort: str | None = None
     practice: bool = False
     practice_script: Path | None = None
     add_dirs: tuple[Path, ...] = ()

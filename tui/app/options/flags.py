@@ -19,6 +19,7 @@ FAULTS = (
     "429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow", "park", "400",
 )  # fmt: skip
 SHELLS = ("bash", "zsh", "fish")
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json")
 
 
@@ -126,6 +127,7 @@ def _models(fallback: Flag) -> tuple[Flag, ...]:
         "Model",
         _flag("-m --model NAME", "the model to ask; opus, sonnet, haiku, fable: the newest"),
         fallback,
+        _flag("--effort", "how deep the model thinks", choices=EFFORTS),
         _flag("--practice", "the offline practice model: no key, no network"),
         _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
     )

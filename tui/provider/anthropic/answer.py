@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from tui.core.messages import Block, Usage, list_of, object_of
+from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
 from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
@@ -45,6 +45,10 @@ class AnswerBuilder:
     _blocks: dict[int, _Open] = field(default_factory=dict[int, _Open])
     _usage: dict[str, int] = field(default_factory=dict[str, int])
     _stop_reason: str = ""
+    _stop_details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _message_id: str = ""
+    _cache_miss: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _transformations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def feed(self, event: dict[str, Any]) -> Delta | None:
         """Take one event. Unknown kinds are passed over.
@@ -62,9 +66,16 @@ class AnswerBuilder:
             case "message_start":
                 message = _object(event, "message")
                 self.model = message.get("model") or self.model
+                self._message_id = string_of(message.get("id"))
+                diagnostics = object_of(message.get("diagnostics"))
+                self._cache_miss = object_of(diagnostics.get("cache_miss_reason"))
+                self._transform(message)
                 self._count(message.get("usage"))
             case "message_delta":
-                self._stop_reason = _object(event, "delta").get("stop_reason") or self._stop_reason
+                delta = _object(event, "delta")
+                self._stop_reason = delta.get("stop_reason") or self._stop_reason
+                self._stop_details = object_of(delta.get("stop_details")) or self._stop_details
+                self._transform(event)
                 self._count(event.get("usage"))
             case "message_stop":
                 self.done = True
@@ -82,7 +93,18 @@ class AnswerBuilder:
             stop_reason=self._stop_reason or ("tool_use" if called else "end_turn"),
             usage=Usage.from_json(self._usage),
             request_id=request_id,
+            message_id=self._message_id,
+            stop_details=self._stop_details,
+            cache_miss=string_of(self._cache_miss.get("type")),
+            missed_tokens=_count(self._cache_miss.get("cache_missed_input_tokens")),
+            transformations=tuple(self._transformations),
         )
+
+    def _transform(self, said: Mapping[str, Any]) -> None:
+        """What a later event says of earlier thinking replaces what was said before."""
+        if "input_transformations" in said:
+            found = map(object_of, list_of(said["input_transformations"]))
+            self._transformations = [one for one in found if one]
 
     def _begin(self, index: int, block: Block) -> Delta | None:
         opened = self._blocks[index] = _Open({**block})
@@ -118,7 +140,10 @@ class AnswerBuilder:
         """Figures of a later event are totals: they replace. A later 0 or null says nothing."""
         if isinstance(usage, dict):
             found = cast("dict[str, object]", usage)
-            counts = object_of(found.get("cache_creation")) | found | _compacted(found)
+            counts: dict[str, object] = {}
+            for name in USAGE_PARTS:
+                counts |= object_of(found.get(name))
+            counts |= found | _compacted(found)
             self._usage |= {k: n for k, n in counts.items() if isinstance(n, int) and n > 0}
 
 
@@ -140,6 +165,10 @@ def _index(event: Mapping[str, Any]) -> int:
     if isinstance(value, int):
         return value
     raise MalformedEventError("index is not a number")
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _text(of: Mapping[str, Any], name: str) -> str:

@@ -53,6 +53,7 @@ GATHER_S: Final = 0.03
 GATHER_BYTES: Final = 16_384
 """A stream that brings so much between two waits is fast, and is read without a pause."""
 
+_NOT_VALID: Final = {400, 422}
 _LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
@@ -141,6 +142,7 @@ class AnthropicProvider:
         at = self._attempt(request.model)
         given = convert.arguments(request)
         del given["max_tokens"]
+        given.pop("diagnostics", None)
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
             with self._typed(silence, at, given):
                 async with silence.waiting():
@@ -199,9 +201,14 @@ class AnthropicProvider:
     ) -> httpx2.Response:
         """Send the request. Returns a response that is a stream of events, or raises."""
         given = convert.arguments(request)
-        with self._typed(silence, self._attempt(request.model), given):
-            async with silence.waiting():
-                stream = await client.messages.create(**given, stream=True)
+        try:
+            with self._typed(silence, self._attempt(request.model), given):
+                async with silence.waiting():
+                    stream = await client.messages.create(**given, stream=True)
+        except ProviderError as error:
+            if error.status in _NOT_VALID and not error.thinking_refused:
+                error.feature = convert.refused_feature(error.message, request)
+            raise
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:

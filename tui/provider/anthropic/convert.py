@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -12,26 +13,74 @@ from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 
 _SPEAKERS = frozenset({"user", "assistant"})
-_INLINE_TOOLS = "inline-tools-2026-09-15"
-_TURN_EFFORT = "mid-conversation-output-config-2026-07-01"
-_UPDATES = "thinking-display-updates-2026-08-18"
 COMPACTION: Final = "compact-2026-09-04"
 
+_BETAS: Final = {
+    "tool_additions": "inline-tools-2026-09-15",
+    "turn_effort": "mid-conversation-output-config-2026-07-01",
+    "updates": "thinking-display-updates-2026-08-18",
+    "binding_reports": "thinking-binding-controls-2026-08-01",
+    "compaction_blocks": COMPACTION,
+}
+"""The header that the API wants to see with a feature."""
 
-def betas(request: Request) -> list[str]:
-    """The beta headers without which the API refuses what is in a request."""
+_EXTRA: Final = r".{0,40}extra inputs are not permitted"
+_BETA_REFUSED: Final = re.compile(r"anthropic-beta|unknown beta|invalid beta", re.IGNORECASE)
+_REFUSED: Final = (
+    ("turn_effort", r"messages\.\d+\.output_config\b|per-turn effort"),
+    ("tool_additions", r"\btool_(?:addition|removal)\b"),
+    ("system_messages", r"role '?\"?system\b|messages\.\d+\.role\b"),
+    ("diagnostics", r"\bdiagnostics\b"),
+    ("cache_life", r"cache_control\S*\.ttl\b"),
+    ("updates", r"thinking\S*\.display\b.{0,80}should be"),
+    ("display", r"thinking\S*\.display\b" + _EXTRA),
+    ("effort", r"(?<!\.)\boutput_config(?:\.effort)?" + _EXTRA),
+)
+"""How an error names a feature; the first that the request has is meant."""
+
+
+def features(request: Request) -> frozenset[str]:
+    """What is in a request that not every server and model knows."""
     notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
     kinds = {block.get("type") for message in notices for block in message["content"]}
     first = [block for message in request.messages[:1] for block in message["content"][:1]]
     blocks = [block for block in first if block.get("type") == "compaction"]
     changes = any(block.get("tool_changes") for block in blocks)
+    display = (request.thinking or {}).get("display")
+    marks = [block.get("cache_control") for block in request.system]
     found = {
-        COMPACTION: bool(blocks) or request.compaction is not None,
-        _INLINE_TOOLS: changes or bool(kinds & {"tool_addition", "tool_removal"}),
-        _TURN_EFFORT: any("output_config" in message for message in notices),
-        _UPDATES: (request.thinking or {}).get("display") == "updates",
+        "compaction_blocks": bool(blocks) or request.compaction is not None,
+        "tool_additions": changes or bool(kinds & {"tool_addition", "tool_removal"}),
+        "turn_effort": any("output_config" in message for message in notices),
+        "updates": display == "updates",
+        "binding_reports": request.binding_reports,
+        "system_messages": bool(notices),
+        "diagnostics": request.diagnostics is not None,
+        "cache_life": any("ttl" in mark for mark in marks if mark),
+        "display": display is not None,
+        "effort": request.effort is not None,
     }
-    return [name for name, needed in found.items() if needed]
+    return frozenset(name for name, there in found.items() if there)
+
+
+def betas(request: Request) -> list[str]:
+    """The beta headers without which the API refuses what is in a request."""
+    there = features(request)
+    return [beta for feature, beta in _BETAS.items() if feature in there]
+
+
+def refused_feature(text: str, request: Request) -> str:
+    """The feature of a request that an error text (of a 400) names; "" where it names none."""
+    there = features(request)
+    if _BETA_REFUSED.search(text):
+        named = [feature for feature, beta in _BETAS.items() if beta in text and feature in there]
+        betas_there = [feature for feature in _BETAS if feature in there]
+        # A text that names no header means any; they are tried without one after the other.
+        return next(iter(named or betas_there), "")
+    for feature, pattern in _REFUSED:
+        if feature in there and re.search(pattern, text, re.IGNORECASE):
+            return feature
+    return ""
 
 
 def arguments(request: Request) -> dict[str, Any]:
@@ -42,6 +91,7 @@ def arguments(request: Request) -> dict[str, Any]:
         "tools": request.tools or None,
         "thinking": request.thinking,
         "output_config": {"effort": request.effort} if request.effort else None,
+        "diagnostics": request.diagnostics,
         "extra_headers": {"anthropic-beta": ",".join(needed)} if needed else None,
         "extra_body": {"compaction": request.compaction} if request.compaction else None,
     }
@@ -53,12 +103,16 @@ def arguments(request: Request) -> dict[str, Any]:
     }
 
 
+_REQUIRED: Final = ("max_tokens", "messages", "model")
+
+
 def body(request: Request) -> bytes:
     """The bytes of a request's body, as the SDK sends them."""
-    given = arguments(request) | {"stream": True}
+    given: dict[str, Any] = arguments(request) | {"stream": True}
     given.pop("extra_headers", None)
-    given |= given.pop("extra_body", {})
-    given = dict(sorted(given.items()))
+    extra: dict[str, Any] = given.pop("extra_body", None) or {}
+    optional = sorted(given.keys() - set(_REQUIRED))
+    given = {name: given[name] for name in (*_REQUIRED, *optional)} | extra
     text = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
 

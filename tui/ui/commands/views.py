@@ -145,6 +145,7 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
         f"folder   {shorten(frontend.services.workspace)}",
         f"model    {agent.model}, window {tokens(agent.window)}",
         f"mode     {agent.mode.replace('_', ' ')}",
+        *([f"effort   {agent.effort}"] if agent.effort != agent.own_effort else []),
         *status_figures(agent),
     ]
     frontend.report("Status", lines)

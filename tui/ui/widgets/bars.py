@@ -24,7 +24,7 @@ LEAST = 12
 @dataclass(frozen=True, slots=True)
 class HeaderState:
     """What the header says. `folder` is as the person reads it (`~/proj`); `mark` is a word that
-    must not be overlooked."""
+    must not be overlooked; `effort` the level that was chosen."""
 
     folder: str = ""
     branch: str = ""
@@ -33,6 +33,7 @@ class HeaderState:
     think: bool = False
     verbose: bool = False
     elevated: bool = False
+    effort: str = ""
     mark: str = ""
 
 
@@ -43,6 +44,7 @@ def header_line(state: HeaderState, width: int) -> Content:
     lamps = (
         (state.mark, f" {state.mark} ", "bold $background on $warning"),
         (state.think, "think", "$text-secondary"),
+        (state.effort, f"effort {state.effort}", "$text-secondary"),
         (state.verbose, "verbose", "$text-accent"),
         (state.elevated, " ELEVATED ", "bold $background on $error"),
     )

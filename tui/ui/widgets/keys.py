@@ -88,6 +88,7 @@ CHAT_KEYS = (
     Key("f2", "app.command('context')", "F2", "the context: what the model sees, mask, pin"),
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "the output pane"),
+    Key("f5", "app.next_effort", "F5", "effort: the next level that the model offers"),
     Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold every tool call, or fold them again"),
     Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "the tasks of this folder"),
     Key("tab", "next_pane", "Tab", "to a wait, the conversation, the output and back"),

@@ -1,0 +1,230 @@
+"""What only the API's own servers know: asked of them, said in words, and left out elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import events_of, make_agent
+from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.provider import ScriptedProvider
+from tests.support.server import LoopbackServer
+from tests.support.server_binding import BINDING
+from tests.support.server_script import Json
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.core.clock import SystemClock
+from tui.core.config import Config, Thinking
+from tui.provider import catalogue
+from tui.provider.anthropic import AnthropicProvider
+
+SONNET = "claude-sonnet-5-5"
+UPDATES = "thinking-display-updates-2026-08-18"
+
+
+@asynccontextmanager
+async def talking(
+    root: Path, *, model: str = SONNET, first_party: bool = True, **script: Any
+) -> AsyncGenerator[tuple[Agent, LoopbackServer]]:
+    parts = {name: script.pop(name) for name in ("config", "cache_life") if name in script}
+    turns = [{"thinking": f"t{n}", "text": f"answer {n}"} for n in range(9)]
+    played = {"turns": turns, "catalogue": True, "priced": True, **script}
+    async with LoopbackServer(played) as server:
+        provider = AnthropicProvider(api_key="k", clock=SystemClock(), base_url=server.url)
+        info = catalogue.model_info(model)
+        agent = make_agent(root, provider, model=info, first_party=first_party, **parts)
+        await agent.start()
+        try:
+            yield agent, server
+        finally:
+            await asyncio.wait_for(agent.close(), PATIENCE_S)
+
+
+async def turn(agent: Agent, prompt: str) -> list[Event]:
+    return await asyncio.wait_for(events_of(agent, prompt), PATIENCE_S)
+
+
+def bodies(server: LoopbackServer) -> list[Json]:
+    return [post.body for post in server.posts]
+
+
+async def test_the_server_is_told_which_answer_a_request_goes_on_from(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (agent, server):
+        await turn(agent, "one")
+        seen = await turn(agent, "two")
+        asked = [body["diagnostics"] for body in bodies(server)]
+        assert asked == [{"previous_message_id": None}, {"previous_message_id": "msg_0000"}]
+        (said,) = [e for e in seen if isinstance(e, events.RequestExtended)]
+        assert (said.n, said.last, said.broken, said.cache_miss) == (2, 1, "", "")
+        assert "extends #1 ✓ · cache " in said.text
+        assert all(BINDING in post.headers["anthropic-beta"] for post in server.posts)
+
+
+async def test_other_servers_see_none_of_it(tmp_path: Path) -> None:
+    async with talking(tmp_path, first_party=False) as (agent, server):
+        await turn(agent, "one")
+        (post,) = server.posts
+        assert "diagnostics" not in post.body
+        assert "anthropic-beta" not in post.headers
+        assert "ttl" not in str(post.body)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "feature"),
+    [("diagnostics", "diagnostics"), (BINDING, "binding_reports"), (UPDATES, "updates")],
+)
+async def test_what_a_gateway_refuses_is_left_out_from_then_on(
+    tmp_path: Path, lacks: str, feature: str
+) -> None:
+    config = Config(thinking=Thinking(display="updates"))
+    async with talking(tmp_path, lacks=[lacks], config=config) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        await turn(agent, "two")
+        assert len(server.posts) == 3
+        first, second, _ = server.posts
+        assert (first.body, first.headers["anthropic-beta"]) != (
+            second.body,
+            second.headers.get("anthropic-beta"),
+        )
+        found = [r.data["feature"] for r in agent.session.records if r.type == "feature"]
+        assert found == [feature]
+
+
+async def test_everything_at_once_is_refused_and_still_answered(tmp_path: Path) -> None:
+    config = Config(thinking=Thinking(display="updates"))
+    lacks = ["diagnostics", BINDING, UPDATES]
+    async with talking(tmp_path, lacks=lacks, config=config) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert len(server.posts) == 4
+
+
+async def test_all_marks_have_one_life_and_it_stays_with_the_session(tmp_path: Path) -> None:
+    async with talking(tmp_path, cache_life="1h") as (agent, server):
+        await turn(agent, "one")
+        await turn(agent, "two")
+        for body in bodies(server):
+            blocks = [*body["system"], *(b for m in body["messages"] for b in m["content"])]
+            marks = [block["cache_control"] for block in blocks if "cache_control" in block]
+            assert len(marks) > 1
+            assert all(mark == {"type": "ephemeral", "ttl": "1h"} for mark in marks)
+        usd = agent.reload_cost().cost_usd
+        assert usd is not None
+        assert abs(usd - agent.ledger.tokens * (4 - 0.1) / 1_000_000) < 1e-9
+
+
+async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> None:
+    async with talking(tmp_path, cache_life="1h", lacks=["ttl"]) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert "ttl" not in str(bodies(server)[-1])
+
+
+def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:
+    """Of each request: the level that it asks for itself, and those within its messages."""
+    return [
+        (
+            body.get("output_config", {}).get("effort"),
+            [m["output_config"]["effort"] for m in body["messages"] if "output_config" in m],
+        )
+        for body in bodies(server)
+    ]
+
+
+def breaks(seen: list[Event]) -> list[str]:
+    return [event.reason for event in seen if isinstance(event, events.ContextBroken)]
+
+
+async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (agent, server):
+        await turn(agent, "one")
+        assert agent.effort_cost("low") is None
+        await agent.use_effort("low")
+        seen = await turn(agent, "two")
+        seen += await turn(agent, "/think three")
+        seen += await turn(agent, "/think off four")
+        assert levels(server) == [
+            (None, []),
+            (None, ["low"]),
+            (None, ["low", "medium"]),
+            (None, ["low", "medium", "low"]),
+        ]
+        assert breaks(seen) == []
+        extended = [e for e in seen if isinstance(e, events.RequestExtended)]
+        assert [e.cache_miss for e in extended if e.cache_miss not in {"", "unavailable"}] == []
+        shares = [e.cached / e.tokens for e in extended]
+        assert min(shares) > 0.9
+
+
+async def test_an_effort_has_a_price_where_the_model_has_it_for_all(tmp_path: Path) -> None:
+    async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
+        await turn(agent, "one")
+        cost = agent.effort_cost("low")
+        assert cost is not None
+        assert (cost.reason, cost.by, cost.thoughts) == ("effort", "person", 0)
+        assert agent.effort_cost("high") is None
+        await agent.use_effort("low")
+        assert breaks(await turn(agent, "two")) == ["effort"]
+        assert breaks(await turn(agent, "three")) == []
+        assert levels(server) == [(None, []), ("low", []), ("low", [])]
+
+
+async def test_the_first_request_asks_for_the_configured_effort(tmp_path: Path) -> None:
+    async with talking(tmp_path, config=Config(effort="xhigh")) as (agent, server):
+        await turn(agent, "one")
+        await turn(agent, "/effort max two")
+        assert levels(server) == [("xhigh", []), ("xhigh", ["max"])]
+        assert agent.directives.effort == "max"
+
+
+async def test_a_level_that_the_model_lacks_is_not_asked_for(tmp_path: Path) -> None:
+    config = Config(effort="xhigh")
+    async with talking(tmp_path, model="claude-sonnet-4-6", config=config) as (agent, server):
+        await turn(agent, "one")
+        assert levels(server) == [(None, [])]
+
+
+async def test_a_gateway_without_efforts_in_a_conversation_gets_one_for_all(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, lacks=["message_effort"]) as (agent, server):
+        await turn(agent, "one")
+        await agent.use_effort("low")
+        seen = await turn(agent, "two")
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert levels(server) == [(None, []), (None, ["low"]), ("low", [])]
+
+
+async def test_it_is_said_once_that_a_model_goes(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    clock = FakeClock()
+    info = catalogue.model_info("claude-sonnet-4-5")
+    agent = make_agent(tmp_path, provider, model=info, clock=clock)
+    said = [e.text for e in await agent.start() if isinstance(e, events.Notice)]
+    assert said == ["claude-sonnet-4-5 retires on 2026-11-30. Choose another model with /model."]
+    await agent.close()
+
+
+async def test_a_refusal_says_why(tmp_path: Path) -> None:
+    declined = {
+        "text": "",
+        "stop_reason": "refusal",
+        "stop_details": {"type": "refusal", "category": "cyber", "explanation": "It scans ports."},
+    }
+    async with talking(tmp_path, turns=[declined]) as (agent, _):
+        (error,) = [e for e in await turn(agent, "x") if isinstance(e, events.ErrorRaised)]
+        assert error.message == (
+            "The model declined to answer (cyber: it may help to attack computers). It scans ports."
+        )
+        assert (error.category, error.explanation) == ("cyber", "It scans ports.")

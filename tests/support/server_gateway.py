@@ -1,0 +1,30 @@
+"""A gateway in front of the API that does not know all that the API does, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from tests.support.server_bodies import blocks_of
+from tests.support.server_errors import EXTRA, Rejection, invalid
+from tests.support.server_script import Json
+
+
+def gateway_refusals(
+    body: Json, betas: Collection[str], lacks: Collection[str]
+) -> Iterator[Rejection]:
+    """What of a request it `lacks`: a field of the body, a beta, "ttl", or the role "system"."""
+    for name in sorted(set(lacks) & body.keys()):
+        yield invalid(f"{name}: {EXTRA}")
+    for name in sorted(set(lacks) & set(betas)):
+        yield invalid(
+            f"Unexpected value(s) `{name}` for the `anthropic-beta` header. Please consult our "
+            "documentation or try again without the header."
+        )
+    for number, message in enumerate(body["messages"]):
+        if "system_role" in lacks and message["role"] == "system":
+            yield invalid(f"messages.{number}.role: Input should be 'user' or 'assistant'")
+        if "message_effort" in lacks and "output_config" in message:
+            yield invalid(f"messages.{number}.output_config: {EXTRA}")
+    every = [*body.get("system", []), *(b for m in body["messages"] for b in blocks_of(m))]
+    if "ttl" in lacks and any("ttl" in (b.get("cache_control") or {}) for b in every):
+        yield invalid(f"system.0.cache_control.ephemeral.ttl: {EXTRA}")

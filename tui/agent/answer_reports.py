@@ -1,0 +1,69 @@
+"""What an answer says of its request: how it extends the last, and what became of thinking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tui.agent.events import RequestExtended, ThinkingDropped
+from tui.core.messages import Usage, string_of
+from tui.provider.base import Completed
+from tui.session.records import Record
+
+DROPPED: Final = "thinking_dropped"
+ALLOWED: Final = "thinking_mismatch_allowed"
+
+_CATEGORIES: Final = {
+    "cyber": "it may help to attack computers",
+    "bio": "it may help to do biological harm",
+    "frontier_llm": "it is about building large language models",
+    "reasoning_extraction": "it asks for the internal reasoning in the answer",
+    "general_harms": "it may do harm",
+}
+
+
+def extended(
+    request: Record, before: Record | None, last: Usage | None, answer: Completed
+) -> RequestExtended:
+    """A request beside the one `before` it to the same model, with what its answer says.
+
+    `last` is the usage of the answer before.
+    """
+    usage = answer.usage
+    return RequestExtended(
+        _number(request.data),
+        _number(before.data) if before else None,
+        str(request.data.get("break", "")),
+        usage.prompt_tokens,
+        usage.prompt_tokens - last.prompt_tokens if last else None,
+        usage.cache_read_input_tokens,
+        answer.cache_miss,
+        answer.missed_tokens,
+        usage.thinking_tokens,
+        usage.output_tokens,
+    )
+
+
+def dropped(answer: Completed) -> ThinkingDropped | None:
+    """What the server did with earlier thinking; None where it took all of it."""
+    kinds: dict[str, Counter[str]] = {DROPPED: Counter(), ALLOWED: Counter()}
+    for one in answer.transformations:
+        if (kind := string_of(one.get("type"))) in kinds:
+            kinds[kind][string_of(one.get("reason"))] += 1
+    if not any(kinds.values()):
+        return None
+    return ThinkingDropped(dict(kinds[DROPPED]), dict(kinds[ALLOWED]))
+
+
+def refusal(details: Mapping[str, Any]) -> str:
+    """Why the model declined, in a sentence or two."""
+    category, explanation = (string_of(details.get(n)) for n in ("category", "explanation"))
+    why = _CATEGORIES.get(category, category)
+    said = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
+    return " ".join([said, explanation]).strip()
+
+
+def _number(data: Mapping[str, Any]) -> int:
+    found = data.get("n")
+    return found if isinstance(found, int) else 0

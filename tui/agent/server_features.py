@@ -1,0 +1,71 @@
+"""What a server was found not to know: switched off for it and one model, once, by record.
+
+A `feature` record stands for each. It names what is left out of the requests from then on, by the
+names of `tui.provider.anthropic.convert`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Notice
+from tui.context.record_index import RecordIndex
+from tui.core.errors import ProviderError
+
+FEATURE: Final = "feature"
+"""The type of the record."""
+
+_WORDS: Final = {
+    "turn_effort": "an effort that is set within a conversation",
+    "tool_additions": "tools that join a conversation",
+    "system_messages": "system messages within a conversation",
+    "diagnostics": "why the cache was missed",
+    "binding_reports": "reports about earlier thinking",
+    "cache_life": "a cache that lasts an hour",
+    "updates": "thinking shown as updates",
+    "display": "a choice of how thinking is shown",
+    "effort": "a choice of effort",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFeatures:
+    """What the server of one agent does not know, by its models."""
+
+    ctx: AgentContext
+    _index: RecordIndex = field(default_factory=lambda: RecordIndex({FEATURE}))
+
+    def off(self, model: str) -> frozenset[str]:
+        """What is not asked of a model."""
+        known = (record.data for record in self._index.of(self.ctx.records))
+        return frozenset(
+            str(data.get("feature"))
+            for data in known
+            if data.get("model") == model and data.get("server") == self.ctx.server
+        )
+
+    def switch_off(self, error: ProviderError, model: str) -> bool:
+        """Leave out of the next request what the server refused in this one, if it named that.
+
+        False where nothing is left to leave out: the same request is never sent again.
+        """
+        if not error.feature or error.feature in self.off(model):
+            return False
+        self.note(error.feature, model, error.message, error.request_id)
+        what = _WORDS.get(error.feature, error.feature)
+        text = f"The server does not know {what}. The request is sent again without that."
+        self.ctx.publish(Notice(text))
+        return True
+
+    def note(self, feature: str, model: str, message: str, request_id: str | None = None) -> None:
+        """Record that the server refused something of a model, in these words."""
+        self.ctx.recorder.append(
+            FEATURE,
+            feature=feature,
+            server=self.ctx.server,
+            model=model,
+            message=message,
+            request_id=request_id,
+        )
