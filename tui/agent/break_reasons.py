@@ -70,10 +70,24 @@ def reason_of(records: Sequence[Record], last: Record | None) -> BreakReason:
                 pass
     if not overlays:
         return BreakReason("unexplained", "program")
-    changed = overlays[-1]
+    changed = next((one for one in reversed(overlays) if one.by != "policy"), overlays[-1])
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
     return BreakReason(reason, by, first_turn(records, {overlay.target for overlay in overlays}))
+
+
+def first_changed(records: Sequence[Record], last: Record | None) -> int:
+    """The number of the first record that is sent in another form since the request `last`.
+
+    0 where that concerns everything.
+    """
+    since = next((n for n in range(len(records) - 1, -1, -1) if records[n] is last), -1) + 1
+    fresh = records[since:]
+    whole = {"compaction", "repair", FRAME, BREAK}
+    targets = {overlay.target for record in fresh if (overlay := overlay_in(record))}
+    if not targets or any(record.type in whole for record in fresh):
+        return 0
+    return next((n for n, record in enumerate(records) if record.id in targets), 0)
 
 
 def first_turn(records: Sequence[Record], targets: Collection[str]) -> str:

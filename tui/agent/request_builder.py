@@ -16,12 +16,13 @@ from typing import Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
-from tui.agent.break_reasons import BreakReason, reason_of
+from tui.agent.break_reasons import BreakReason, first_changed, reason_of
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
+from tui.agent.prune_rule import PruneRules
 from tui.agent.token_meter import TokenMeter
 from tui.context import request_assembly
-from tui.context.breaks import BREAK
+from tui.context.breaks import BREAK, in_turn, turn_start
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
@@ -62,7 +63,7 @@ class RequestBuilder:
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `hashes` are of the requests that were
     sent last, by their models; `meter` says how full the context is; `frame` is what every request
-    begins with.
+    begins with; `rules` say how old results are pruned.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
@@ -70,6 +71,7 @@ class RequestBuilder:
         self.asked: Request | None = None
         self.hashes: dict[str, str] = {}
         self.frame = FrameState(ctx)
+        self.rules = PruneRules(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._sent = RecordIndex({REQUEST})
@@ -162,6 +164,27 @@ class RequestBuilder:
         self.asked = made
         return made, view
 
+    def next_break(self, view: View) -> int | None:
+        """Where the request of a view would change what was sent, by the number of a record.
+
+        None where it would not, where only a compaction did (its undoing restores what was), and
+        where nothing was sent yet.
+        """
+        model, records = self._ctx.model, self._ctx.records
+        last = self._since(model)
+        found, _ = self._compare(self._built(view, model), model)
+        if last is None or (found.extends and found.misplaced is None):
+            return None
+        why = reason_of(records, last)
+        return first_changed(records, last) if why.reason and not why.cause else None
+
+    def thoughtless_from(self, place: int | None) -> int:
+        """From which record on a break at `place` takes the thinking; None is no break."""
+        records = self._ctx.records
+        if place is None:
+            return len(records)
+        return 0 if in_turn(records) else turn_start(records, place)
+
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
 
@@ -210,15 +233,15 @@ class RequestBuilder:
     def _form(self, model: ModelInfo) -> Form:
         return form_of(model, first_party=self._ctx.first_party)
 
-    def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
+    def _rendering(self, model: ModelInfo) -> tuple[Rendering, object, object]:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
         rendering = Rendering(ctx.server, self._form(model), ctx.first_party, self.frame.untrusted)
-        return rendering, self.frame.current.room
+        return rendering, self.frame.current.room, self.rules.of(model)
 
     def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
-        rendering, _ = self._rendering(model)
-        return LevelViewer(self.frame.current.room, self._ctx.config.prune, rendering)
+        rendering, *_ = self._rendering(model)
+        return LevelViewer(self.frame.current.room, self.rules.of(model), rendering)
 
     def _count_fixed(self) -> None:
         """Count what every request carries now."""

@@ -258,10 +258,7 @@ class TurnRunner:
         view = self.requests.view()
         view = await self._overflow.before_request(view)
         view = await self.pruning.before_request(view)
-        request, view = self.requests.ask(view)
-        if ctx.verbose:
-            self.pruning.explain(request, view)
-        return request
+        return self.requests.ask(view)[0]
 
     async def _recover(self, error: ProviderError, request: Request) -> bool:
         """Do or wait for what makes another request worthwhile. False where nothing does."""
