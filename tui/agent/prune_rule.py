@@ -38,7 +38,7 @@ class PruneRules:
         rule = self.ctx.config.prune
         if rule.when != "auto" or self.ctx.first_party or model.binds:
             return rule
-        self._look()
+        self._catch_up()
         if self._cached or self._signed or not self._answered:
             return rule
         return msgspec.structs.replace(rule, when="turns")
@@ -47,10 +47,10 @@ class PruneRules:
         """Whether thinking is refused behind something that was changed."""
         if model.binds or (self.ctx.first_party and model.source != "assumed"):
             return model.binds
-        self._look()
+        self._catch_up()
         return self._signed
 
-    def _look(self) -> None:
+    def _catch_up(self) -> None:
         """Look at the answers that came since."""
         answers = self._index.of(self.ctx.records)
         if answers is not self._answers:  # another branch

@@ -81,14 +81,15 @@ class PruneSchedule:
         if stay:  # pruned by the rule until now, which the server turned out to be wrong for
             self._prune(stay, "pruned before")
             view = self.requests.view()
-        place = self.requests.next_break(view)
+        auto = self.ctx.config.prune.when == "auto"
+        place = self.requests.next_break(view) if auto else None
         behind = [one for one in view.due if place is not None and self._place(one) >= place]
         if behind:
             self._prune(behind, "with another break")
             view = self.requests.view()
         if not view.due:
             return view
-        if self.ctx.config.prune.when == "auto" and (lost := self._thoughts(view.due, place)):
+        if auto and (lost := self._thoughts(view.due, place)):
             self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
             return view
         figures = self._figures(view.due, place)
