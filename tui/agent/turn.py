@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
+from tui.agent.image_limits import keep_to_limits
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.overflow_recovery import OverflowRecovery
@@ -257,6 +258,8 @@ class TurnRunner:
         await self.requests.settle()
         view = self.requests.view()
         view = await self._overflow.before_request(view)
+        if keep_to_limits(ctx, view):
+            view = self.requests.view()
         view = await self.pruning.before_request(view)
         return self.requests.ask(view)[0]
 
