@@ -177,3 +177,51 @@ async def test_25_parallel_calls_and_plan_mode_are_read_from_the_cache(
             got = usage["cache_read_input_tokens"]
             whole = got + usage["cache_creation_input_tokens"] + usage["input_tokens"]
             assert got >= 0.95 * whole
+
+
+@pytest.mark.parametrize("signature", ["", None])
+async def test_thinking_without_a_signature_is_left_out(
+    own_folders: Path, tmp_path: Path, signature: str | None
+) -> None:
+    bare: Json = {"thinking": "unsigned"}
+    bare |= {} if signature is None else {"signature": signature}
+    unsigned: Json = {
+        "content": [{"block": {"type": "thinking", **bare}}, {"text": "That was it."}]
+    }
+    async with LoopbackServer({"turns": [unsigned, said("s1"), said("s2")]}) as server:
+        async with program(tmp_path, server, api_features="all") as agent:
+            for text in ("one", "two", "three"):
+                await done(agent, text)
+            assert types(agent, "break") == []
+        assert thoughts(server) == ["s1"]
+
+
+async def test_what_nobody_knows_comes_back_as_it_came(own_folders: Path, tmp_path: Path) -> None:
+    odd: Json = {"type": "future_block", "id": "f1", "inner": {"b": [1, None], "a": ""}}
+    turns: list[Json] = [{"thinking": "s0", "blocks": [odd], "text": "Odd."}, said("s1")]
+    async with LoopbackServer({"turns": turns, "check": False}) as server:
+        async with program(tmp_path, server, api_features="all") as agent:
+            await done(agent, "one")
+            await done(agent, "two")
+            assert types(agent, "break") == []
+        answer = server.posts[-1].body["messages"][1]["content"]
+    found = [{k: v for k, v in b.items() if k != "cache_control"} for b in answer]
+    assert odd in found
+
+
+async def test_an_imported_session_begins_without_its_thinking(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
+    foreign = {"type": "thinking", "thinking": "theirs", "signature": "c2ln"}
+    session.append("user", content=[{"type": "text", "text": "hello"}], text="hello")
+    session.append("assistant", content=[foreign, {"type": "text", "text": "Hi."}], model=SONNET.id)
+    await session.sync()
+    path = session.path
+    await session.close()
+    async with LoopbackServer({"turns": [said("s0"), said("s1")]}) as server:
+        async with program(tmp_path, server, path, api_features="all") as agent:
+            await done(agent, "one")
+            await done(agent, "two")
+        assert len(server.posts) == 2
+        assert [thoughts(server, n) for n in (0, 1)] == [[], ["s0"]]
