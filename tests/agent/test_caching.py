@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.support.agents import events_of, make_agent
 from tests.support.prompt_cache import EVERY_TURN, HOUR, NEVER, PAYS, Prices, PromptCache, play
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
-from tui.context.cache_cost import PruneFigures, expected, first_change, verdict
+from tui.context.cache_cost import PruneFigures, expected, verdict
 from tui.context.rules.request import marks_in
 from tui.core.config import Config, Prune
 from tui.core.messages import Block, text_block
@@ -23,6 +24,17 @@ def request(*texts: str, marks: tuple[int, ...] = ()) -> Request:
     for mark in marks:
         messages[mark]["content"][0]["cache_control"] = {"type": "ephemeral"}  # type: ignore[index]
     return Request("m", [], messages, [], 10)  # type: ignore[arg-type]
+
+
+def extends(before: Request, after: Request) -> bool:
+    """Whether one request is the beginning of the other, cache marks aside."""
+
+    def bare(sent: Request) -> list[object]:
+        blocks = [*sent.tools, *sent.system]
+        blocks += [{"role": m["role"], **block} for m in sent.messages for block in m["content"]]
+        return [{n: v for n, v in block.items() if n != "cache_control"} for block in blocks]
+
+    return bare(after)[: len(bare(before))] == bare(before)
 
 
 def reads(turns: int) -> list[list[Block]]:
@@ -87,45 +99,27 @@ async def test_no_request_has_more_than_four_breakpoints_and_each_reads_the_last
         now += 10.0
         usage = cache.send(sent, now)
         before = provider.requests[number - 1]
-        if number and first_change(before, sent) is None:
+        if number and extends(before, sent):
             assert usage.cache_creation_input_tokens < 3000
         elif number:  # pruning changed a message: all before it is read, if no error is there
             assert usage.cache_read_input_tokens > 0
 
 
-async def test_nothing_changes_a_cached_prefix_without_a_reason_that_debug_names(
+async def test_nothing_changes_a_cached_prefix_without_a_break_that_is_shown(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.txt").write_text("alpha beta\n" * 300)
-    steps = [
-        a for n in range(8) for a in ([call("read_file", id_=f"c{n}", path="a.txt")], say("ok"))
-    ]
-    provider = ScriptedProvider(*steps, say("thought"))
+    provider = ScriptedProvider(*reads(8), say("thought"))
     agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=1, when="turns")))
-    said: list[str] = []
+    told: list[events.ContextBroken] = []
     for turn in range(8):
-        text = "/verbose go" if not turn else f"turn {turn}"
-        said += [e.text for e in await events_of(agent, text) if isinstance(e, events.Debug)]
-    said += [e.text for e in await events_of(agent, "/think go") if isinstance(e, events.Debug)]
-    pairs = zip(provider.requests, provider.requests[1:], strict=False)
-    changes = [change for a, b in pairs if (change := first_change(a, b))]
-    named = [text for text in said if text.startswith("[DEBUG] Cache:")]
-    assert len(named) == len(changes) > 5
-    assert all("pruned" in text for text in named)
-
-
-def test_where_two_requests_differ() -> None:
-    one = request("a", "b")
-    assert first_change(one, request("a", "b", "c")) is None
-    changed = first_change(one, request("x", "b"))
-    assert changed is not None
-    assert changed.message == 0
-    system = replace(one, system=[text_block("s")])
-    others = (replace(one, model="n"), replace(one, tools=[{}]), system)
-    for where, other in zip(("model", "tools", "system"), others, strict=True):
-        found = first_change(one, other)
-        assert found is not None
-        assert found.where == where
+        found = await events_of(agent, f"turn {turn}")
+        told += [event for event in found if isinstance(event, events.ContextBroken)]
+    found = await events_of(agent, "/think go")
+    told += [event for event in found if isinstance(event, events.ContextBroken)]
+    changes = [not extends(a, b) for a, b in pairwise(provider.requests)]
+    assert len(told) == sum(changes) > 5
+    assert {event.reason for event in told} <= {"prune", "unexplained"}
 
 
 def test_D26_the_verdict_weighs_what_is_saved_against_what_is_written_again() -> None:

@@ -246,3 +246,4 @@ def _unmarked(request: Request) -> Request:
 NEVER = Prune(after_turns=1_000_000)
 EVERY_TURN = Prune(when="turns")
 PAYS = Prune(when="pays")
+AUTO = Prune(when="auto")

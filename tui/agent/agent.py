@@ -19,7 +19,7 @@ from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
-from tui.agent.pruning import ContextOverrides, PruneSchedule
+from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
@@ -67,7 +67,7 @@ class Agent:
         self._memory = MemoryFlush(ctx, self._requests)
         self._compactor = Compactor(ctx, self._requests, self._memory)
         self._mcp = McpTools(ctx, self._requests)
-        self._pruning = PruneSchedule(ctx, self._requests, self._mcp)
+        self._pruning = PruneSchedule(ctx, self._requests)
         self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx))
         self._turns = TurnRunner(
             ctx,
@@ -228,6 +228,10 @@ class Agent:
     def pending(self) -> Mapping[str, Overlay]:
         """The changes that wait for the next break, by the records that they concern."""
         return pending(self.session.records)
+
+    def waiting(self) -> Waiting:
+        """The old results that wait to be pruned, for the next break or until it pays."""
+        return self._pruning.waiting(self.view())
 
     def reload_cost(self) -> events.ContextBroken:
         """What `reload` would cost."""

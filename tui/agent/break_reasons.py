@@ -71,7 +71,7 @@ def reason_of(
         return BreakReason("pin", "person", start)
     if not fresh.overlays:
         return BreakReason("prune", "program", start)
-    changed = fresh.overlays[0]
+    changed = next((one for one in fresh.overlays if one.by != "policy"), fresh.overlays[0])
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
     return BreakReason(reason, by, start)
@@ -158,6 +158,21 @@ def with_pending(
     places = {record.id: place for place, record in enumerate(records)}
     first = min(start, why.start, key=lambda id_: places.get(id_, -1))
     return replace(why, start=first)
+
+
+def first_changed(records: Sequence[Record], last: Record | None) -> int:
+    """The number of the first record that is sent in another form since the request `last`.
+
+    0 where that concerns everything.
+    """
+    since = next((n for n in range(len(records) - 1, -1, -1) if records[n] is last), -1) + 1
+    fresh = records[since:]
+    whole = {"compaction", "repair", FRAME, BREAK}
+    every = [overlay for record in fresh if (overlay := overlay_in(record))]
+    targets = {overlay.target for overlay in every if not overlay.wait}
+    if not targets or any(record.type in whole or _of_all(record) for record in fresh):
+        return 0
+    return next((n for n, record in enumerate(records) if record.id in targets), 0)
 
 
 def first_turn(records: Sequence[Record], targets: Collection[str]) -> str:

@@ -6,7 +6,8 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,13 +147,39 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
     return replace(found, window=window, source="config") if window else found
 
 
+def listed_model(launch: Launch, name: str) -> ModelInfo:
+    """What the server said of a model when it listed them last, else what is known. Blocks."""
+    known = known_model(launch, name)
+    if launch.practice:
+        return known
+    listed = model_list.listed(launch.folders.cache, launch.config.base_url)
+    said = next((model for model in listed if model.get("id") == name), None)
+    if said is None:
+        return known
+    from tui.provider.anthropic import convert  # noqa: PLC0415 - as above
+
+    found, window = convert.model_info(name, said), launch.config.context_window
+    return replace(found, window=window, source="config") if window else found
+
+
+@asynccontextmanager
+async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]:
+    """Ask for the list in the background meanwhile. What is not there by the end is given up."""
+    task = asyncio.create_task(refresh_models(launch, clock), name="list of models")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
 async def refresh_models(launch: Launch, clock: Clock) -> None:
     """Ask the server which models it has, unless it said so within a day. Never raises."""
-    from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
-
     cache, url = launch.folders.cache, launch.config.base_url
     if launch.practice or not await asyncio.to_thread(model_list.is_due, cache, url, clock.now()):
         return
+    from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
+
     server = AnthropicProvider(api_key=launch.key, clock=clock, base_url=url)
     try:
         if found := await server.list_models():
@@ -214,7 +241,7 @@ def make_agent(
         AgentContext(
             session=session,
             provider=provider or make_provider(launch, clock, control),
-            model=known_model(launch, launch.model),
+            model=listed_model(launch, launch.model),
             tools=builtin_tools(),
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,

@@ -24,14 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class McpTools:
-    """The tools of MCP servers among those of one agent.
-
-    `reason` says of the last change what it was, for whoever asks why the cache is written anew.
-    """
+    """The tools of MCP servers among those of one agent."""
 
     ctx: AgentContext
     requests: RequestBuilder
-    reason: str = ""
     _offered: dict[str, dict[str, Tool[Any]]] = field(
         default_factory=dict[str, dict[str, Tool[Any]]]
     )
@@ -122,8 +118,8 @@ class McpTools:
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
         self.ctx.tools.update(fresh)
         self.requests.exchange(gone, fresh.values())
-        self.reason = " and ".join(change.text.rstrip(".") for change in changes)
-        self.ctx.debug(f"[DEBUG] Tools: {self.reason}")
+        said = " and ".join(change.text.rstrip(".") for change in changes)
+        self.ctx.debug(f"[DEBUG] Tools: {said}")
         for change in changes:
             if not first:
                 self.ctx.publish(change)

@@ -1,25 +1,40 @@
-"""How records stand in what the model sees: pruned when it pays, changed by the person at will."""
+"""How records stand in what the model sees: pruned when it pays, changed by the person at will.
+
+With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
+writes what stands behind its place anew anyway, or once that pays by itself; where the server
+refuses thinking behind what was changed, never at the price of a thought.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import cache_life
+from tui.agent.break_reasons import first_turn
 from tui.agent.events import ContextChanged, Pruned
-from tui.agent.mcp_tools import McpTools
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
-from tui.context.cache_cost import PruneFigures, first_change
-from tui.context.overrides import SPEAKING, Overlay
+from tui.context.breaks import thoughtless
+from tui.context.cache_cost import PruneFigures
+from tui.context.overrides import SPEAKING, Overlay, content_of
 from tui.context.prune import Due
 from tui.context.request_trail import has_thinking
 from tui.context.view import View
 from tui.core.errors import HoldfastError
-from tui.provider.base import Request
+from tui.core.messages import Usage
+from tui.session.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Results that are old enough to be pruned and wait: their records, and the tokens that they
+    take of each request."""
+
+    records: frozenset[str] = frozenset()
+    tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -28,19 +43,23 @@ class PruneSchedule:
 
     ctx: AgentContext
     requests: RequestBuilder
-    mcp: McpTools
     _known: set[str] = field(default_factory=set[str])
     """The ids of the records that were pruned in the view before."""
     _paid: float = 0.0
-    _sent: tuple[Request, View] | None = None
 
     def begin(self, view: View) -> None:
         """Take what a resumed session has pruned before as known."""
         self._known = _pruned(view)
 
+    def waiting(self, view: View) -> Waiting:
+        """What is due in a view and was not pruned yet."""
+        found = frozenset(one.record for one in view.due)
+        items = self.ctx.ledger.items()
+        return Waiting(found, sum(item.tokens for item in items if item.id in found))
+
     async def before_request(self, view: View) -> View:
         """Decide what is due, and show what is newly pruned. Returns the view then."""
-        if view.due and self.ctx.config.prune.when == "pays":
+        if view.due:
             view = self._decide(view)
         now = _pruned(view)
         fresh, self._known = now - self._known, now
@@ -52,68 +71,112 @@ class PruneSchedule:
             await self.ctx.recorder.show(Pruned(len(fresh), saved))
         return view
 
-    def explain(self, request: Request, view: View) -> None:
-        """Say why the cache cannot read all of what was sent last, where that is so."""
-        last, self._sent = self._sent, (request, view)
-        change = first_change(last[0], request) if last else None
-        if last is None or change is None:
-            return
-        why = change.where
-        if change.where == "tools" and self.mcp.reason:
-            why = f"the tools changed: {self.mcp.reason}"
-        if change.where == "messages":
-            lost = _thoughts(last[0]) and not _thoughts(request)
-            reasons = [*_reasons(last[1], view), *(["thinking left out"] if lost else [])]
-            why = " and ".join(reasons) or "the last message was another"
-            why = f"message {change.message + 1} changed: {why}"
-        self.ctx.debug(f"[DEBUG] Cache: written anew from there on: {why}")
-
     def _saved(self, id_: str, view: View) -> int:
         ledger = self.ctx.ledger
         return max(0, ledger.would(id_, None) - ledger.would(id_, view.stands[id_]))
 
     def _decide(self, view: View) -> View:
-        figures = self._figures(view.due)
+        """Record which of the results that are due are pruned from here on."""
+        stay = [one for one in view.due if one.record in self._known]
+        if stay:  # pruned by the rule until now, which the server turned out to be wrong for
+            self._prune(stay, "pruned before")
+            view = self.requests.view()
+        auto = self.ctx.config.prune.when == "auto"
+        place = self.requests.next_break(view) if auto else None
+        behind = [one for one in view.due if place is not None and self._place(one) >= place]
+        if behind:
+            self._prune(behind, "with another break")
+            view = self.requests.view()
+        if not view.due:
+            return view
+        if auto and (lost := self._thoughts(view.due, place)):
+            self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
+            return view
+        figures = self._figures(view.due, place)
         found = cache_cost.verdict(figures)
         self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {found.reason}")
         if not found.pays:
-            self._paid += figures.saved * cache_cost.READ
+            self._paid += figures.saved * figures.read
             return view
         self._paid = 0.0
-        for due in view.due:
-            overlay = Overlay(due.record, "pruned", "policy", found.reason, age=due.age)
-            self.ctx.recorder.append("overlay", **overlay.to_json())
+        self._prune(view.due, found.reason)
         return self.requests.view()
 
-    def _figures(self, due: Sequence[Due]) -> PruneFigures:
+    def _prune(self, due: Sequence[Due], why: str) -> None:
+        for one in due:
+            overlay = Overlay(one.record, "pruned", "policy", why, age=one.age)
+            self.ctx.recorder.append("overlay", **overlay.to_json())
+
+    def _place(self, due: Due) -> int:
+        records = self.ctx.records
+        return next((n for n, record in enumerate(records) if record.id == due.record), 0)
+
+    def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
+        """How many answers would lose their thinking for these alone.
+
+        What a break at `place` takes anyway is none of them.
+        """
+        ctx = self.ctx
+        if not self.requests.rules.binds(ctx.model):
+            return 0
+        start = first_turn(ctx.records, {one.record for one in due})
+        first = next((n for n, record in enumerate(ctx.records) if record.id == start), 0)
+        gone = thoughtless(ctx.records)
+        taken = range(self.requests.thoughtless_from(place), len(ctx.records))
+        return sum(
+            record.type == "assistant"
+            and record.id not in gone
+            and first + n not in taken
+            and has_thinking(content_of(record))
+            for n, record in enumerate(ctx.records[first:])
+        )
+
+    def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
+        """What pruning costs and saves; what stands behind a break at `place` costs nothing."""
         ledger, window = self.ctx.ledger, self.ctx.model.window
         items = [item for item in ledger.items() if item.kind not in {"system", "tools", "memory"}]
         gone = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
         saved = sum(item.tokens for item in items if item.id in gone)
-        behind = sum(item.tokens for item in items[first:] if item.id not in gone)
         records = self.ctx.records
+        anew = {record.id for record in records[place:]} if place is not None else set[str]()
+        behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
         since = max((n for n, r in enumerate(records) if r.type == "compaction"), default=0)
         answers = sum(record.type == "assistant" for record in records[since:])
         brought = sum(ledger.would(i.id, None) for i in items if i.kind != "summary")
         brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
         expected = cache_cost.expected(answers, brought, room)
-        hour = cache_life(self.ctx) == "1h"
-        life_s = cache_cost.LIFE_1H_S if hour else cache_cost.LIFE_S
-        write = cache_cost.WRITE_1H if hour else cache_cost.WRITE
-        idle_s = self._idle_s()
-        return PruneFigures(saved, behind, expected, idle_s, self._paid, life_s, write)
+        idle, life = self._idle_s(), self._life_s()
+        figures = PruneFigures(saved, behind, expected, idle, self._paid, life_s=life)
+        if (price := self.ctx.price) is None or (
+            rates := price.rates_for(ledger.tokens)
+        ).input <= 0:
+            return figures
+        write = rates.write_1h if life == cache_cost.LONG_LIFE_S else rates.write_5m
+        return replace(figures, write=write / rates.input, read=rates.read / rates.input)
+
+    def _last_answer(self) -> Record | None:
+        return next((r for r in reversed(self.ctx.records) if r.type == "assistant"), None)
+
+    def _life_s(self) -> float:
+        """How long the cache holds what was written last."""
+        for record in reversed(self.ctx.records):
+            usage = Usage.from_json(record.data.get("usage"))
+            if record.type == "assistant" and usage.cache_creation_input_tokens:
+                hour = usage.ephemeral_1h_input_tokens
+                return cache_cost.LONG_LIFE_S if hour else cache_cost.LIFE_S
+        return cache_cost.LIFE_S
 
     def _idle_s(self) -> float | None:
-        for record in reversed(self.ctx.records):
-            if record.type == "assistant":
-                try:
-                    then = datetime.fromisoformat(record.time)
-                except ValueError:
-                    return None
-                return (self.ctx.clock.now() - then).total_seconds()
-        return None
+        answer = self._last_answer()
+        if answer is None:
+            return None
+        try:
+            then = datetime.fromisoformat(answer.time)
+        except ValueError:
+            return None
+        return (self.ctx.clock.now() - then).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,28 +213,3 @@ class ContextOverrides:
 
 def _pruned(view: View) -> set[str]:
     return {id_ for id_, stand in view.stands.items() if stand.state == "pruned"}
-
-
-def _thoughts(request: Request) -> bool:
-    return any(has_thinking(message["content"]) for message in request.messages)
-
-
-def _reasons(before: View, after: View) -> list[str]:
-    """Why two views of one session differ in what both hold."""
-    reasons: list[str] = []
-    if before.summary != after.summary:
-        reasons.append("a compaction or its undoing")
-    if fresh := _pruned(after) - _pruned(before):
-        reasons.append(f"{len(fresh)} results pruned")
-    known = before.states.keys()
-    changed = [
-        id_ for id_ in known if before.stands.get(id_) != after.stands.get(id_) and id_ not in fresh
-    ]
-    pruned = _pruned(before) & _pruned(after) & set(changed)
-    if pruned:
-        reasons.append(f"{len(pruned)} pruned errors are a turn older")
-    if len(changed) > len(pruned) and before.summary == after.summary:
-        reasons.append(f"{len(changed) - len(pruned)} items masked, cut or shown again")
-    if before.findings != after.findings:
-        reasons.append("a repair")
-    return reasons

@@ -19,14 +19,15 @@ from msgspec import structs
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
-from tui.agent.break_reasons import BreakReason, reason_of, with_pending
+from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState, form_of
+from tui.agent.prune_rule import PruneRules
 from tui.agent.server_features import ServerFeatures
 from tui.agent.token_meter import TokenMeter
 from tui.context import effort as context_effort
 from tui.context import request_assembly
-from tui.context.breaks import BREAK
+from tui.context.breaks import BREAK, in_turn, turn_start
 from tui.context.compaction_block import COMPACTION, follows, is_sent, tools_in, with_block
 from tui.context.compaction_cut import Cut, find_cut
 from tui.context.effort import field_of
@@ -79,7 +80,8 @@ class RequestBuilder:
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `hashes` are of the requests that were
     sent last, by their models; `meter` says how full the context is; `frame` is what every request
-    begins with; `features` are what the server was found not to know.
+    begins with; `features` are what the server was found not to know; `rules` say how old results
+    are pruned.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
@@ -88,6 +90,7 @@ class RequestBuilder:
         self.hashes: dict[str, str] = {}
         self.features = ServerFeatures(ctx)
         self.frame = FrameState(ctx)
+        self.rules = PruneRules(ctx)
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._lifters: dict[str, NoticeLifter] = {}
@@ -259,6 +262,27 @@ class RequestBuilder:
         self.asked = made
         return made, view
 
+    def next_break(self, view: View) -> int | None:
+        """Where the request of a view would change what was sent, by the number of a record.
+
+        None where it would not, where only a compaction did (its undoing restores what was), and
+        where nothing was sent yet.
+        """
+        model, records = self._ctx.model, self._ctx.records
+        last = self._since(model)
+        found, _ = self._compare(self._built(view, model), model)
+        if last is None or (found.extends and found.misplaced is None):
+            return None
+        why = reason_of(records, last)
+        return first_changed(records, last) if why.reason and not why.cause else None
+
+    def thoughtless_from(self, place: int | None) -> int:
+        """From which record on a break at `place` takes the thinking; None is no break."""
+        records = self._ctx.records
+        if place is None:
+            return len(records)
+        return 0 if in_turn(records) else turn_start(records, place)
+
     def adapt(self, asked: Request, model: ModelInfo) -> Request | None:
         """A request made for another model (`tui.provider.failover.Adapt`).
 
@@ -321,16 +345,16 @@ class RequestBuilder:
         """How long what is sent to a model stays in the cache."""
         return "5m" if "cache_life" in self.features.off(model.id) else self.frame.current.life
 
-    def _rendering(self, model: ModelInfo) -> tuple[Rendering, object]:
+    def _rendering(self, model: ModelInfo) -> tuple[Rendering, object, object]:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
         form, frame = self._form(model), self.frame
         rendering = Rendering(ctx.server, form, ctx.first_party, frame.untrusted, frame.record)
-        return rendering, frame.current.room
+        return rendering, frame.current.room, self.rules.of(model)
 
     def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
-        rendering, _ = self._rendering(model)
-        return LevelViewer(self.frame.current.room, self._ctx.config.prune, rendering)
+        rendering, *_ = self._rendering(model)
+        return LevelViewer(self.frame.current.room, self.rules.of(model), rendering)
 
     def _count_fixed(self) -> None:
         """Count what every request carries now."""
@@ -454,7 +478,7 @@ class RequestBuilder:
                 made = self._built(view, model)
                 found, keep = self._compare(made, model)
         masked = why is not None and why.reason in {"mask", "unmask", "prune"}
-        masked = masked and self._ctx.config.prune.when != "turns"
+        masked = masked and self.rules.of(model).when != "turns"
         if masked and found.changed and found.changed > 0:  # what stands before it is in the cache
             made = self._built(view, model, held=found.changed - 1)
             found, keep = self._compare(made, model)
@@ -488,7 +512,7 @@ class RequestBuilder:
         """The records that the rule prunes in another way than in the last request to a model, or
         than at a later break."""
         records, last = self._ctx.records, self._since(model)
-        if self._ctx.config.prune.when != "turns":
+        if self.rules.of(model).when != "turns":
             return ()
         ends = (n for n in range(len(records) - 1, -1, -1) if records[n].type == BREAK)
         end = next((n for n, record in enumerate(records) if record is last), 0)
@@ -527,7 +551,7 @@ class RequestBuilder:
     ) -> None:
         ctx = self._ctx
         self.hashes[made.model] = found.sent.bound
-        rendering, _ = self._rendering(model)
+        rendering, *_ = self._rendering(model)
         reason = why.reason if why else ""
         before = None if reason else self._since(model)
         if before is not None and before.data.get("effort") != made.effort:
@@ -544,7 +568,7 @@ class RequestBuilder:
             "marks": self._marks,
             "form": list(astuple(rendering.form)),
             "shared_thinking": rendering.shared_thinking,
-            "prune": rule_to_json(ctx.config.prune),
+            "prune": rule_to_json(self.rules.of(model)),
             "diagnostics": made.diagnostics,
             "cache_life": self._life(model),
         }

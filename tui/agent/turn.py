@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
+from tui.agent.image_limits import keep_to_limits
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.overflow_recovery import OverflowRecovery
@@ -265,11 +266,10 @@ class TurnRunner:
             await self.requests.frame.read_files()
             await self.requests.settle()  # what the view says no more is said again
             view = self.requests.view()
+        if keep_to_limits(ctx, view):
+            view = self.requests.view()
         view = await self.pruning.before_request(view)
-        request, view = self.requests.ask(view)
-        if ctx.verbose:
-            self.pruning.explain(request, view)
-        return request
+        return self.requests.ask(view)[0]
 
     async def _recover(self, error: ProviderError, request: Request) -> bool:
         """Do or wait for what makes another request worthwhile. False where nothing does."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from tui.agent.composition import refreshed_models
 from tui.agent.event_text import when
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
@@ -174,7 +175,8 @@ async def _work(planned: RunPlan, options: Options) -> int:
         runner.take_up_failed()
     with heeded_signals(lambda: _stop(runner)):
         try:
-            state = await runner.run()
+            async with refreshed_models(planned.launch, SystemClock()):
+                state = await runner.run()
             summary = RunSummary(state, runner.reason, printer.seconds)
             written = write_summary(summary, planned)
         finally:

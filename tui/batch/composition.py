@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from tui.agent.agent import Agent
-from tui.agent.composition import known_model, make_agent, make_provider, make_servers
+from tui.agent.composition import listed_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits, Spent
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
@@ -117,7 +117,7 @@ class RunComposition:
         raise HoldfastError(f"{model} gave no whole answer.")
 
     def _model_info(self, name: str) -> ModelInfo:
-        return replace(known_model(self._plan.launch, name), id=name)
+        return replace(listed_model(self._plan.launch, name), id=name)
 
 
 class SharedProvider(ProviderWrapper):

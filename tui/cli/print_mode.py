@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, make_agent
+from tui.agent.composition import Launch, make_agent, refreshed_models
 from tui.agent.event_text import event_lines, moment_of
 from tui.agent.events import Event
 from tui.agent.prompts import parse
@@ -246,9 +246,10 @@ def _print_answer(options: Options, launch: Launch) -> int:
 
     async def converse() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
-        return await run(
-            agent, typed, attached=attached, format_=options.output_format, clock=clock
-        )
+        async with refreshed_models(launch, clock):
+            return await run(
+                agent, typed, attached=attached, format_=options.output_format, clock=clock
+            )
 
     return asyncio.run(converse())
 

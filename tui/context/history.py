@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from tui.context.notices import PLAIN, Form, NoticeBlock, block_of
 from tui.context.overrides import Stand, content_of
-from tui.context.rules.blocks import THINKING
+from tui.context.rules.blocks import FIELDS, THINKING, RawBlock
 from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record
 
@@ -48,6 +48,7 @@ class History:
 
     `model` is the one that gets the request: thinking that it could not read, or that another
     server made, is left out. So is that of the answers in `thoughtless`, which are ids of records.
+    Blocks of unknown types go back as they came to the server that made them.
     """
 
     model: str = ""
@@ -106,6 +107,9 @@ class History:
 
     def _answer(self, record: Record, stand: Stand | None) -> list[Block]:
         blocks = [_as_sent(block) for block in (stand.blocks if stand else content_of(record))]
+        server = self.rendering.server
+        if server and record.data.get("server") == server:
+            blocks = [b if str(b.get("type")) in FIELDS else RawBlock(b) for b in blocks]
         if self._foreign(record) or record.id in self.thoughtless:
             return [block for block in blocks if str(block.get("type")) not in THINKING]
         return blocks

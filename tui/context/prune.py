@@ -5,9 +5,8 @@ number of answers that came after it. All results of a session that are older th
 allows stand before one boundary, so what is done for them once holds for good; only the age that
 the text of an error names grows with every turn.
 
-With `when = "pays"` nothing is pruned here: what is due is named, and whoever decides records an
-overlay for it. With "auto" that is the person alone: a server that signs thinking
-takes none behind a result that was shortened later.
+With `when = "turns"` it is done here. Else what is due is only named, and whoever decides records
+an overlay for it (see `tui.agent.pruning`).
 """
 
 from __future__ import annotations

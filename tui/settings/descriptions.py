@@ -72,8 +72,8 @@ _HELP: Final[Mapping[str, str]] = {
     " minutes.",
     "prune.after_turns": "After how many turns a tool result counts as old.",
     "prune.min_chars": "Shorter results stay, however old they are.",
-    "prune.when": "auto: only by /prune. turns: as soon as a result is old. pays: once it saves"
-    " more than it costs.",
+    "prune.when": "auto: with the next break, or once it pays. turns: when old. pays: even if"
+    " reasoning goes.",
     "prune.unit": "What age is counted in.",
     "bootstrap.max_chars_per_file": "Characters of one file, such as AGENTS.md or MEMORY.md; the"
     " rest is left out.",

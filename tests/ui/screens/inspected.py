@@ -13,6 +13,7 @@ from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextBroken, Event
+from tui.agent.pruning import Waiting
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
 from tui.context.token_ledger import Ledger
@@ -36,6 +37,9 @@ class Inspected:
         self.ledger.resume(self.session.records)
         self._viewer = Viewer()
         self.view()
+
+    def waiting(self) -> Waiting:
+        return Waiting()
 
     def view(self) -> View:
         seen = self._viewer.build(self.session.records, model=MODEL, prompt_follows=True)

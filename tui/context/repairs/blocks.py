@@ -19,6 +19,7 @@ from tui.context.rules.blocks import (
     IN_RESULTS,
     SERVER_RESULTS,
     THINKING,
+    RawBlock,
     are_objects,
     extra_fields,
     has_thoughts,
@@ -72,6 +73,8 @@ def clean_block(given: object, note: Note) -> Block | None:
     if isinstance(given, str) and not is_blank(given):
         note("B27", "a bare string made a text block")
         given = text_block(given)
+    if isinstance(given, RawBlock) and not unsound(given):
+        return given
     if not is_object(given):
         note("B27", "left out: not an object")
         return None

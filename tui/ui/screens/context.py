@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from tui.agent.events import Event
+from tui.agent.pruning import Waiting
 from tui.context import masks, request_assembly
 from tui.context.file_changes import change_checker
 from tui.context.masks import record_of
@@ -56,6 +57,7 @@ class ContextScreen(TableScreen[None]):
         self._records_seen = -1
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()
+        self._waiting = Waiting()
         self._order: Order = "request"
         self.shown: Sequence[LedgerRow] = ()
         """The rows as they are sorted and filtered now."""
@@ -100,7 +102,11 @@ class ContextScreen(TableScreen[None]):
         self._records_seen = len(records)
         turns = masks.ages(records)
         items = self._agent.ledger.items(images=True)
-        self._items = [LedgerRow(one, turns.get(record_of(one.id)[0])) for one in items]
+        self._waiting = self._agent.waiting()
+        old = self._waiting.records
+        self._items = [
+            LedgerRow(one, turns.get(record_of(one.id)[0]), one.id in old) for one in items
+        ]
         self._draw()
 
     def _draw(self) -> None:
@@ -118,7 +124,7 @@ class ContextScreen(TableScreen[None]):
         begun = words or any(row.age is not None for row in self._items)
         self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
-        self.put("title", context_rows.context_title(items, count, window))
+        self.put("title", context_rows.context_title(items, count, window, self._waiting))
         self.put("totals", context_rows.totals(items, count, window, width))
         self.show_keys(context_rows.KEYS)
         rule = self.query_one("#items-rule", PaneRule)

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from textual.content import Content
 
 from tui.agent.events import ContextMeasured
+from tui.agent.pruning import Waiting
 from tui.context.token_ledger import PARTS, Item
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
@@ -39,6 +40,7 @@ _KIND_LOOKS = {
 _KINDS = list(_KIND_LOOKS)
 _STATE_LOOKS = {
     "full": "muted",
+    "waits": "muted",
     "cut": "warning",
     "pruned": "secondary",
     "masked": "accent",
@@ -49,10 +51,18 @@ _STATE_LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """An item and how many turns ago it was made; None for what every request carries."""
+    """An item and how many turns ago it was made; None for what every request carries.
+
+    `waits`: it is old enough to be pruned, and will be with the next break, or once that pays.
+    """
 
     item: Item
     age: int | None
+    waits: bool = False
+
+    @property
+    def state(self) -> str:
+        return "waits" if self.waits else self.item.state
 
 
 def arranged(rows: Iterable[LedgerRow], words: str, order: Order) -> list[LedgerRow]:
@@ -60,11 +70,11 @@ def arranged(rows: Iterable[LedgerRow], words: str, order: Order) -> list[Ledger
     equals stay in the order of the request."""
     wanted = words.casefold().split()
 
-    def text(item: Item) -> str:
-        pinned = "pinned" if item.pinned else ""
-        return f"{item.kind} {item.label} {item.state} {pinned}".casefold()
+    def text(row: LedgerRow) -> str:
+        item, pinned = row.item, "pinned" if row.item.pinned else ""
+        return f"{item.kind} {item.label} {row.state} {pinned}".casefold()
 
-    found = [row for row in rows if all(word in text(row.item) for word in wanted)]
+    found = [row for row in rows if all(word in text(row) for word in wanted)]
     return sorted(found, key=ORDERS[order][1])
 
 
@@ -88,7 +98,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
             (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
             (cell(label, max(4, width - 30)), look),
             (f"{tokens(item.tokens):>8}", "text"),
-            (f"  {item.state:<8}"[:10], _STATE_LOOKS[item.state]),
+            (f"  {row.state:<8}"[:10], _STATE_LOOKS[row.state]),
         ]
     room = max(4, width - 51)
     age = "" if row.age is None else f"{row.age:,}"
@@ -99,7 +109,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
         (f"{age:>10}", "muted"),
         (f"{tokens(item.tokens):>9}", "text"),
         (f"{share(item.tokens, window):>8}", "muted"),
-        (f"  {item.state:<9}", _STATE_LOOKS[item.state]),
+        (f"  {row.state:<9}", _STATE_LOOKS[row.state]),
     ]
 
 
@@ -133,7 +143,9 @@ What is masked is not lost. The record keeps it, and u brings it back."""
 FIXED = "Every request carries this: it can be neither masked nor pinned."
 
 
-def context_title(items: Sequence[Item], count: int, window: int) -> Content:
+def context_title(
+    items: Sequence[Item], count: int, window: int, waiting: Waiting | None = None
+) -> Content:
     """The tokens, the window, and how the items stand."""
     full = count / window if window else 0.0
     look = "$foreground"
@@ -143,8 +155,16 @@ def context_title(items: Sequence[Item], count: int, window: int) -> Content:
         ("context", "bold $text-primary"),
         (f"   {tokens(count)}", f"bold {look}"),
         (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
-        (f"   {' · '.join(_facts(items))}", "$text-muted"),
+        (f"   {' · '.join([*_facts(items), *_waiting_facts(waiting)])}", "$text-muted"),
     )
+
+
+def _waiting_facts(waiting: Waiting | None) -> list[str]:
+    """What waits to be pruned, and what that would save."""
+    if waiting is None or not waiting.records:
+        return []
+    some = f"{len(waiting.records):,} wait" if len(waiting.records) > 1 else "1 waits"
+    return [f"{some} to be pruned, −{tokens(waiting.tokens)}"]
 
 
 def _facts(items: Sequence[Item]) -> list[str]:
