@@ -274,7 +274,9 @@ class RequestBuilder:
         if last is None or (found.extends and found.misplaced is None):
             return None
         why = reason_of(records, last)
-        return first_changed(records, last) if why.reason and not why.cause else None
+        if not why.reason or why.cause or why.recorded:  # recorded: its thinking went before
+            return None
+        return first_changed(records, last)
 
     def thoughtless_from(self, place: int | None) -> int:
         """From which record on a break at `place` takes the thinking; None is no break."""
