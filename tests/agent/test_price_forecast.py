@@ -54,7 +54,8 @@ def dollars(before: Exchange, cache: ServerCache, after: Exchange) -> float:
     prompt = sum(usage[name] for name in usage if name.endswith("input_tokens"))
     rates = MODELS[model].price_of(prompt)
     written = usage["cache_creation_input_tokens"] - other["cache_creation_input_tokens"]
-    return written * (rates.write_5m - rates.read) / 1_000_000
+    hour = usage["cache_creation"]["ephemeral_1h_input_tokens"]
+    return written * ((rates.write_1h if hour else rates.write_5m) - rates.read) / 1_000_000
 
 
 def plan_of(agent: Agent, every: int) -> MaskPlan:

@@ -14,7 +14,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.events import CompactionFinished
 from tui.agent.side_question import WarmSummarizer
-from tui.core.config import Compaction
+from tui.core.config import Cache, Compaction
 
 FILES = 10
 READS = 3
@@ -53,9 +53,9 @@ async def play(root: Path, turns: int, window: int) -> Played:
     """The default model in one process, with a window so small that it compacts."""
     make_files(root)
     async with LoopbackServer(script(turns)) as server:
-        config = Compaction(memory_flush=False)
+        config, five = Compaction(memory_flush=False), Cache(ttl="5m")
         async with program(
-            root, server, api_features="all", compaction=config, context_window=window
+            root, server, api_features="all", cache=five, compaction=config, context_window=window
         ) as agent:
             for number in range(turns):
                 await done(agent, f"Go on with part {number}.")
@@ -75,8 +75,10 @@ async def compaction_cost(root: Path, way: str, turns: int = 20) -> float:
     played = script(turns)
     played["turns"] += [{"thinking": "sum", "text": SUMMARY}] * (way != "server")
     async with LoopbackServer(played) as server:
-        config = Compaction(memory_flush=False)
-        async with program(root, server, api_features="all", compaction=config) as agent:
+        config, five = Compaction(memory_flush=False), Cache(ttl="5m")
+        async with program(
+            root, server, api_features="all", cache=five, compaction=config
+        ) as agent:
             for number in range(turns):
                 await done(agent, f"Go on with part {number}.")
             if way != "server":

@@ -218,11 +218,11 @@ class Agent:
     def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken | None:
         """What masking these records, or showing them again, costs with the next request; None
         where none of them was sent yet."""
-        return cost_of_change(self._ctx, targets)
+        return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
 
     def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
         """What masking records comes to, by the tokens that each of them saves."""
-        return price_of_masks(self._ctx, saved)
+        return price_of_masks(self._ctx, saved, self._pruning.joining(self.view(), saved))
 
     @property
     def pending(self) -> Mapping[str, Overlay]:

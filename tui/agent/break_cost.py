@@ -74,10 +74,13 @@ class ChangePrice:
         return f"{said}; pays after {plural(self.pays_after, 'request')}"
 
 
-def price_of_masks(ctx: AgentContext, saved: Mapping[str, int]) -> ChangePrice:
-    """What masking records comes to that are shown now, by the tokens that each of them saves."""
-    after = ctx.ledger.tokens - sum(saved.values())
-    cost = cost_of_change(ctx, saved, less=sum(saved.values()))
+def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:
+    """What masking records comes to that are shown now, by the tokens that each of them saves.
+
+    `joining` is what goes with them because it waited for a break, in tokens.
+    """
+    after = ctx.ledger.tokens - sum(saved.values()) - joining
+    cost = cost_of_change(ctx, saved, less=sum(saved.values()) + joining)
     if cost is None:
         return ChangePrice(sum(saved.values()), 0, 0)
     return _paying(ctx, sum(saved.values()), cost, after)

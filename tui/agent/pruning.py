@@ -7,7 +7,7 @@ refuses thinking behind what was changed, never at the price of a thought.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
 from tui.context.breaks import thoughtless
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import SPEAKING, Overlay, content_of
+from tui.context.overrides import SPEAKING, Overlay, Stand, content_of, stand
 from tui.context.prune import Due
 from tui.context.request_trail import has_thinking
 from tui.context.view import View
@@ -56,6 +56,27 @@ class PruneSchedule:
         found = frozenset(one.record for one in view.due)
         items = self.ctx.ledger.items()
         return Waiting(found, sum(item.tokens for item in items if item.id in found))
+
+    def joining(self, view: View, targets: Collection[str]) -> int:
+        """How many tokens go with a change of these records because they wait for a break."""
+        if self.ctx.config.prune.when != "auto":
+            return 0
+        records = {record.id: n for n, record in enumerate(self.ctx.records)}
+        place = min((records[id_] for id_ in targets if id_ in records), default=len(records))
+        due = (one for one in view.due if one.record not in targets)
+        behind = ((one, records[one.record]) for one in due if one.record in records)
+        saved = 0
+        for one, at in behind:
+            if at >= place:
+                now = Overlay(one.record, "pruned", "policy", age=one.age)
+                would = self.ctx.ledger.would
+                saved += would(one.record, None) - would(
+                    one.record, stand(self.ctx.records[at], now)
+                )
+        return saved
+
+    def _weigh(self, id_: str, shown: Stand | None) -> int:
+        return self.ctx.ledger.would(id_, shown)
 
     async def before_request(self, view: View) -> View:
         """Decide what is due, and show what is newly pruned. Returns the view then."""
