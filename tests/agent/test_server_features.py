@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,9 +17,10 @@ from tests.support.provider import ScriptedProvider
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import BINDING
 from tests.support.server_script import Json
-from tui.agent import events
+from tui.agent import answer_reports, events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
 from tui.provider import catalogue
@@ -228,3 +230,22 @@ async def test_a_refusal_says_why(tmp_path: Path) -> None:
             "The model declined to answer (cyber: it may help to attack computers). It scans ports."
         )
         assert (error.category, error.explanation) == ("cyber", "It scans ports.")
+
+
+async def test_what_became_of_the_requests_so_far(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (agent, _):
+        records = agent.session.records
+        assert answer_reports.past(records) == ["Nothing was sent yet."]
+        await turn(agent, "one")
+        await turn(agent, "two")
+        last, unbroken = answer_reports.past(agent.session.records)
+        assert re.fullmatch(
+            r"The last request, number 2, had [\d.]+k tokens, \d\d % of it from the cache\.", last
+        )
+        assert unbroken == "Every request so far extends the one before it."
+        first = next(record for record in agent.session.records if record.type == "user")
+        await agent.overlay([Overlay(first.id, "masked", "person")])
+        await turn(agent, "three")
+        last, broken = answer_reports.past(agent.session.records)
+        assert "number 3" in last
+        assert broken == "The last break came with request 3: mask."

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tui.agent.events import RequestExtended, ThinkingDropped
+from tui.core.formatting import tokens
 from tui.core.messages import Usage, string_of
 from tui.provider.base import Completed
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 
 DROPPED: Final = "thinking_dropped"
 ALLOWED: Final = "thinking_mismatch_allowed"
@@ -62,6 +64,23 @@ def refusal(details: Mapping[str, Any]) -> str:
     why = _CATEGORIES.get(category, category)
     said = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
     return " ".join([said, explanation]).strip()
+
+
+def past(records: Sequence[Record]) -> list[str]:
+    """What became of the last request, and where the last break was and why, a line each."""
+    answer = next((r for r in reversed(records) if r.type == "assistant"), None)
+    sent = [record for record in records if record.type == REQUEST]
+    if answer is None or not sent:
+        return ["Nothing was sent yet."]
+    usage = Usage.from_json(answer.data.get("usage"))
+    whole, cached = usage.prompt_tokens, usage.cache_read_input_tokens
+    share = f", {round(100 * cached / whole)} % of it from the cache" if whole else ""
+    last = f"The last request, number {_number(sent[-1].data)}, had {tokens(whole)} tokens{share}."
+    broken = next((r for r in reversed(sent) if r.data.get("break")), None)
+    if broken is None:
+        return [last, "Every request so far extends the one before it."]
+    said = f"The last break came with request {_number(broken.data)}: {broken.data.get('break')}."
+    return [last, said]
 
 
 def _number(data: Mapping[str, Any]) -> int:

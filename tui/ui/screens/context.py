@@ -15,6 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tui.agent import answer_reports
 from tui.agent.events import Event
 from tui.agent.pruning import Waiting
 from tui.context import masks, request_assembly
@@ -23,6 +24,8 @@ from tui.context.masks import record_of
 from tui.context.token_ledger import Item
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
+from tui.provider.base import Request
+from tui.session.records import Record
 from tui.ui.screens import context_changes, context_rows
 from tui.ui.screens.context_changes import BulkMenu, ContextChange
 from tui.ui.screens.context_item import ContextItemScreen, texts_in
@@ -174,7 +177,8 @@ class ContextScreen(TableScreen[None]):
             return
         pane = self.query_one("#request", FilePane)
         sent = self._agent.next_request(prompt_follows=True)
-        text = await asyncio.to_thread(request_assembly.printed, sent)
+        records = tuple(self._agent.session.records)
+        text = await asyncio.to_thread(_printed, sent, records)
         pane.show(LineFile(text))
         pane.view.focus()
 
@@ -266,3 +270,9 @@ class ContextScreen(TableScreen[None]):
         price = f" It costs {cost.price}." if cost else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)
+
+
+def _printed(sent: Request, records: Sequence[Record]) -> str:
+    """A request to be read, behind what became of those before it."""
+    said = "".join(f"// {line}\n" for line in answer_reports.past(records))
+    return said + request_assembly.printed(sent)
