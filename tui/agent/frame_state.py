@@ -254,7 +254,7 @@ class FrameState:
             data, _ = mask_values(data)
         self._ctx.recorder.append(NOTICE, **sealed(data, self._ctx.key))
         if data["kind"] != "continue":
-            self._ctx.debug(f"[DEBUG] ModelKnowledge at the end: {data['text']}")
+            self._ctx.debug(f"[DEBUG] Said at the end: {data['text']}")
 
     async def _facts(self) -> dict[str, str]:
         ctx = self._ctx

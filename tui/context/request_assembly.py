@@ -45,7 +45,7 @@ def build(
     carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
     before a prompt which bears the last of them.
 
-    `think` asks for adaptive thinking where the model has it (K37a). `display` is how thinking
+    `think` asks for adaptive thinking where the model has it. `display` is how thinking
     comes from a model that thinks by itself, "" for the model's own way; `effort` how deep it is.
     All marks have one `life`.
     """
