@@ -67,11 +67,16 @@ def refusal(details: Mapping[str, Any]) -> str:
 
 
 def past(records: Sequence[Record]) -> list[str]:
-    """What became of the last request, and where the last break was and why, a line each."""
+    """What became of the last request, and where the last break was and why, a line each.
+
+    Nothing is known of the requests of an older version or another program.
+    """
     answer = next((r for r in reversed(records) if r.type == "assistant"), None)
-    sent = [record for record in records if record.type == REQUEST]
-    if answer is None or not sent:
+    if answer is None:
         return ["Nothing was sent yet."]
+    sent = [record for record in records if record.type == REQUEST]
+    if not sent:
+        return []
     usage = Usage.from_json(answer.data.get("usage"))
     whole, cached = usage.prompt_tokens, usage.cache_read_input_tokens
     share = f", {round(100 * cached / whole)} % of it from the cache" if whole else ""
