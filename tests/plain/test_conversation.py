@@ -21,6 +21,7 @@ from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
+from tui.plain.event_speaker import SOON_S
 from tui.session.drafts import UnsentWork
 from tui.session.records import Finding
 
@@ -123,11 +124,13 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: world.agent.runs("1"))
-        assert isinstance(world.clock, ManualClock)
+        clock = world.clock
+        assert isinstance(clock, ManualClock)
+        await until(lambda: SOON_S in clock.slept)
         assert not face.said
-        world.clock.advance(1)
+        clock.advance(SOON_S)
         await until(lambda: face.said == ["Tool run_command make: started."])
-        world.clock.advance(30)
+        clock.advance(30)
         await until(lambda: "still at work" in face.text)
         assert face.said[-1] == "Tool run_command make: still at work after 30 s; Ctrl+C stops."
         hold.release()
@@ -144,8 +147,8 @@ async def test_R15_a_long_wait_is_spoken_of_at_its_marks_only(world: World) -> N
         face.prompts.append("go")
         await until(lambda: "Parked until" in face.text)
         for seconds in (30, 3600, 1800):
-            before, asleep = len(face.said), len(clock.slept)
-            await until(lambda asleep=asleep: len(clock.slept) >= asleep)
+            before = len(face.said)
+            await until(lambda seconds=seconds: seconds in clock.slept)
             clock.advance(seconds)
             await until(lambda before=before: len(face.said) > before)
         assert face.said[-3:] == [
