@@ -50,6 +50,24 @@ async def test_a_prompt_interrupted_before_its_answer_while_the_mode_changed(
         assert thoughts(server) == ["s0", "s2"]
 
 
+async def test_a_prompt_whose_answer_another_model_gave(own_folders: Path, tmp_path: Path) -> None:
+    slow = said("never", delay_s=PATIENCE_S)
+    turns = [said("o0"), slow, said("s1"), said("o1")]
+    async with talking(tmp_path, *turns) as (agent, server):
+        agent.use_model(OPUS)
+        await done(agent, "one")
+        async for event in agent.send(parse("two")):
+            if isinstance(event, events.RequestSent):
+                await server.post(2)
+                agent.cancel()
+        agent.use_model(SONNET)
+        await done(agent, "three")
+        agent.use_model(OPUS)
+        await done(agent, "four")
+        assert breaks(agent) == []
+        assert thoughts(server) == ["o0"]  # another model's, for a server that may mind
+
+
 async def test_a_rewind_past_a_break_brings_all_thinking_back(
     own_folders: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ Nothing is hashed twice: a message that is the same object as in the request bef
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -25,7 +25,7 @@ from typing import Any, Final
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.record_index import RecordIndex, replaced
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block, Message, blocks_of, object_of
+from tui.core.messages import Block, Message, blocks_of, object_of, string_of
 from tui.provider.base import Request
 from tui.session.records import Record
 
@@ -71,7 +71,8 @@ class Sent:
                 "open": [str(before), int(open_count)],
                 "blocks": int(blocks),
             }:
-                return cls(whole, count, before, open_count, blocks)
+                bound = string_of(record.data.get("bound")) or whole
+                return cls(whole, count, before, open_count, blocks, bound)
             case _:
                 return None
 
@@ -150,7 +151,7 @@ class RequestTrail:
         """
         self._places = dict(map(_place, self._compactions.of(records)))
         sent, found = self.measure(request)
-        extends = last is None or self._extends(found, sent, last)
+        extends = last is None or self._extends(found, last, records)
         known = bool(self._frame.digests)
         changed = None if extends or not known else self._changed(found)
         misplaced = self._misplaced(found, records, checks)
@@ -236,10 +237,12 @@ class RequestTrail:
         bound = end.bound.hex()
         return Sent(end.after.hex(), whole, start.after.hex(), opened, end.total, bound)
 
-    def _extends(self, found: Candidate, sent: Sent, last: Sent) -> bool:
-        at = self._after(found, last.messages)
-        grown = sent.open_messages == last.open_messages and sent.open_sha256 == last.open_sha256
-        return grown or (at is not None and at.after.hex() == last.sha256)
+    def _extends(self, found: Candidate, last: Sent, records: Sequence[Record]) -> bool:
+        if self.digest_after(found, last.messages) == last.sha256:
+            return True
+        # The last user message may grow until this model answers; another one may have, since.
+        grown = self.digest_after(found, last.open_messages) == last.open_sha256
+        return grown and last.bound not in self._answers.requests(records)
 
     def _changed(self, found: Candidate) -> int:
         return found.same if found.frame is self._frame else -1
@@ -271,25 +274,36 @@ class RequestTrail:
 
 @dataclass(slots=True)
 class BoundAnswers:
-    """Which requests brought thinking, and of which models it is, by its signature."""
+    """Which requests were answered and brought thinking, and of which models that is, by its
+    signature."""
 
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
     _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    _requests: set[str] = field(default_factory=set[str])
     _read: list[Record] = field(default_factory=list[Record])
 
     def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
         """The models by the hashes of the requests, by signature."""
+        self._catch_up(records)
+        return self._found
+
+    def requests(self, records: Sequence[Record]) -> Set[str]:
+        """The hashes of the requests that have an answer."""
+        self._catch_up(records)
+        return self._requests
+
+    def _catch_up(self, records: Sequence[Record]) -> None:
         answers = self._index.of(records)
         known = len(self._read)
         if known > len(answers) or (known and answers[known - 1] is not self._read[-1]):
-            self._found, self._read, known = {}, [], 0
+            self._found, self._requests, self._read, known = {}, set(), [], 0
         for record in answers[known:]:
             request = record.data.get(BOUND_TO)
             if isinstance(request, str):
+                self._requests.add(request)
                 for key in _signatures(blocks_of(record.data.get("content"))):
                     self._found.setdefault(key, {})[request] = str(record.data.get("model"))
             self._read.append(record)
-        return self._found
 
 
 def _place(record: Record) -> tuple[str, Place]:
