@@ -374,9 +374,7 @@ class RequestBuilder:
     def _compare(self, made: Request, model: ModelInfo) -> tuple[Comparison, Callable[[], None]]:
         """A request beside the last to the same model; what is returned takes it as sent."""
         trail = self._trails.setdefault(model.id, RequestTrail())
-        before = self._since(model)
-        last = Sent.of(before) if before else None
-        checks = self._checks(model)
+        last, checks = self._since(model), self._checks(model)
         found, candidate = trail.compare(made, last, self._ctx.records, checks)
         return found, lambda: trail.keep(candidate)
 
@@ -529,11 +527,12 @@ class RequestBuilder:
     def _goes_back(self, made: Request, model: ModelInfo) -> bool:
         """Whether a request extends one that was sent before the last."""
         trail = RequestTrail()
-        for record in reversed(self._sent.of(self._ctx.records)):
-            sent = Sent.of(record) if record.data.get("model") == model.id else None
-            if sent and trail.compare(made, sent, self._ctx.records)[0].extends:
-                return True
-        return False
+        records = self._ctx.records
+        return any(
+            trail.compare(made, record, records)[0].extends
+            for record in reversed(self._sent.of(records))
+            if record.data.get("model") == model.id and Sent.of(record)
+        )
 
     def _record_break(self, why: BreakReason, made: Request, found: Comparison) -> None:
         """Record a break and say what it costs."""

@@ -17,15 +17,16 @@ Nothing is hashed twice: a message that is the same object as in the request bef
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
 from tui.context.compaction_block import COMPACTION, begins_with_block
+from tui.context.overrides import SPEAKING
 from tui.context.record_index import RecordIndex, replaced
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block, Message, blocks_of, object_of, string_of
+from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record
 
@@ -71,8 +72,7 @@ class Sent:
                 "open": [str(before), int(open_count)],
                 "blocks": int(blocks),
             }:
-                bound = string_of(record.data.get("bound")) or whole
-                return cls(whole, count, before, open_count, blocks, bound)
+                return cls(whole, count, before, open_count, blocks)
             case _:
                 return None
 
@@ -140,11 +140,11 @@ class RequestTrail:
     def compare(
         self,
         request: Request,
-        last: Sent | None,
+        last: Record | None,
         records: Sequence[Record],
         checks: Callable[[str], bool] = lambda _model: True,
     ) -> tuple[Comparison, Candidate]:
-        """A request beside `last`, the one that was sent before it to the same model.
+        """A request beside `last`, the record of the one sent before it to the same model.
 
         Returns with it what `keep` takes once it is sent. `records` are the branch's; `checks` says
         of a model whether its thinking is bound to this very rendering of what stood before.
@@ -237,12 +237,12 @@ class RequestTrail:
         bound = end.bound.hex()
         return Sent(end.after.hex(), whole, start.after.hex(), opened, end.total, bound)
 
-    def _extends(self, found: Candidate, last: Sent, records: Sequence[Record]) -> bool:
-        if self.digest_after(found, last.messages) == last.sha256:
+    def _extends(self, found: Candidate, last: Record, records: Sequence[Record]) -> bool:
+        before = Sent.of(last)
+        if before is None or self.digest_after(found, before.messages) == before.sha256:
             return True
-        # The last user message may grow until this model answers; another one may have, since.
-        grown = self.digest_after(found, last.open_messages) == last.open_sha256
-        return grown and last.bound not in self._answers.requests(records)
+        grown = self.digest_after(found, before.open_messages) == before.open_sha256
+        return grown and not _answered(last, records)
 
     def _changed(self, found: Candidate) -> int:
         return found.same if found.frame is self._frame else -1
@@ -274,36 +274,36 @@ class RequestTrail:
 
 @dataclass(slots=True)
 class BoundAnswers:
-    """Which requests were answered and brought thinking, and of which models that is, by its
-    signature."""
+    """Which requests brought thinking, and of which models it is, by its signature."""
 
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
     _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    _requests: set[str] = field(default_factory=set[str])
     _read: list[Record] = field(default_factory=list[Record])
 
     def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
         """The models by the hashes of the requests, by signature."""
-        self._catch_up(records)
-        return self._found
-
-    def requests(self, records: Sequence[Record]) -> Set[str]:
-        """The hashes of the requests that have an answer."""
-        self._catch_up(records)
-        return self._requests
-
-    def _catch_up(self, records: Sequence[Record]) -> None:
         answers = self._index.of(records)
         known = len(self._read)
         if known > len(answers) or (known and answers[known - 1] is not self._read[-1]):
-            self._found, self._requests, self._read, known = {}, set(), [], 0
+            self._found, self._read, known = {}, [], 0
         for record in answers[known:]:
             request = record.data.get(BOUND_TO)
             if isinstance(request, str):
-                self._requests.add(request)
                 for key in _signatures(blocks_of(record.data.get("content"))):
                     self._found.setdefault(key, {})[request] = str(record.data.get("model"))
             self._read.append(record)
+        return self._found
+
+
+def _answered(request: Record, records: Sequence[Record]) -> bool:
+    """Whether an answer came before anything else was said: the last message grows no more."""
+    spoke = ""
+    for record in reversed(records):
+        if record is request:
+            break
+        if record.type in SPEAKING:
+            spoke = record.type
+    return spoke == "assistant"
 
 
 def _place(record: Record) -> tuple[str, Place]:
