@@ -152,7 +152,7 @@ async def test_O23_O32_oversized_results_are_cut_by_overlays_and_the_record_stay
     assert step.tokens_after < step.tokens_before
 
 
-async def test_O24_the_last_step_is_a_digest_made_without_a_model(tmp_path: Path) -> None:
+async def test_O24_R38_the_last_step_is_a_digest_made_without_a_model(tmp_path: Path) -> None:
     provider = script(too_long(), too_long(), say("I know what was done"), say("and on"))
     session = Session.in_memory(tmp_path, clock=SystemClock())
     talk(session, 30)
@@ -281,7 +281,7 @@ async def test_O30_it_is_compacted_once_before_the_next_request(tmp_path: Path) 
     assert compactor.reasons == ["overflow"]
 
 
-async def test_O31_images_of_earlier_turns_go_first_where_the_body_is_too_large(
+async def test_O31_B35_images_of_earlier_turns_go_first_where_the_body_is_too_large(
     tmp_path: Path,
 ) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}

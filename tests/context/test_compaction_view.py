@@ -20,10 +20,12 @@ from tests.context.sessions import (
     records,
     valid_sessions,
 )
-from tests.context.wild import call
+from tests.context.wild import assistant, call, result, user
 from tui.context import compaction_triggers, compaction_view, recall
 from tui.context.compaction_triggers import over, percent
+from tui.context.compaction_view import cut_at
 from tui.context.history import history
+from tui.context.prune import starts_turn
 from tui.context.summary_prompts import merge_question, parts, question, transcript
 from tui.context.validate import check
 from tui.context.view import Viewer, build
@@ -77,6 +79,35 @@ def test_R37_the_last_six_messages_stay_and_a_kept_result_keeps_its_call() -> No
     assert first[1]["text"] == "work"  # the prompt of the running turn
     assert [m["role"] for m in seen.messages] == ["user", *["assistant", "user"] * 3]
     assert [m["content"][0]["id"] for m in seen.messages[1::2]] == ["t3", "t4", "t5"]
+
+
+def test_R37_a_compaction_keeps_the_last_six() -> None:
+    said: list[Any] = [user(f"p{n}") if n % 2 == 0 else assistant(f"a{n}") for n in range(20)]
+    assert cut_at(said) == 14
+
+
+def test_R37_the_call_of_a_kept_result_is_pulled_in() -> None:
+    rounds: list[Any] = []
+    for n in range(10):
+        rounds += [assistant(call(f"t{n}")), user(result(f"t{n}"))]
+    said: list[Any] = [user("one long turn"), *rounds, assistant("done")]
+    cut = cut_at(said)
+    assert said[cut]["role"] == "assistant"
+    assert len(said) - cut == 7
+
+
+def test_B24_a_cut_moves_to_the_start_of_its_turn() -> None:
+    said: list[Any] = []
+    for n in range(4):  # the sixth from the end is an answer, its turn starts three before
+        said += [user(f"p{n}"), assistant(call(f"t{n}")), user(result(f"t{n}")), assistant("so")]
+    said.append(user("last"))
+    assert cut_at(said, keep=6) == 8
+    assert starts_turn(said[8])
+
+
+def test_R37_there_may_be_nothing_to_cut() -> None:
+    said: list[Any] = [user("go"), assistant("so")]
+    assert cut_at(said) == 0
 
 
 def test_a_second_compaction_stands_for_the_first_and_undoing_brings_all_back() -> None:

@@ -16,7 +16,6 @@ from tui.context.repair import CONTINUE, INTERRUPTED, repair
 from tui.context.repair_levels import summary_only
 from tui.context.repairs.pairs import ORPHANED
 from tui.context.request_assembly import MARGIN_TOKENS, build
-from tui.context.shrink import clamp_results, drop_oldest
 from tui.context.validate import check, check_request
 from tui.core.messages import blocks_of, text_block
 from tui.provider.base import ModelInfo
@@ -195,10 +194,8 @@ def test_B36_a_conversation_of_any_length_can_be_brought_under_the_window() -> N
     def fits(kept: Any) -> bool:
         return request_weight([], [], kept, count) <= 8000
 
-    cut, _ = clamp_results(said, window=MODEL.window)
-    fewer, _ = drop_oldest(cut, fits)
-    assert not fits(fewer), "the last prompt alone is too long"
-    least, _ = summary_only(fewer, budget_tokens=6000)
+    assert not fits(said[-1:]), "the last prompt alone is too long"
+    least, _ = summary_only(said, budget_tokens=6000)
     assert fits(least)
     assert check(least) == []
 

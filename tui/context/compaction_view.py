@@ -21,11 +21,12 @@ from tui.context.history import History, Rendering
 from tui.context.overrides import SPEAKING, Stand, content_of
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
-from tui.context.shrink import KEEP_MESSAGES, cut_at
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
 from tui.tokens import estimate
 
+KEEP_MESSAGES: Final = 6
+"""So many messages at the end stay where they are not too large."""
 PROMPT_CHARS: Final = 8000
 """Characters of a prompt of the running turn that stay verbatim; all of it can be recalled."""
 PROMPTS: Final = 8
@@ -132,6 +133,21 @@ def begin(
         elif own is not None:
             standing[record.id] = Stand("summarised", own.blocks)
     return ViewStart(told, summary.end, summary, standing, tuple(held))
+
+
+def cut_at(messages: Sequence[Message], keep: int = KEEP_MESSAGES) -> int:
+    """Where a compaction may cut: the messages from here on are kept; 0 if there is nothing to cut.
+
+    At least the last `keep` stay. A cut never parts a call from its result: it moves back to
+    the start of the turn, or, where that began more than `keep` messages before, to the call.
+    """
+    cut = len(messages) - keep
+    if cut <= 0:
+        return 0
+    for start in range(cut, max(0, cut - keep) - 1, -1):
+        if starts_turn(messages[start]):
+            return start
+    return cut if messages[cut]["role"] == "assistant" else cut - 1
 
 
 def plan(
