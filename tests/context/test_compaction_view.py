@@ -226,10 +226,14 @@ def test_the_summarisers_input_is_bounded_whatever_is_in_a_conversation() -> Non
     assert "Part 2:\nb" in merge_question(["a", "b"])
 
 
+EFFECTS = {"edit_file": "write", "run_command": "run", "notes__add": "run"}
+
+
 def _work(number: int, tool: str, sha: str, *, failed: bool = False) -> list[Told]:
+    intent = {"call_id": f"w{number}", "tool": tool, "args_sha256": sha}
     return [
         answer(call(f"w{number}", tool)),
-        ("intent", {"call_id": f"w{number}", "tool": tool, "args_sha256": sha}),
+        ("intent", intent | {"effect": EFFECTS.get(tool, "read")}),
         output(f"w{number}", "out", name=tool, is_error=failed, details={"path": "/w/a.py"}),
     ]
 
@@ -245,11 +249,13 @@ def test_progress_is_what_is_new() -> None:
         gap,
         *_work(3, "run_command", "2"),
     )
-    assert [bool(p) for p in compaction_triggers.stretches(branch)] == [True, False, True]
+    assert compaction_triggers.progress(branch) == [True, False, True]
     assert compaction_triggers.stuck(branch) is None
     again = extended(branch, [gap, *_work(4, "run_command", "2"), gap])
     found = compaction_triggers.stuck(again)
     assert found is not None
     assert found.asked == "fix it"
     assert found.done == ("edit_file", "run_command")
+    assert compaction_triggers.stuck(extended(again, _work(5, "grep_search", "3"))) is not None
+    assert compaction_triggers.stuck(extended(again, _work(6, "notes__add", "4"))) is None
     assert compaction_triggers.stuck(extended(again, [prompt("try the other way")])) is None

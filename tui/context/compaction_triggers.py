@@ -2,14 +2,14 @@
 
 A context is compacted above a share of the window. If there was no progress between two
 compactions, the work is a loop and is stopped. Progress is something new: a prompt of the person,
-a file read or written for the first time, an edit, a command or a task list that was not there
-before and did not fail. Doing again what was forgotten is no progress.
+a file or folder looked at for the first time, or a call that did not fail, does more than look, and
+was not made with these arguments before. Doing again what was forgotten is no progress.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
@@ -25,20 +25,6 @@ _LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What was new in a stretch of the record."""
-
-    prompts: int = 0
-    files: int = 0
-    edits: int = 0
-    commands: int = 0
-    todos: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.prompts or self.files or self.edits or self.commands or self.todos)
-
-
-@dataclass(frozen=True, slots=True)
 class Stuck:
     """The hand-over of work that turns in circles: what was asked, done, and is left."""
 
@@ -49,19 +35,20 @@ class Stuck:
 
 @dataclass(slots=True)
 class _Seen:
-    intents: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    done: set[str] = field(default_factory=set[str])
+    intents: dict[str, Record] = field(default_factory=dict[str, Record])
+    done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     files: set[str] = field(default_factory=set[str])
 
 
-def stretches(records: Iterable[Record]) -> list[Progress]:
-    """The progress before the first compaction, between the others, and after the last."""
-    seen, found = _Seen(), [Progress()]
+def progress(records: Iterable[Record]) -> list[bool]:
+    """Whether there was progress before the first compaction, between the others, and after the
+    last."""
+    seen, found = _Seen(), [False]
     for record in records:
         if record.type == "compaction":
-            found.append(Progress())
-        else:
-            found[-1] = _with(found[-1], record, seen)
+            found.append(False)
+        elif _is_new(record, seen):
+            found[-1] = True
     return found
 
 
@@ -69,7 +56,7 @@ def stuck(records: Sequence[Record]) -> Stuck | None:
     """The hand-over where the next compaction would be in vain; None while the work goes on."""
     if sum(record.type == "compaction" for record in records) < TRIES:
         return None
-    if any(stretches(records)[-TRIES:]):
+    if any(progress(records)[-TRIES:]):
         return None
     return hand_over(records)
 
@@ -96,40 +83,28 @@ def hand_over(records: Sequence[Record]) -> Stuck:
     return Stuck(asked, tuple([*finished, *done][-_LISTED:]), tuple(left[:_LISTED]))
 
 
-def _with(before: Progress, record: Record, seen: _Seen) -> Progress:
+def _is_new(record: Record, seen: _Seen) -> bool:
+    """Whether a record is progress; what it says is in `seen` then."""
     data = record.data
-    match record.type:
-        case "user":
-            return _more(before, "prompts")
-        case "intent":
-            what = (str(data.get("tool")), str(data.get("args_sha256")))
-            seen.intents[str(data.get("call_id"))] = what
-        case "tool_result" if data.get("is_error") is not True:
-            tool, arguments = seen.intents.get(str(data.get("call_id")), ("", ""))
-            details = object_of(data.get("details"))
-            path = str(details.get("path") or "") if tool in {"read_file", "write_file"} else ""
-            if path and path not in seen.files:
-                seen.files.add(path)
-                before = _more(before, "files")
-            kind = _KINDS.get(tool)
-            if kind and (key := f"{tool} {arguments}") not in seen.done:
-                seen.done.add(key)
-                return _more(before, kind)
-        case _:
-            pass
-    return before
-
-
-_KINDS: Final = {
-    "write_file": "edits",
-    "edit_file": "edits",
-    "run_command": "commands",
-    "todo_write": "todos",
-}
-
-
-def _more(before: Progress, kind: str) -> Progress:
-    return replace(before, **{kind: getattr(before, kind) + 1})
+    if record.type == "intent":
+        seen.intents[str(data.get("call_id"))] = record
+    if record.type != "tool_result" or data.get("is_error") is True:
+        return record.type == "user"
+    intent = seen.intents.get(str(data.get("call_id")))
+    if intent is None:
+        return False
+    tool, effect, arguments = (
+        str(intent.data.get(key)) for key in ("tool", "effect", "args_sha256")
+    )
+    path = object_of(data.get("details")).get("path") if effect in {"read", "write"} else None
+    new_file = isinstance(path, str) and path != "" and path not in seen.files
+    if new_file:
+        seen.files.add(str(path))
+    did_more = effect in {"write", "run"} or tool == "todo_write"
+    new_call = did_more and (tool, arguments) not in seen.done
+    if new_call:
+        seen.done.add((tool, arguments))
+    return new_file or new_call
 
 
 def _line(text: str) -> str:
