@@ -314,16 +314,16 @@ class Agent:
         return bool(self._ctx.fallbacks) and self._ctx.control.other_model()
 
     def offers(self) -> tuple[RepairLevel, ...]:
-        """The rungs of the repair ladder that can be tried after a refused request; else none."""
+        """The levels of the repair ladder that can be tried after a refused request; else none."""
         return self._repair.offers()
 
-    async def repair(self, rung: RepairLevel) -> Sequence[Event]:
-        """Send what the model sees on a rung of the ladder, from the next request on.
+    async def repair(self, level: RepairLevel) -> Sequence[Event]:
+        """Send what the model sees on a level of the ladder, from the next request on.
 
         Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.
         """
         self._refuse_in_turn()
-        codes = tuple(finding.to_json() for finding in self._repair.climb(rung))
+        codes = tuple(finding.to_json() for finding in self._repair.climb(level))
         await self._ctx.recorder.show(events.RepairApplied(codes), *self._requests.measured())
         return self._ctx.events.take()
 

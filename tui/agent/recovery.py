@@ -1,6 +1,6 @@
 """What is done about a request that failed, before the next one: repair it, or wait.
 
-The repair ladder: a rung is put into the record by a `repair` record. `strict` and `drop_thinking`
+The repair ladder: a level is put into the record by a `repair` record. `strict` and `drop_thinking`
 hold for everything from then on, as they leave calls and results whole. `text_only` and
 `summary_only` concern what stands before their record: what comes after it is sent as it is.
 
@@ -28,24 +28,24 @@ from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.request_trail import has_thinking
 from tui.core.clock import timestamp
 from tui.core.errors import ProviderError
+from tui.core.formatting import wait_time
 from tui.provider.base import Request
-from tui.provider.retry import duration
 from tui.session.records import Finding
 from tui.tokens.estimate import json_weight
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRepair:
-    """Puts rungs and breaks into the record of one agent."""
+    """Puts levels and breaks into the record of one agent."""
 
     ctx: AgentContext
     requests: RequestBuilder
 
     def offers(self) -> tuple[RepairLevel, ...]:
-        """The rungs that are left where the server refused the last request as not valid, else
+        """The levels that are left where the server refused the last request as not valid, else
         none.
 
-        A rung that was tried and refused is never offered again. One that concerns what stood
+        A level that was tried and refused is never offered again. One that concerns what stood
         before it is, once an answer came between: what is refused now came later.
         """
         records = self.ctx.records
@@ -55,25 +55,25 @@ class RequestRepair:
             return ()
         tried = -1
         for record in records:
-            rung = level_of(record)
-            if rung is not None:
-                tried = max(tried, REPAIR_LEVELS.index(rung))
+            level = level_of(record)
+            if level is not None:
+                tried = max(tried, REPAIR_LEVELS.index(level))
             elif record.type == "assistant" and tried >= 0 and REPAIR_LEVELS[tried] not in WHOLE:
                 whole = [r for r in map(level_of, records) if r in WHOLE]
                 tried = max(map(REPAIR_LEVELS.index, whole), default=-1)
         return REPAIR_LEVELS[tried + 1 :]
 
-    def shrinks(self, rung: RepairLevel) -> bool:
-        """Whether less would be sent on a rung than now."""
+    def shrinks(self, level: RepairLevel) -> bool:
+        """Whether less would be sent on a level than now."""
         messages = self.requests.view().messages
-        fewer, _ = apply_level(messages, rung)
+        fewer, _ = apply_level(messages, level)
         return json_weight(fewer) < json_weight(messages)
 
-    def climb(self, rung: RepairLevel, *, by: str = "person") -> tuple[Finding, ...]:
-        """Go up to a rung from the next request on. Returns what that does."""
-        _, findings = apply_level(self.requests.view().messages, rung)
+    def climb(self, level: RepairLevel, *, by: str = "person") -> tuple[Finding, ...]:
+        """Go up to a level from the next request on. Returns what that does."""
+        _, findings = apply_level(self.requests.view().messages, level)
         codes = [finding.to_json() for finding in findings]
-        self.ctx.recorder.append("repair", rung=rung, findings=codes, by=by)
+        self.ctx.recorder.append("repair", rung=level, findings=codes, by=by)
         self.requests.view()
         return findings
 
@@ -128,7 +128,7 @@ class DeferredRetry:
         seconds = (until - self.ctx.clock.now()).total_seconds()
         if self.ctx.max_wait_s is not None and self._waited + seconds > self.ctx.max_wait_s:
             error.hint = (
-                f"It can be tried again in {duration(max(0.0, seconds))}: wait for it with a "
+                f"It can be tried again in {wait_time(max(0.0, seconds))}: wait for it with a "
                 "larger --max-wait."
             )
             return False

@@ -191,7 +191,7 @@ class ShellOutput:
         self, capture: Capture, name: str, words: str, code: int
     ) -> tuple[str, dict[str, Any] | None]:
         """What the model gets of an output, with `words` on how it ended, and the receipt where
-        that is not all (INTERFACE's shape)."""
+        that is not all."""
         body = f"{capture.text.rstrip()}\n({words})"
         output = ToolOutput(
             [text_block(body)], details={"exit_code": code}, full=capture.full, raw=capture.raw

@@ -31,8 +31,8 @@ _LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
     ("text_only", "Only what was said", "what is valid, calls and results left out"),
     ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
 )
-RUNGS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
-    rung: (rung, RecoveryOption(rung, label, text)) for rung, label, text in _LADDER
+LEVELS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
+    level: (level, RecoveryOption(level, label, text)) for level, label, text in _LADDER
 }
 _NEW = RecoveryOption("new", "New session", "this one stays; your prompt is laid ready")
 _RETRY = RecoveryOption("retry", "Try again", "sends the same request")
@@ -101,8 +101,8 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
     name = await frontend.choose(trouble)
     if name is None or conversation.agent is not agent:
         frontend.say("Everything is kept as it is.", hint="/retry shows the ways on again.")
-    elif name in RUNGS or name == "retry":
-        for event in await agent.repair(RUNGS[name][0]) if name in RUNGS else ():
+    elif name in LEVELS or name == "retry":
+        for event in await agent.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
         conversation.resume_turn()
     elif name == "model":
@@ -133,8 +133,8 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
     status, id_ = data.get("status"), data.get("request_id")
     rejected = error.error_class == "invalid_request"
     left = tuple(agent.offers()) if rejected else ()
-    tried = [rung for rung in RUNGS if rung not in left] if rejected else []
-    ways = (*(RUNGS[rung][1] for rung in left), *card.ways)
+    tried = [level for level in LEVELS if level not in left] if rejected else []
+    ways = (*(LEVELS[level][1] for level in left), *card.ways)
     if "key" in {way.name for way in ways} and agent.session.path is None:
         ways = tuple(way for way in ways if way is not _KEY)  # it is opened anew for that
     meaning = card.meaning or error.hint
@@ -146,7 +146,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,
         findings=_findings(agent.next_request()) if rejected else None,
-        before=tuple(RUNGS[rung][1].label.lower() for rung in tried),
+        before=tuple(LEVELS[level][1].label.lower() for level in tried),
     )
 
 

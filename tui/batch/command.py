@@ -71,7 +71,7 @@ def print_notice(text: str) -> None:
 
 
 def exit_code(runner: Runner, state: RunState) -> int:
-    """INTERFACE's exit code of a run that ended."""
+    """The exit code of a run that ended."""
     if runner.reason in {"interrupted", "paused"}:
         return EXIT_INTERRUPTED
     if runner.fatal_class == "auth":

@@ -64,23 +64,23 @@ class RunStore:
         state = await asyncio.to_thread(folder.load_for, task_file, file)
         if state is None:
             await asyncio.to_thread(isolation.check)
-            book = cls(task_file, folder, begin(task_file, file, now=now), say)
-            opened(book.state)
+            store = cls(task_file, folder, begin(task_file, file, now=now), say)
+            opened(store.state)
         else:
             state, hit = recovered(state, now=now)
-            book = cls(task_file, folder, state, say)
+            store = cls(task_file, folder, state, say)
             opened(state)
             for task in hit:
-                output = await asyncio.to_thread(book.logged, task)
-                book.state = book.state.with_task(replace(task, partial_context=output))
-                kept = await asyncio.to_thread(isolation.recover, book.label(task))
+                output = await asyncio.to_thread(store.logged, task)
+                store.state = store.state.with_task(replace(task, partial_context=output))
+                kept = await asyncio.to_thread(isolation.recover, store.label(task))
                 where = f" What it had done is kept in {kept}." if kept else ""
                 say(f"Task {task.index + 1} was running when the last run died.{where}")
             await asyncio.to_thread(isolation.check)
-        await asyncio.to_thread(folder.save, book.state)
-        if any(task.session_id for task in book.state.tasks):  # a kill may have come between
-            await asyncio.to_thread(book._mark, *book.state.tasks)
-        return book
+        await asyncio.to_thread(folder.save, store.state)
+        if any(task.session_id for task in store.state.tasks):  # a kill may have come between
+            await asyncio.to_thread(store._mark, *store.state.tasks)
+        return store
 
     @property
     def spent_usd(self) -> float | None:
@@ -223,16 +223,16 @@ class OfflineRun:
     async def redo(self, index: int) -> None:
         """Make a failed task pending: the next run takes it up."""
         with self._folder.locked():
-            book = await self._book()
-            await book.take_up_failed(index)
-            self.state = book.state
+            store = await self._book()
+            await store.take_up_failed(index)
+            self.state = store.state
 
     async def edit(self, data: bytes) -> None:
         """Take over an edited task file; the run goes on with it."""
         with self._folder.locked():
-            book = await self._book()
-            await book.edit(data, running=None)
-            self.state = book.state
+            store = await self._book()
+            await store.edit(data, running=None)
+            self.state = store.state
 
     async def _book(self) -> RunStore:
         await self.refresh()

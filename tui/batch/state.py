@@ -32,7 +32,7 @@ _STATE_MAX: Final = 64_000_000
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
-    """One task as INTERFACE shows it. `index` and `section` count from 0; times are ISO 8601.
+    """One task as the state file shows it. `index` and `section` count from 0; times are ISO 8601.
 
     `section` is the group, counted: two of the same name are two.
     `message` says why it failed; `seconds` is how long it took, all attempts and waits.

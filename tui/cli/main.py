@@ -98,7 +98,7 @@ def _to_log(error: Exception) -> str:
 
 
 def exit_code(error: HoldfastError) -> int:
-    """INTERFACE's exit code of an error."""
+    """The exit code of an error."""
     from tui.core import errors  # noqa: PLC0415
 
     match error:

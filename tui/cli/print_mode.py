@@ -26,7 +26,7 @@ from tui.app.options.arguments import Options
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
-from tui.provider.retry import duration
+from tui.core.formatting import wait_time
 from tui.session.session import Session
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
@@ -88,7 +88,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """INTERFACE's exit codes."""
+        """The exit code."""
         if self.outcome == "done":
             return EXIT_DONE
         if self.outcome == "interrupted":
@@ -184,7 +184,7 @@ class Countdown:
 
     async def _count(self, until: datetime) -> None:
         while (left := (until - self._clock.now()).total_seconds()) > 0:
-            _to_stderr(self._err, f"Waiting for the server: {duration(left)} left. Ctrl+C stops.")
+            _to_stderr(self._err, f"Waiting for the server: {wait_time(left)} left. Ctrl+C stops.")
             step = next(step for limit, step in _STEPS if left <= limit)
             await self._clock.sleep(min(left, step))
 

@@ -47,7 +47,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def words(error_class: str) -> str:
-    """A class of INTERFACE as a person says it; one that nobody knows as it is."""
+    """An error class in words; one that is not known as it is."""
     return _WORDS.get(error_class, error_class.replace("_", " "))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 
@@ -83,3 +84,17 @@ def money(usd: float | None) -> str:
 def plural(count: int, word: str) -> str:
     """1 turn, 12 turns."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def wait_time(seconds: float) -> str:
+    """A duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20 min`."""
+    whole = math.ceil(seconds - 0.05)  # an hour that was reckoned from a clock is an hour
+    if whole < 120:
+        return f"{whole} s"
+    minutes = -(-whole // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    return f"{-(-hours // 24)} days"

@@ -23,9 +23,9 @@ from typing import Final, TypeAlias
 
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import ErrorClass, ProviderError
+from tui.core.formatting import wait_time
 from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
 from tui.provider.provider_wrapper import ProviderWrapper
-from tui.provider.retry import duration
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
 """A request made for another model: its name set, the thinking of others stripped, `max_tokens`
@@ -163,7 +163,7 @@ class Failover(ProviderWrapper):
         error = ProviderError(
             old.error_class,
             old.message,
-            hint=f"It can be tried again in {duration(left)}." if rest.asked else old.hint,
+            hint=f"It can be tried again in {wait_time(left)}." if rest.asked else old.hint,
             status=old.status,
             retry_after=left if rest.asked else None,
             retryable=old.retryable,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,6 +13,7 @@ from typing import Final
 from tui.core.clock import Clock
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
+from tui.core.formatting import wait_time
 from tui.provider.base import (
     AttemptStarted,
     Provider,
@@ -178,7 +178,7 @@ class RetryProvider(ProviderWrapper):
             other = "now with another model (/model)"
             if self._max_wait_s is not None:
                 other = "waited for with a larger --max-wait"
-            error.hint = f"It can be tried again in {duration(error.retry_after)}, or {other}."
+            error.hint = f"It can be tried again in {wait_time(error.retry_after)}, or {other}."
             raise error
         if failures >= self._retry.max_attempts:
             raise error
@@ -191,17 +191,3 @@ def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:
     """The wait after `failures` + 1 failed attempts: doubling, ±25 %, then capped."""
     base = retry.initial_delay_ms * 2 ** min(failures, 30)
     return min(base * rng.uniform(1 - JITTER, 1 + JITTER), retry.max_delay_ms) / 1000
-
-
-def duration(seconds: float) -> str:
-    """A duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20 min`."""
-    whole = math.ceil(seconds - 0.05)  # an hour that was reckoned from a clock is an hour
-    if whole < 120:
-        return f"{whole} s"
-    minutes = -(-whole // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {rest} min" if rest else f"{hours} h"
-    return f"{-(-hours // 24)} days"

@@ -69,9 +69,9 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
             hint="If a proxy looks into TLS, set SSL_CERT_FILE to its certificate.",
         )
     if not isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
-        return broken("the server sent something that is not an event of the Messages API")
+        return stream_error("the server sent something that is not an event of the Messages API")
     if at.began:
-        return broken("the connection was lost")
+        return stream_error("the connection was lost")
     return ProviderError(
         "network",
         f"Cannot reach {at.url}{_reason(chain, at)}.",
@@ -93,7 +93,7 @@ def not_json(value: object) -> ProviderError | None:
     return None
 
 
-def broken(why: str) -> ProviderError:
+def stream_error(why: str) -> ProviderError:
     """A stream that did not reach its end."""
     return ProviderError(
         "stream_broken", f"The answer broke off: {why}.", hint=STREAM_HINT, retryable=True

@@ -20,11 +20,11 @@ from tui.provider.anthropic.classify import (
     STREAM_HINT,
     WAIT_HINT,
     RequestAttempt,
-    broken,
     classify,
     from_answer,
     not_json,
     not_the_api,
+    stream_error,
 )
 from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
 from tui.provider.anthropic.stall_timeout import (
@@ -235,7 +235,7 @@ class AnthropicProvider:
             async with silence.waiting():
                 chunk = await anext(chunks, None)
         if chunk is None:
-            raise broken("the connection closed before the answer was complete")
+            raise stream_error("the connection closed before the answer was complete")
         return chunk
 
     @contextmanager
@@ -260,7 +260,7 @@ class AnthropicProvider:
         try:
             return list(decoder.feed(chunk))
         except BadEventDataError as error:
-            raise broken("the server sent a line that is not JSON") from error
+            raise stream_error("the server sent a line that is not JSON") from error
 
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
@@ -271,7 +271,7 @@ class AnthropicProvider:
         try:
             return answer.feed(event)
         except MalformedEventError as error:
-            raise broken("an event of the server is not of the Messages API") from error
+            raise stream_error("an event of the server is not of the Messages API") from error
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:

@@ -180,7 +180,7 @@ async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> P
 
 async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
     # Only where a fault strikes is the adapter needed.
-    from tui.provider.anthropic.classify import RequestAttempt, broken  # noqa: PLC0415
+    from tui.provider.anthropic.classify import RequestAttempt, stream_error  # noqa: PLC0415
 
     if fault.status is not None:
         return _answered(fault, fault.status, RequestAttempt(_URL, request.model, clock.now()))
@@ -196,10 +196,10 @@ async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> 
             retryable=True,
         )
     if fault.cut_after is not None:
-        return broken(f"the connection was lost {_MARK}")
+        return stream_error(f"the connection was lost {_MARK}")
     if fault.eof_after is not None:
-        return broken(f"the connection closed before the answer was complete {_MARK}")
-    return broken(f"the server sent a line that is not JSON {_MARK}")
+        return stream_error(f"the connection closed before the answer was complete {_MARK}")
+    return stream_error(f"the server sent a line that is not JSON {_MARK}")
 
 
 def _answered(fault: Fault, status: int, at: RequestAttempt) -> ProviderError:
