@@ -32,7 +32,7 @@ from tui.context.ledger_items import (
 )
 from tui.context.overrides import SPEAKING, RecordState, Stand, content_of
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block, Usage
+from tui.core.messages import Block
 from tui.session.records import Record
 from tui.tokens import estimate
 
@@ -96,6 +96,11 @@ class Ledger:
         An answer with usage is a measurement of everything so far, from which the ratio is learned.
         """
         self._enter(record, learn=True)
+
+    def count(self, tokens: int) -> None:
+        """Take the server's own count of the next request, less the prompt: it measures as an
+        answer's usage does, and the ratio is learned from it."""
+        self._measure(tokens, tokens, learn=True)
 
     def stand(
         self,
@@ -209,7 +214,7 @@ class Ledger:
             self._estimated += entry.weight * self.ratio
             self._comparable = self._comparable and not unlike
         else:
-            self._take_measure(usage, learn=learn)
+            self._measure(usage.prompt_tokens, usage.total, learn=learn)
             self._thought = self._thought or unlike
             if usage.output_tokens:
                 entry.weight = usage.output_tokens / self.ratio
@@ -221,12 +226,13 @@ class Ledger:
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
 
-    def _take_measure(self, usage: Usage, *, learn: bool) -> None:
-        self._drift = self._total() / usage.prompt_tokens - 1
+    def _measure(self, prompt: int, total: int, *, learn: bool) -> None:
+        """Take the tokens that the server found so far; `total` is with the answer to them."""
+        self._drift = self._total() / max(1, prompt) - 1
         if learn and self._comparable:
-            reported = usage.prompt_tokens - self._measured
+            reported = prompt - self._measured
             self.ratio = estimate.smoothed(self.ratio, self._since, reported)
-        self._measured, self._estimated, self._since = usage.total, 0.0, 0.0
+        self._measured, self._estimated, self._since = total, 0.0, 0.0
         self._comparable, self._stale = True, False
 
     def _begin_turn(self, content: list[Block]) -> None:
