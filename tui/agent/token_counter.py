@@ -85,7 +85,8 @@ class TokenCounter:
 
     def _state(self) -> _State:
         """What a count holds for."""
-        return self._ctx.model.id, len(self._ctx.records), self._ctx.ledger.tokens
+        now = self._ctx.ledger.measure()
+        return self._ctx.model.id, now.measured, now.tokens
 
     async def _count(self) -> None:
         ctx = self._ctx
