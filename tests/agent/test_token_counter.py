@@ -19,7 +19,6 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import Hang, ScriptedProvider, say
 from tests.support.server import LoopbackServer, SeenRequest
-from tests.support.server_rules import prompt_tokens
 from tests.support.server_script import Json
 from tui.agent import events, token_counter
 from tui.agent.agent import Agent
@@ -143,9 +142,9 @@ async def test_after_another_model_was_chosen_the_server_counts(tmp_path: Path) 
         (asked,) = one.counts
         assert asked.body["model"] == OPUS
         assert "max_tokens" not in asked.body
-        await one.turn("Once more.")
-        sent = prompt_tokens(one.server.posts[2].body)
-        assert abs(now.tokens / sent - 1) < 0.005
+        seen = await one.turn("Once more.")
+        first = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        assert abs(now.tokens / first.usage.prompt_tokens - 1) < 0.005
 
 
 async def test_what_is_counted_extends_the_last_request_with_its_thinking(tmp_path: Path) -> None:
@@ -157,12 +156,13 @@ async def test_what_is_counted_extends_the_last_request_with_its_thinking(tmp_pa
         assert now.estimated == 0
         (asked,) = one.counts
         assert "thinking" in str(asked.body["messages"])
-        await one.turn("Go on.")
+        seen = await one.turn("Go on.")
         after = one.server.posts[4].body
         kept = bare(asked.body)[:-1]  # less the prompt that stands for the next
         assert bare(after)[: len(kept)] == kept
         assert len(one.types("break")) == 1
-        assert abs(now.tokens / prompt_tokens(after) - 1) < 0.005
+        first = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        assert abs(now.tokens / first.usage.prompt_tokens - 1) < 0.005
 
 
 async def test_several_changes_are_one_question(tmp_path: Path) -> None:
