@@ -1,9 +1,10 @@
 """The ledger: every item of the next request, what it weighs, and how it stands there.
 
-What the server reported with the last answer is the base; to it comes what was added since, its
-weight times the model's ratio, and what was masked or taken away goes off. The items share that
-total by their weights, so that they sum up to it. Sums are kept as items come and change: a new
-record costs its own size and a changed state that item's, whatever the length of the session.
+What the server reported with the last answer, or counted itself, is the base; to it comes what was
+added since, its weight times the model's ratio, and what was masked or taken away goes off. The
+items share that total by their weights, so that they sum up to it. Sums are kept as items come and
+change: a new record costs its own size and a changed state that item's, whatever the length of the
+session.
 """
 
 from __future__ import annotations
