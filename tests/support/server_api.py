@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.support.server_binding import BINDING, Bindings, behavior_of
-from tests.support.server_cache import CHARACTERS_PER_TOKEN, ServerCache
+from tests.support.server_cache import CHARACTERS_PER_TOKEN, ServerCache, tokens_of
 from tests.support.server_catalogue import described, listed, page
 from tests.support.server_compaction import compaction_block
 from tests.support.server_diagnostics import Diagnostics
@@ -86,13 +86,17 @@ class MessagesApi:
         return page([one for one in every if not isinstance(one, Rejection)], query)
 
     def count(self, raw: bytes, headers: Mapping[str, str]) -> Json | Rejection:
-        """How many tokens a request has, if it would be taken as a message."""
+        """How many tokens a request has, if it would be taken as a message: as many as it would
+        be charged for, where that is reckoned."""
         body = malformed(raw, self.script, counted=True)
         if isinstance(body, Rejection):
             return body
         bindings = self._bindings(body, headers)
         for refusal in refusals(body, self.script, betas_of(headers), bindings):
             return refusal
+        if self.script.priced:
+            seen = shown(body, bindings.dropped if bindings else ())
+            return {"input_tokens": tokens_of(seen)}
         return {"input_tokens": prompt_tokens(body)}
 
     def answer(self, raw: bytes, headers: Mapping[str, str], now: float) -> Reply | Rejection:

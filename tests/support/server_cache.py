@@ -94,6 +94,11 @@ class ServerCache:
         self._until[key] = now + life
 
 
+def tokens_of(body: Json) -> int:
+    """How many tokens a request is charged for, read from the cache or not."""
+    return max((block.tokens for block in _blocks(body)), default=0)
+
+
 def price(facts: ModelFacts, usage: Json) -> float:
     """What a request cost, in US dollars."""
     prompt = (

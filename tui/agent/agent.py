@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
+from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
@@ -80,6 +81,7 @@ class Agent:
             self._repair,
             self._deferred,
         )
+        self._counter = TokenCounter(ctx, self._requests)
         self._background: list[asyncio.Task[None]] = []
         self._closing = threading.Event()
 
@@ -155,6 +157,11 @@ class Agent:
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
         return self._ctx.events.take()
+
+    def count_tokens(self, show: Callable[[Event], None]) -> None:
+        """Let the server count the context between the turns, where it changed much since the
+        last answer; what comes of it is shown without being asked for, until `close`."""
+        self._counter.begin(show)
 
     def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]:
         """Run one turn and yield its events; the last is TurnFinished.
@@ -297,6 +304,7 @@ class Agent:
         """
         fit = self.fits(info)
         self._requests.use(info)
+        self._counter.schedule()
         if self._deferred.waiting:
             self._ctx.control.retry_now()
         return fit
@@ -325,6 +333,7 @@ class Agent:
         self._refuse_in_turn()
         codes = tuple(finding.to_json() for finding in self._repair.climb(level))
         await self._ctx.recorder.show(events.RepairApplied(codes), *self._requests.measured())
+        self._counter.schedule()
         return self._ctx.events.take()
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
@@ -334,6 +343,7 @@ class Agent:
         where a target is no record of this session that the model sees.
         """
         await self._overrides.overlay(changes)
+        self._counter.schedule()
         return self._ctx.events.take()
 
     async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
@@ -360,6 +370,7 @@ class Agent:
         """Send the full view again, from the next request on. Raises RuntimeError in a turn."""
         self._refuse_in_turn()
         await self._compactor.undo()
+        self._counter.schedule()
         return self._ctx.events.take()
 
     def flush_memory(self) -> AsyncGenerator[Event]:
@@ -395,6 +406,7 @@ class Agent:
         ctx, self._turns.closing = self._ctx, True
         await ctx.events.close()
         self._closing.set()
+        self._counter.close()
         for task in self._background:
             task.cancel()
         self._requests.close()

@@ -177,11 +177,12 @@ class LoopStopped(WireEvent, frozen=True, tag="loop_stopped"):
 
 
 class ContextMeasured(WireEvent, frozen=True, tag="context_measured"):
-    """The next request: `measured` came from the last usage, `estimated` is what changed since.
+    """The next request: `measured` came from the last usage, or from the server's own count of the
+    request; `estimated` is what changed since.
 
     `parts` are estimates by kind: system, tools, memory, messages, results. `reserve` is the
-    output that the request asks for. `drift` is the share by which the last request was estimated
-    too large (below 0: too small), null before an answer. `forecast` is in how many turns like
+    output that the request asks for. `drift` is the share by which what was measured last had been
+    estimated too large (below 0: too small), null before that. `forecast` is in how many turns like
     the last ones `threshold`, a share of the window, is reached; null while unknown. `saved` is
     the tokens that guards keep out. `cache_share` is how much of the last request came from the
     cache, null before an answer. `cost_usd` is of the whole session, null if a price is unknown.

@@ -46,10 +46,14 @@ from tui.provider.base import Completed, ModelInfo, Request
 from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
+from tui.tokens import estimate
 from tui.tools.base import Tool
 
 _LEAST_ANSWER = 2000
 """Tokens: with less room a question within the conversation is not asked."""
+_SHORT_PROMPT = "."
+PROMPT_TOKENS = estimate.MESSAGE_TOKENS + 1
+"""What it costs, about."""
 
 log = logging.getLogger(__name__)
 
@@ -243,13 +247,23 @@ class RequestBuilder:
         if most < min(max_tokens, _LEAST_ANSWER):
             return None
         request = self.request(prompt_follows=True)
-        messages = [*request.messages]
-        asked = text_block(question)
-        if messages and messages[-1]["role"] == "user":
-            messages[-1] = {"role": "user", "content": [*messages[-1]["content"], asked]}
-        else:
-            messages.append({"role": "user", "content": [asked]})
-        return replace(request, messages=messages, max_tokens=most)
+        return replace(_with_prompt(request, question), max_tokens=most)
+
+    def for_count(self) -> Request | None:
+        """The next request with a short prompt (`PROMPT_TOKENS`), for the server to count.
+
+        None where that would show the server what it was not sent before: another server's
+        conversation, or prompts and results that no request has carried yet. No prompt of the
+        person's stands for that. None, too, where a call waits for its result.
+        """
+        records = self._ctx.records
+        carried = {REQUEST, "user", "tool_result"}
+        last = next((record for record in reversed(records) if record.type in carried), None)
+        if last is None or last.type != REQUEST or last.data.get("server") != self._ctx.server:
+            return None
+        if _open_calls(records):
+            return None
+        return _with_prompt(self.request(prompt_follows=True), _SHORT_PROMPT)
 
     def ask(self, view: View) -> tuple[Request, View]:
         """The request to send of a view, and the view that it is made of; both are recorded.
@@ -619,6 +633,16 @@ class RequestBuilder:
         info = await self._ctx.provider.model_info(self._ctx.model.id)
         if info.id == self._ctx.model.id:
             self._ctx.model = info
+
+
+def _with_prompt(request: Request, text: str) -> Request:
+    """A request that ends with this text of the person's side."""
+    messages, asked = [*request.messages], text_block(text)
+    if messages and messages[-1]["role"] == "user":
+        messages[-1] = {"role": "user", "content": [*messages[-1]["content"], asked]}
+    else:
+        messages.append({"role": "user", "content": [asked]})
+    return replace(request, messages=messages)
 
 
 def _open_calls(records: Sequence[Record]) -> bool:

@@ -36,15 +36,17 @@ class ServerFeatures:
 
     ctx: AgentContext
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({FEATURE}))
+    _unrecorded: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def off(self, model: str) -> frozenset[str]:
         """What is not asked of a model."""
         known = (record.data for record in self._index.of(self.ctx.records))
-        return frozenset(
+        recorded = frozenset(
             str(data.get("feature"))
             for data in known
             if data.get("model") == model and data.get("server") == self.ctx.server
         )
+        return recorded | {feature for feature, of in self._unrecorded if of == model}
 
     def switch_off(self, error: ProviderError, model: str) -> bool:
         """Leave out of the next request what the server refused in this one, if it named that.
@@ -61,11 +63,21 @@ class ServerFeatures:
 
     def note(self, feature: str, model: str, message: str, request_id: str | None = None) -> None:
         """Record that the server refused something of a model, in these words."""
-        self.ctx.recorder.append(
-            FEATURE,
-            feature=feature,
-            server=self.ctx.server,
-            model=model,
-            message=message,
-            request_id=request_id,
-        )
+        self.ctx.recorder.append(FEATURE, **self._data(feature, model, message, request_id))
+
+    def note_with_prompt(self, feature: str, model: str, error: ProviderError) -> None:
+        """As `note`, at once in force, but recorded only with the next prompt, if there is one."""
+        self._unrecorded.add((feature, model))
+        data = self._data(feature, model, error.message, error.request_id)
+        self.ctx.session.with_next_prompt(FEATURE, **data)
+
+    def _data(
+        self, feature: str, model: str, message: str, request_id: str | None
+    ) -> dict[str, str | None]:
+        return {
+            "feature": feature,
+            "server": self.ctx.server,
+            "model": model,
+            "message": message,
+            "request_id": request_id,
+        }

@@ -125,6 +125,7 @@ class Conversation:
                 first = await agent.start()
             for event in first:
                 self.frontend.show(event)
+            agent.count_tokens(self.frontend.show)
         finally:
             self.opening = False
             self.frontend.ended()

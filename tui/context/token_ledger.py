@@ -1,9 +1,10 @@
 """The ledger: every item of the next request, what it weighs, and how it stands there.
 
-What the server reported with the last answer is the base; to it comes what was added since, its
-weight times the model's ratio, and what was masked or taken away goes off. The items share that
-total by their weights, so that they sum up to it. Sums are kept as items come and change: a new
-record costs its own size and a changed state that item's, whatever the length of the session.
+What the server reported with the last answer, or counted itself, is the base; to it comes what was
+added since, its weight times the model's ratio, and what was masked or taken away goes off. The
+items share that total by their weights, so that they sum up to it. Sums are kept as items come and
+change: a new record costs its own size and a changed state that item's, whatever the length of the
+session.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tui.context.ledger_items import (
 )
 from tui.context.overrides import SPEAKING, RecordState, Stand, content_of
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block, Usage
+from tui.core.messages import Block
 from tui.session.records import Record
 from tui.tokens import estimate
 
@@ -96,6 +97,11 @@ class Ledger:
         An answer with usage is a measurement of everything so far, from which the ratio is learned.
         """
         self._enter(record, learn=True)
+
+    def count(self, tokens: int) -> None:
+        """Take the server's own count of the next request, less the prompt: it measures as an
+        answer's usage does, and the ratio is learned from it."""
+        self._measure(tokens, tokens, learn=True)
 
     def stand(
         self,
@@ -209,7 +215,7 @@ class Ledger:
             self._estimated += entry.weight * self.ratio
             self._comparable = self._comparable and not unlike
         else:
-            self._take_measure(usage, learn=learn)
+            self._measure(usage.prompt_tokens, usage.total, learn=learn)
             self._thought = self._thought or unlike
             if usage.output_tokens:
                 entry.weight = usage.output_tokens / self.ratio
@@ -221,12 +227,13 @@ class Ledger:
         if entry.stand is not None:  # only where it was known before
             self._restand(entry, measured=False)
 
-    def _take_measure(self, usage: Usage, *, learn: bool) -> None:
-        self._drift = self._total() / usage.prompt_tokens - 1
+    def _measure(self, prompt: int, total: int, *, learn: bool) -> None:
+        """Take the tokens that the server found so far; `total` is with the answer to them."""
+        self._drift = self._total() / max(1, prompt) - 1
         if learn and self._comparable:
-            reported = usage.prompt_tokens - self._measured
+            reported = prompt - self._measured
             self.ratio = estimate.smoothed(self.ratio, self._since, reported)
-        self._measured, self._estimated, self._since = usage.total, 0.0, 0.0
+        self._measured, self._estimated, self._since = total, 0.0, 0.0
         self._comparable, self._stale = True, False
 
     def _begin_turn(self, content: list[Block]) -> None:
