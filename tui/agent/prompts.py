@@ -163,6 +163,8 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
             refused.append(error)
             break
         attached[image.word(number)] = image
+        if image.change:
+            ctx.publish(Notice(f"{images.display_name(image.name)} goes along {image.change}."))
     for error in refused:
         ctx.publish(Notice(str(error)))
     return replace(prompt, images=attached)
