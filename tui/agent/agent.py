@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
+from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
@@ -34,6 +34,7 @@ from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
+from tui.core.formatting import tokens
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
@@ -282,20 +283,20 @@ class Agent:
         self._mcp.switch(server, tool, on=on)
         return self._ctx.events.take()
 
-    def price_of_switch(self, tool: Tool[Any]) -> str:
-        """What it costs to offer a tool to the model, or to keep it from it."""
+    def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
+        """What it comes to to offer a tool to the model, or to keep it from it."""
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
-        now = f"now: {self.reload_cost().price}"
+        anew = f"{tokens(size)} tokens a request; {self.reload_cost().price}"
         if tool.name in self._ctx.tools:
             if not framed:
-                return "calls of it are refused and nothing more is sent"
-            return f"calls of it are refused; −{size:,} tokens a request, {now}"
+                return SwitchPrice("calls of it are refused and nothing more is sent")
+            return SwitchPrice("calls of it are refused, at no cost", f"−{anew}")
         if framed:
-            return "it is there again, at no cost"
+            return SwitchPrice("it is there again, at no cost")
         if self._requests.takes_tools:
-            return f"it is said at the end: +{size:,} tokens, nothing is written again"
-        return f"it waits for the next break; {now}"
+            return SwitchPrice(f"it is said at the end: +{size:,} tokens, nothing is written again")
+        return SwitchPrice("it waits for the next break", f"+{anew}")
 
     @property
     def keeping(self) -> ShellOutput:
