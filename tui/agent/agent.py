@@ -285,6 +285,8 @@ class Agent:
 
     def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
         """What it comes to to offer a tool to the model, or to keep it from it."""
+        if not self._requests.frame.record:
+            return SwitchPrice("this holds from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
         anew = f"{tokens(size)} tokens a request; {self.reload_cost().price}"

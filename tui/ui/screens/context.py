@@ -222,7 +222,9 @@ class ContextScreen(TableScreen[None]):
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item
-        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window)
+        fixed = self.shown[index].age is None
+        price = "" if fixed else context_changes.mask_price(self._agent, item)
+        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
     def _after_item(self, action: str | None) -> None:

@@ -40,7 +40,7 @@ _MARKS: Final = {
 }
 _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
-_ANEW: Final = (("n", "now"), ("w", "with the next break"))
+_ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
 No MCP servers are configured. Name them in config.toml:
 
