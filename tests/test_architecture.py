@@ -25,18 +25,18 @@ def _modules_after(code: str, *argv: str) -> set[str]:
 @pytest.mark.parametrize(
     ("code", "never"),
     [
-        ("import tui.cli.main", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio"}),
+        ("import tui.cli.main", {"textual", "anthropic", "tiktoken", "msgspec", "asyncio", "PIL"}),
         ("import tui.app", {"asyncio", "tui.app.conversation"}),
         ("from tui.app import Conversation", {"textual", "rich", "anthropic"}),
-        ("import tui.cli.print_mode", {"textual", "rich", "anthropic", "mcp"}),
+        ("import tui.cli.print_mode", {"textual", "rich", "anthropic", "mcp", "PIL"}),
         (
             "import tui.agent.composition",
-            {"textual", "anthropic", "tiktoken", "keyring", "tomlkit"},
+            {"textual", "anthropic", "tiktoken", "keyring", "tomlkit", "PIL"},
         ),
         ("import tui.provider.anthropic", {"textual", "anthropic"}),
         (
             "import tui.ui.app",
-            {"anthropic", "tiktoken", "pygments", "markdown_it", "keyring", "mcp"},
+            {"anthropic", "tiktoken", "pygments", "markdown_it", "keyring", "mcp", "PIL"},
         ),
     ],
 )

@@ -374,6 +374,28 @@ async def test_what_waits_changes_with_the_next_break(own_folders: Path, tmp_pat
     assert refused(server) == 0
 
 
+async def test_a_reload_waits_for_a_compaction(own_folders: Path, tmp_path: Path) -> None:
+    async with LoopbackServer(script(talk(9))) as server:
+        async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
+            for n in range(3):
+                await done(agent, f"question {n}")
+            agent.reload(wait=True)
+            (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+            await done(agent, "three")
+            assert types(agent, "break") == []
+            path = agent.session.path
+        async with program(tmp_path, server, path, api_features="all", compaction=SMALL) as agent:
+            assert not (await compact(agent)).problem
+            await done(agent, "four")
+            assert [b["reason"] for b in types(agent, "break")] == ["compaction"]
+            assert len(types(agent, "frame")) == 2
+            assert not (await compact(agent)).problem  # it waits no more
+            await done(agent, "five")
+            assert len(types(agent, "frame")) == 2
+        assert "Be brief." in str(server.posts[-1].body["system"])
+    assert refused(server) == 0
+
+
 async def test_what_waits_goes_with_a_mask_in_a_later_turn(
     own_folders: Path, tmp_path: Path
 ) -> None:

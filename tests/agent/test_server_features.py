@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from tests.support.server_script import Json
 from tui.agent import answer_reports, events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
+from tui.agent.prompts import parse
+from tui.context.notices import THINK_ON
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
 
-SONNET = "claude-sonnet-5-5"
+SONNET, OLD = "claude-sonnet-5-5", "claude-sonnet-5"
 UPDATES = "thinking-display-updates-2026-08-18"
 
 
@@ -179,6 +182,69 @@ async def test_an_effort_has_a_price_where_the_model_has_it_for_all(tmp_path: Pa
         assert breaks(await turn(agent, "two")) == ["effort"]
         assert breaks(await turn(agent, "three")) == []
         assert levels(server) == [(None, []), ("low", []), ("low", [])]
+
+
+async def test_an_effort_waits_for_the_next_break(tmp_path: Path) -> None:
+    async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
+        await turn(agent, "one")
+        await agent.use_effort("low", wait=True)
+        assert (agent.effort, agent.effort_to_come) == ("high", "low")
+        assert breaks(await turn(agent, "two")) == []
+        assert breaks(await turn(agent, "/verbose three")) == []  # that is another choice
+        assert (agent.effort, agent.effort_to_come) == ("high", "low")
+        agent.reload()
+        (tmp_path / "AGENTS.md").write_text("Be brief.")
+        agent.session.append("break", reason="reload", by="program")
+        assert breaks(await turn(agent, "four")) == []  # one price, that of the break
+        assert (agent.effort, agent.effort_to_come) == ("low", "")
+        assert [level for level, _ in levels(server)] == [None, None, None, "low"]
+
+
+async def test_an_effort_that_waits_survives_a_restart_and_is_taken_back(tmp_path: Path) -> None:
+    async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
+        await turn(agent, "one")
+        await agent.use_effort("max", wait=True)
+        again = make_agent(
+            tmp_path, ScriptedProvider(), session=agent.session, model=catalogue.model_info(OLD)
+        )
+        assert (again.effort, again.effort_to_come) == ("high", "max")
+        assert agent.effort_cost("high") is None
+        await agent.use_effort("high")
+        assert (agent.effort, agent.effort_to_come) == ("high", "")
+        agent.session.append("break", reason="reload", by="program")
+        await turn(agent, "two")
+        assert [level for level, _ in levels(server)] == [None, None]
+
+
+async def test_think_has_a_price_too_and_its_words_do_not_wait(tmp_path: Path) -> None:
+    async with talking(tmp_path, model=OLD) as (agent, server):
+        await turn(agent, "one")
+        cost = agent.think_cost(True)
+        assert cost is not None
+        assert cost.tokens == agent.ledger.tokens
+        assert agent.think_cost(False) is None
+        told = agent.send(replace(parse("/think two"), waits=True))
+        assert breaks([event async for event in told]) == []
+        assert [level for level, _ in levels(server)] == [None, None]
+        assert THINK_ON[:20] in str(bodies(server)[-1]["messages"])
+        assert breaks(await turn(agent, "/think on three")) == ["effort"]
+        assert levels(server)[-1] == ("xhigh", [])
+
+
+async def test_think_costs_nothing_where_an_effort_can_be_said_at_the_end(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (agent, _):
+        await turn(agent, "one")
+        assert agent.think_cost(True) is None
+
+
+async def test_thinking_that_is_switched_on_is_a_break_where_the_model_had_none(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path, model="claude-opus-4-8") as (agent, server):
+        await turn(agent, "one")
+        assert agent.think_cost(True) is not None
+        assert breaks(await turn(agent, "/think two")) == ["effort"]
+        assert ["thinking" in body for body in bodies(server)] == [False, True]
 
 
 async def test_the_first_request_asks_for_the_configured_effort(tmp_path: Path) -> None:

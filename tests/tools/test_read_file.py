@@ -12,6 +12,7 @@ import pytest
 
 from tests.tools.folder import Folder, said
 from tui.core.config import Guard
+from tui.core.image_resize import MAX_SOURCE
 from tui.core.workspace import Workspace
 from tui.tools.read_file import ReadFile
 
@@ -114,12 +115,12 @@ async def test_images_come_as_images_by_what_they_are(
     ]
 
 
-async def test_the_image_limit_is_on_the_base64_text(folder: Folder) -> None:
-    limit = 5 * 1024 * 1024
-    folder.write("most.png", PNG.ljust(limit // 4 * 3, b"\1"))
+async def test_an_image_comes_whole_up_to_what_can_be_shrunk(folder: Folder) -> None:
+    whole = 6 * 1024 * 1024  # more than the API takes: it is shrunk when it is recorded
+    folder.write("most.png", PNG.ljust(whole, b"\1"))
     image = (await folder.call(read_file, path="most.png")).content[0]
-    assert len(image["source"]["data"]) == limit
-    folder.write("more.png", PNG.ljust(limit // 4 * 3 + 1, b"\1"))
+    assert len(image["source"]["data"]) == whole // 3 * 4
+    os.truncate(folder.write("more.png", PNG), MAX_SOURCE + 1)
     text = await folder.text(read_file, path="more.png")
     assert "PNG image" in text
     assert "too large" in text

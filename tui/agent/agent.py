@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
+from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
+from tui.agent.frame_state import RELOAD
 from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
@@ -34,6 +35,7 @@ from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
+from tui.core.formatting import tokens
 from tui.permissions.policy import Policy
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo, Request
@@ -190,12 +192,16 @@ class Agent:
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
 
-    def reload(self) -> None:
-        """Build the system prompt and the tools anew for the next request: a break.
+    def reload(self, *, wait: bool = False) -> None:
+        """Build the system prompt and the tools anew for the next request: a break. With `wait`
+        the next compaction does it, which begins the cache anew in any case.
 
         What changed since the session began is then said there, and not at the end.
         """
-        self._requests.frame.renew("reload")
+        if wait:
+            self._ctx.recorder.append(RELOAD)
+        else:
+            self._requests.frame.renew("reload")
 
     @property
     def efforts(self) -> tuple[str, ...]:
@@ -205,7 +211,13 @@ class Agent:
     @property
     def effort(self) -> str:
         """The level in force; "" where the model has none."""
-        return self._requests.frame.level(self._ctx.model)
+        return self._requests.effort
+
+    @property
+    def effort_to_come(self) -> str:
+        """The level that waits for the next break; "" where none does."""
+        wanted = self._requests.frame.level(self._ctx.model)
+        return "" if wanted == self.effort else wanted
 
     @property
     def own_effort(self) -> str:
@@ -216,9 +228,14 @@ class Agent:
         """What `use_effort` would cost; None where it costs nothing."""
         return self._requests.effort_cost(level)
 
-    async def use_effort(self, level: str) -> Sequence[Event]:
-        """Think as deep as a level says from the next request on; kept with the session."""
-        self._directives.apply({"effort": level})
+    def think_cost(self, on: bool) -> events.ContextBroken | None:
+        """What /think would cost; None where it costs nothing."""
+        return self._requests.effort_cost(think=on)
+
+    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Event]:
+        """Think as deep as a level says from the next request on, or with `wait` from the next
+        break on that begins the cache anew; kept with the session."""
+        self._directives.apply({"effort": level}, wait=wait)
         await self._ctx.recorder.show(events.DirectivesChanged(**self._directives.now.to_json()))
         return self._ctx.events.take()
 
@@ -273,18 +290,22 @@ class Agent:
         self._mcp.switch(server, tool, on=on)
         return self._ctx.events.take()
 
-    def price_of_switch(self, tool: Tool[Any]) -> str:
-        """What it costs to offer a tool to the model, or to keep it from it."""
+    def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
+        """What it comes to to offer a tool to the model, or to keep it from it."""
+        if not self._requests.frame.record:
+            return SwitchPrice("this holds from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
+        anew = f"{tokens(size)} tokens a request; {self.reload_cost().price}"
         if tool.name in self._ctx.tools:
-            kept = f"its {size:,} tokens go with /reload" if framed else "nothing more is sent"
-            return f"calls of it are refused and {kept}"
+            if not framed:
+                return SwitchPrice("calls of it are refused and nothing more is sent")
+            return SwitchPrice("calls of it are refused, at no cost", f"−{anew}")
         if framed:
-            return "it is there again, at no cost"
+            return SwitchPrice("it is there again, at no cost")
         if self._requests.takes_tools:
-            return f"it is said at the end: +{size:,} tokens, nothing is written again"
-        return f"it waits for the next break; /reload takes it now: {self.reload_cost().price}"
+            return SwitchPrice(f"it is said at the end: +{size:,} tokens, nothing is written again")
+        return SwitchPrice("it waits for the next break", f"+{anew}")
 
     @property
     def keeping(self) -> ShellOutput:

@@ -74,6 +74,15 @@ class ChangePrice:
         return f"{said}; pays after {plural(self.pays_after, 'request')}"
 
 
+@dataclass(frozen=True, slots=True)
+class SwitchPrice:
+    """What switching a server's tool comes to: by itself, and where the frame is made anew for it
+    at once ("" where there is no need to)."""
+
+    text: str
+    anew: str = ""
+
+
 def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:
     """What masking records comes to that are shown now, by the tokens that each of them saves.
 

@@ -33,6 +33,9 @@ _MODES: Mapping[Mode, str] = {
     "accept_edits": "accept edits: files of the workspace are written without a question",
     "plan": "plan: read only, nothing is written or run",
 }
+RELOAD = "reload"
+"""The type of the record: the next compaction brings a new frame."""
+
 _LAYERS_OF_RULES = frozenset({"security"})
 
 
@@ -56,7 +59,7 @@ class FrameState:
         self._ctx = ctx
         self._builtin = frozenset(ctx.tools)
         self._schemas = {name: tool.schema() for name, tool in ctx.tools.items()}
-        self._index = RecordIndex({FRAME, NOTICE})
+        self._index = RecordIndex({FRAME, NOTICE, RELOAD})
         self._known: tuple[Record, Frame | None] | None = None
         self._now: Frame | None = None
         self._files: list[dict[str, Any]] = []
@@ -87,8 +90,9 @@ class FrameState:
 
     @property
     def waits(self) -> bool:
-        """Whether tools wait for a new frame."""
-        return bool(self._waiting)
+        """Whether tools wait for a new frame, or the person wants one with the next compaction."""
+        wanted = [r.type for r in self._index.of(self._ctx.records) if r.type in {FRAME, RELOAD}]
+        return bool(self._waiting) or wanted[-1:] == [RELOAD]
 
     async def read_files(self) -> None:
         """Look whether a file of the prompt has changed; the next request says so."""

@@ -74,6 +74,8 @@ class ParsedPrompt:
     """Goes behind what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
     """Go along, by the words that stand for them in the text."""
+    waits: bool = False
+    """What the directives cost is put off until the next break."""
 
 
 def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:
@@ -132,14 +134,17 @@ class DirectiveState:
         requests.think(self.now.think, self.now.effort)
         ctx.verbose = self.now.verbose
 
-    def apply(self, changes: Mapping[str, bool | str]) -> None:
-        """Switch, and record it."""
+    def apply(self, changes: Mapping[str, bool | str], *, wait: bool = False) -> None:
+        """Switch, and record it. With `wait` another effort counts from the next break on."""
+        if not changes.keys() & {"think", "effort"}:
+            wait = self._requests.effort_waits
         self.now = self.now.with_changes(changes)
         self._requests.think(self.now.think, self.now.effort)
         self._ctx.elevated = self.now.elevated
         self._ctx.verbose = self.now.verbose
         self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)
-        self._ctx.recorder.append("directive", **self.now.to_json())
+        waits = {"wait": True} if wait else {}
+        self._ctx.recorder.append("directive", **self.now.to_json(), **waits)
 
 
 async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPrompt:
@@ -163,6 +168,8 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
             refused.append(error)
             break
         attached[image.word(number)] = image
+        if image.change:
+            ctx.publish(Notice(f"{images.display_name(image.name)} goes along {image.change}."))
     for error in refused:
         ctx.publish(Notice(str(error)))
     return replace(prompt, images=attached)

@@ -100,6 +100,7 @@ class RequestBuilder:
         self._lifters: dict[str, NoticeLifter] = {}
         self._sent, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
         self._compactions = RecordIndex({COMPACTION})
+        self._choices = RecordIndex({"directive", BREAK})
         self._framed: Frame | None = None
         self._seen: Sequence[Record] = ()
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
@@ -115,14 +116,36 @@ class RequestBuilder:
         self.frame.think = on
         self.frame.effort = effort
 
-    def effort_cost(self, level: str) -> ContextBroken | None:
-        """What another level would cost with the next request; None where it costs nothing."""
-        model = self._ctx.model
+    def effort_cost(
+        self, level: str | None = None, *, think: bool | None = None
+    ) -> ContextBroken | None:
+        """What another level, or /think, would cost with the next request; None where it costs
+        nothing."""
+        model, frame = self._ctx.model, self.frame
         before = self._since(model)
-        if before is None or self._form(model).turn_effort:
+        if before is None:
             return None
-        wanted = field_of(model, context_effort.level(model, level, think=self.frame.think))
-        return None if wanted == before.data.get("effort") else self._keys_cost("effort", "person")
+        think = frame.think if think is None else think
+        chosen = frame.effort or self._ctx.config.effort if level is None else level
+        wanted = field_of(model, context_effort.level(model, chosen, think=think))
+        shown = request_assembly.thinking_of(model, think=think, display=self._display(model))
+        same = self._form(model).turn_effort or wanted == before.data.get("effort")
+        same = same and bool(shown) == bool(before.data.get("thinking"))
+        return None if same else self._keys_cost("effort", "person")
+
+    @property
+    def effort_waits(self) -> bool:
+        """Whether the level of effort that was chosen last waits for a break."""
+        return context_effort.waits(self._choices.of(self._ctx.records))
+
+    @property
+    def effort(self) -> str:
+        """The level in force; "" where the model has none."""
+        model = self._ctx.model
+        held = self._held(model)
+        if held is None:
+            return self.frame.level(model)
+        return string_of(held.data.get("effort")) or model.effort
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there from the next request on; `gone` are names."""
@@ -404,7 +427,15 @@ class RequestBuilder:
             return string_of(before.data.get("effort")) or None
         if self._form(model).turn_effort and (told := self.frame.last_effort()):
             return field_of(model, told)
+        if held := self._held(model):
+            return string_of(held.data.get("effort")) or None
         return field_of(model, self.frame.level(model))
+
+    def _held(self, model: ModelInfo) -> Record | None:
+        """The request whose effort holds on because another one waits for a break."""
+        before = self._since(model)
+        waits = before is not None and not self._form(model).turn_effort and self.effort_waits
+        return before if waits else None
 
     def _keys_cost(self, reason: str, by: str) -> ContextBroken:
         """What it costs that the cache begins anew; thinking stays valid."""
@@ -569,7 +600,11 @@ class RequestBuilder:
         rendering, *_ = self._rendering(model)
         reason = why.reason if why else ""
         before = None if reason else self._since(model)
-        if before is not None and before.data.get("effort") != made.effort:
+        same = before is None or (
+            before.data.get("effort") == made.effort
+            and bool(before.data.get("thinking")) == bool(made.thinking)
+        )
+        if not same:
             reason = "effort"
             ctx.publish(self._keys_cost(reason, "person"))
         data: dict[str, Any] = {
@@ -625,6 +660,8 @@ class RequestBuilder:
             prompt_follows=prompt_follows,
         )
         reported = "binding_reports" not in self.features.off(model.id)
+        if (waiting := self._held(model)) is not None:
+            made = replace(made, thinking=waiting.data.get("thinking"))
         made = replace(made, binding_reports=self._ctx.first_party and model.binds and reported)
         most = self.most_output
         return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Debug, Event, Notice, ToolFinished
+from tui.agent.image_limits import fit_images
 from tui.agent.recorder import to_the_end
 from tui.context.repair import INTERRUPTED
 from tui.core.files import safe_name
@@ -82,6 +83,7 @@ class ToolResults:
         """Cut, record and show what a call came to; then it is not open any more."""
         seconds = self._seconds(state)
         limits, spill = self.ctx.guard_limits, self.spill_path(state)
+        output = await fit_images(output, spill, self.ctx.outputs)
         guarded = await guard(output, tool=state.name, keep=keep, spill=spill, limits=limits)
         receipt = await _noted(guarded.receipt, self.ctx.outputs)
         summary = _preview(output.summary) if output.is_error else output.summary

@@ -200,7 +200,7 @@ class TurnRunner:
         """
         shown: list[events.Event] = []
         if prompt.changes:
-            self.directives.apply(prompt.changes)
+            self.directives.apply(prompt.changes, wait=prompt.waits)
             shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
             shown.append(events.Notice(acknowledgement(prompt.changes)))
         own = images.with_words(prompt.text, prompt.images)

@@ -20,6 +20,7 @@ from tui.core import image_files, images
 from tui.core.clipboard import INSTEAD, Clip
 from tui.core.errors import ImageError
 from tui.core.image_files import pasted_paths
+from tui.core.image_resize import fitted
 from tui.core.images import Image
 from tui.session.records import Record
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FOLDER = "attached"
 """In the data folder: what was attached and is not sent yet."""
+
+_ORIGINAL = "The original stays as it is."
 
 
 class PromptImages:
@@ -127,7 +130,7 @@ class PromptImages:
 
     async def _of_image(self, data: bytes) -> str:
         try:
-            image = await asyncio.to_thread(images.of_bytes, data, "clipboard")
+            image = await asyncio.to_thread(fitted, data, "clipboard")
             if image is not None:
                 return await self._attached([image])
         except ImageError as error:
@@ -159,6 +162,10 @@ class PromptImages:
             else:
                 said.append(image)
         self._known |= fresh
+        for image in fresh.values():
+            if image.change:
+                name = images.display_name(image.name)
+                self._frontend.say(f"{name} goes along {image.change}.", hint=_ORIGINAL)
         await self._keep(fresh)
         return " ".join(said)
 
@@ -197,7 +204,6 @@ def _real(path: str, root: Path) -> Path:
 def _restored(folder: Path, files: Mapping[str, str]) -> dict[str, Image]:
     found: dict[str, Image] = {}
     for word, name in files.items():
-        called = word.partition(": ")[2].rsplit(" ", 3)[0]
-        if image := image_files.load_stored(folder, name, called):
+        if image := image_files.load_stored(folder, name, images.name_in(word)):
             found[word] = image
     return found

@@ -186,13 +186,14 @@ class Conversation:
 
     # What is sent
 
-    def submit(self, text: str, attached: str = "") -> Submitted:
-        """Send a prompt, or queue it. `attached` goes behind it and switches nothing.
+    def submit(self, text: str, attached: str = "", *, waits: bool = False) -> Submitted:
+        """Send a prompt, or queue it. `attached` goes behind it and switches nothing; what its
+        directives cost `waits` for the next break.
 
         It joins the turn that runs. While there is none to join it waits for a turn of its own,
         see `SendQueue`.
         """
-        return self._submit(parse(text, attached))
+        return self._submit(replace(parse(text, attached), waits=waits))
 
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent

@@ -42,6 +42,12 @@ def thoughtless(records: Sequence[Record]) -> frozenset[str]:
     return frozenset(records[n].id for n in gone if records[n].type == "assistant")
 
 
+def renews(record: Record) -> bool:
+    """Whether a break begins at the first message, so that the cache begins anew with it."""
+    place = record.data.get("message")
+    return record.type == BREAK and (not isinstance(place, int) or place <= 0)
+
+
 def turn_start(records: Sequence[Record], place: int) -> int:
     """Where the turn begins that a record belongs to: its first prompt."""
     start = place

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from tui.context.breaks import renews
 from tui.context.notices import NOTICE
 from tui.core.messages import string_of
 from tui.provider.base import ModelInfo
@@ -29,6 +30,17 @@ def level(model: ModelInfo, chosen: str, *, think: bool) -> str:
 def field_of(model: ModelInfo, wanted: str) -> str | None:
     """What a request says of a level; None for the model's own, which need not be named."""
     return None if wanted in {"", model.effort} else wanted
+
+
+def waits(marks: Sequence[Record]) -> bool:
+    """Whether what was chosen last counts from the next break on, of a branch's directives and
+    breaks."""
+    for record in reversed(marks):
+        if record.type == "directive":
+            return record.data.get("wait") is True
+        if renews(record):
+            return False
+    return False
 
 
 def last_level(records: Sequence[Record], left_out: Collection[str]) -> str:

@@ -49,8 +49,6 @@ def build(
     comes from a model that thinks by itself, "" for the model's own way; `effort` how deep it is.
     All marks have one `life`.
     """
-    deep = think and model.adaptive_thinking
-    shown = deep or (display and model.thinks and model.adaptive_thinking)
     wanted = [_last_mark(messages)] if not prompt_follows else []
     cached = _cached(life)
     marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows, cached)
@@ -60,10 +58,17 @@ def build(
         messages=marked,
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
-        thinking={"type": "adaptive", "display": display or "summarized"} if shown else None,
+        thinking=thinking_of(model, think=think, display=display),
         effort=effort,
     )
     return request, placed
+
+
+def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str] | None:
+    """What a request says of thinking; None where it leaves that to the model."""
+    deep = think and model.adaptive_thinking
+    shown = deep or (display and model.thinks and model.adaptive_thinking)
+    return {"type": "adaptive", "display": display or "summarized"} if shown else None
 
 
 def with_marks(

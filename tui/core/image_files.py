@@ -13,41 +13,36 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from tui.core.errors import ImageError
 from tui.core.files import read_small, replace_file
-from tui.core.images import (
-    MAX_FILE,
-    Image,
-    display_name,
-    image_info,
-    media_type,
-    of_bytes,
-    too_large,
-)
+from tui.core.image_resize import MAX_SOURCE, fitted
+from tui.core.images import Image, display_name, image_info, media_type, too_large
 
 STORED_DAYS = 30
 """An image that was attached and never sent is removed after so many days."""
 
 _HEAD = 64
-_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
 
 def load(path: Path, name: str = "") -> Image | None:
-    """The image in a file; None where the file is none, or there is none to read.
+    """The image in a file, shrunk where it is larger than what is sent; None where the file is
+    none, or there is none to read.
 
-    Raises ImageError for an image that is too large, or that cannot be read to its end.
+    Raises ImageError for an image that is too large to shrink, or that cannot be read to its end.
     """
     try:
         head, state = read_small(path, limit=_HEAD, whole=False)
         if media_type(head) != "image/jpeg" and image_info(head) is None:
             return None  # a JPEG's size stands further on
-        if state.st_size > MAX_FILE:
-            raise too_large(name or path.name, state.st_size)
-        data, _ = read_small(path, limit=MAX_FILE)
+        if state.st_size > MAX_SOURCE:
+            raise too_large(name or path.name, state.st_size, MAX_SOURCE)
+        data, _ = read_small(path, limit=MAX_SOURCE)
     except (OSError, ValueError):
         return None
-    image = of_bytes(data, name or path.name)
+    image = fitted(data, name or path.name)
     if image is None:  # it begins as one, and has no size
         raise ImageError(
             f"{display_name(name or path.name)} was not attached: it cannot be read as an image.",
@@ -57,14 +52,15 @@ def load(path: Path, name: str = "") -> Image | None:
 
 
 def store(folder: Path, image: Image) -> str:
-    """Store an image that is not sent yet. Returns the file's name, "" if it cannot be written.
+    """Store an image that is not sent yet, as it was before it was shrunk. Returns the file's
+    name, "" if it cannot be written.
 
     The same image is stored once. Files older than `STORED_DAYS` are removed.
     """
     from hashlib import sha256  # noqa: PLC0415 - only where something is kept
 
-    data = binascii.a2b_base64(image.data)
-    name = f"{sha256(data).hexdigest()[:32]}.{_ENDINGS[image.info.media_type]}"
+    data = image.source or binascii.a2b_base64(image.data)
+    name = f"{sha256(data).hexdigest()[:32]}.{ENDINGS[media_type(data) or image.info.media_type]}"
     try:
         file = folder / name
         if file.is_file():

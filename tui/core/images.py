@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from tui.core.errors import ImageError
@@ -23,6 +23,10 @@ MAX_FILE: Final = MAX_BYTES // 4 * 3
 """The largest image file: base64 makes it a third longer."""
 
 MAX_PIXELS: Final = 8000
+
+MANY_PIXELS: Final = 2000
+"""The most pixels a side where a request has many images. Each is made to fit before it is sent."""
+
 MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 PROMPT_IMAGES: Final = 20
@@ -34,6 +38,7 @@ PROMPT_BYTES: Final = 20 * 1024 * 1024
 WORD: Final = re.compile(r"\[image (\d{1,6}): [^\[\]\n]{1,200}\]")
 """The word that represents an image in a text."""
 
+_SHRUNK = re.compile(r", ((?:first frame, )?shrunk from [^,\]]{1,40})\]?\Z")
 _NAME_CHARS = 60
 _HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decoded whole
 
@@ -53,11 +58,17 @@ class ImageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as it is sent. `data` is base64, `name` what the person calls it."""
+    """An image as it is sent. `data` is base64, `name` what the person calls it.
+
+    Of one that was shrunk, `shrunk` says from what, and `source` is the original where it is at
+    hand.
+    """
 
     name: str
     info: ImageInfo
     data: str
+    shrunk: str = ""
+    source: bytes = field(default=b"", repr=False, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -70,8 +81,18 @@ class Image:
         return image_block(self.info.media_type, self.data)
 
     def word(self, number: int) -> str:
-        """Its word in a text: `[image 1: shot.png 1280×800 84 KB]`."""
-        return f"[image {number}: {display_name(self.name)} {facts(self)}]"
+        """Its word in a text: `[image 1: shot.png 1280×800 84 KB]`; of one that was shrunk,
+        `[image 2: photo.jpg 2000×1500 612 KB, shrunk from 4032×3024]`."""
+        end = f", {self.shrunk}" if self.shrunk else ""
+        return f"[image {number}: {display_name(self.name)} {facts(self)}{end}]"
+
+    @property
+    def change(self) -> str:
+        """What was done to it, as part of a sentence; "" where nothing was."""
+        if not self.shrunk:
+            return ""
+        pixels = f"{self.info.width}×{self.info.height}"
+        return f"{self.shrunk} to {pixels if '×' in self.shrunk else size(self.bytes)}"
 
 
 def facts(image: Image) -> str:
@@ -118,11 +139,12 @@ def check(image: Image) -> Image:
     return image
 
 
-def too_large(name: str, count: int) -> ImageError:
-    """The error for an image above the limit of bytes."""
+def too_large(name: str, count: int, most: int = MAX_FILE) -> ImageError:
+    """The error for an image above a limit of bytes."""
+    who = "the API takes" if most == MAX_FILE else "the program reads"
     return ImageError(
-        f"{display_name(name)} was not attached: {size(count)}, and the API takes at most"
-        f" {size(MAX_FILE)} an image.",
+        f"{display_name(name)} was not attached: {size(count)}, and {who} at most"
+        f" {size(most)} an image.",
         hint="Attach a smaller copy, or save it as JPEG.",
     )
 
@@ -154,6 +176,17 @@ def number_of(word: str) -> int:
     """The number in a word; 0 where it is none."""
     found = WORD.fullmatch(word)
     return int(found[1]) if found else 0
+
+
+def name_in(word: str) -> str:
+    """The name in an image's word."""
+    return _SHRUNK.sub("", word).partition(": ")[2].rsplit(" ", 3)[0]
+
+
+def shrunk_in(word: str) -> str:
+    """What an image's word says of how it was shrunk; "" where it was not."""
+    found = _SHRUNK.search(word)
+    return found[1] if found else ""
 
 
 def with_words(text: str, words: Iterable[str]) -> str:
@@ -193,8 +226,7 @@ def of_block(block: Block, word: str) -> Image | None:
     picture = base64_image_info(data) if isinstance(data, str) else None
     if picture is None:
         return None
-    name = word.partition(": ")[2].rsplit(" ", 3)[0]
-    return Image(name or "image", picture, cast("str", data))
+    return Image(name_in(word) or "image", picture, cast("str", data), shrunk_in(word))
 
 
 def prompt_of(data: Mapping[str, Any]) -> str:

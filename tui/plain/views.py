@@ -367,10 +367,14 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
             await server.restart()
             frontend.terminal.say(f"{server.name} is being started again.")
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
+            found = next(one for one in server.tools if one.own_name == tool)
+            anew = agent.price_of_switch(found).anew
             for event in agent.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "offered to the model" if verb == "on" else "kept from the model"
             frontend.terminal.say(f"{tool} is {now} from the next request on.")
+            if anew:
+                frontend.terminal.say(f"/reload takes that into each request: {anew}.")
         case "log", []:
             text = await server.log_end(_LOG_BYTES)
             frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])

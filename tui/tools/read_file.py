@@ -14,7 +14,8 @@ from typing import Annotated, BinaryIO, ClassVar
 
 from tui.core.errors import ToolError
 from tui.core.formatting import size
-from tui.core.images import MAX_FILE, media_type
+from tui.core.image_resize import MAX_SOURCE
+from tui.core.images import media_type
 from tui.core.messages import ToolOutput, image_block
 from tui.core.output_store import why_missing
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
@@ -105,13 +106,13 @@ def _read(
 
 def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> ToolOutput:
     kind = f"{image.removeprefix('image/').upper()} image, {size(stat.st_size)}"
-    if stat.st_size > MAX_FILE:
+    if stat.st_size > MAX_SOURCE:
         said = (
-            f"{shown} is a {kind}: too large to look at (at most {size(MAX_FILE)}). "
+            f"{shown} is a {kind}: too large to look at (at most {size(MAX_SOURCE)}). "
             "Make a smaller copy with a command and read that."
         )
         return ToolOutput.text(said, summary=kind)
-    data = base64.b64encode(head + file.read(MAX_FILE)).decode("ascii")
+    data = base64.b64encode(head + file.read(MAX_SOURCE)).decode("ascii")
     return ToolOutput([image_block(image, data)], summary=kind)
 
 

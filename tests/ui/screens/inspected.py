@@ -15,7 +15,7 @@ from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextBroken, Event
 from tui.agent.pruning import Waiting
 from tui.context import request_assembly
-from tui.context.overrides import Overlay
+from tui.context.overrides import Overlay, pending
 from tui.context.token_ledger import Ledger
 from tui.context.view import View, Viewer
 from tui.core.messages import text_block
@@ -37,6 +37,10 @@ class Inspected:
         self.ledger.resume(self.session.records)
         self._viewer = Viewer()
         self.view()
+
+    @property
+    def pending(self) -> Mapping[str, Overlay]:
+        return pending(self.session.records)
 
     def waiting(self) -> Waiting:
         return Waiting()

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
+from tests.ui.screens.test_questions_snapshots import asked_before
 from tui.agent.compaction import CompactionPreview
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
@@ -69,6 +70,74 @@ async def test_compact_says_what_would_happen_before_it_does(
         await pilot.press("c")
         await until(pilot, lambda: world.agent.compacted == [""] and not app.conversation.busy)
         assert not app.chat.busy
+
+
+@SIZES
+async def test_effort_says_its_price_and_waits_if_wanted(
+    world: World, size: tuple[int, int]
+) -> None:
+    async with running(world, size) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        asked_before(world.agent)
+        agent = world.agent
+
+        async def asked(text: str) -> ChoiceDialog:
+            await say(pilot, text)
+            await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+            assert isinstance(app.screen, ChoiceDialog)
+            return app.screen
+
+        dialog = await asked("/effort max")
+        assert "Change the effort to max?" in dialog.title_text
+        price = agent.effort_cost("max")
+        assert price
+        assert price.price in dialog.text
+        await pilot.press("b")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert (agent.effort, agent.effort_to_come) == ("high", "")
+        await asked("/effort max")
+        await pilot.press("w")
+        await until(pilot, lambda: "With the next break: effort max" in app.chat.notice.text)
+        assert (agent.effort, agent.effort_to_come) == ("high", "max")
+        await say(pilot, "/effort")
+        await until(pilot, lambda: "max waits for the next break" in app.chat.notice.text)
+        await asked("/effort low")
+        await pilot.press("n")
+        await until(pilot, lambda: "From the next request on: effort low" in app.chat.notice.text)
+        assert (agent.effort, agent.effort_to_come) == ("low", "")
+        await say(pilot, "/effort high")  # as in the last request: at no cost
+        await until(pilot, lambda: agent.effort == "high")
+        assert app.screen is app.chat
+        for bad, said in (("/effort nonsense", "has no effort nonsense"), ("/effort max go", "no")):
+            await say(pilot, bad)
+            await until(pilot, lambda said=said: said in app.chat.notice.text)
+
+
+async def test_think_says_its_price_before_the_prompt_is_sent(world: World) -> None:
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        asked_before(world.agent)
+        agent = world.agent
+        for answer, on in (("b", False), ("w", True)):
+            await say(pilot, "/think why is it slow?")
+            await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+            assert agent.sent == []
+            await pilot.press(answer)
+            await until(pilot, lambda: app.screen is app.chat and not app.conversation.busy)
+            assert agent.directives.think is on
+        assert agent.sent == ["why is it slow?"]
+        told = [r.data for r in agent.session.records if r.type == "directive"]
+        assert [(one["think"], one["wait"]) for one in told] == [(True, True)]
+
+
+async def test_a_reload_waits_for_the_next_compaction_if_wanted(world: World) -> None:
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "/reload")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("w")
+        await until(pilot, lambda: "next compaction takes" in app.chat.notice.text)
+        assert [r.type for r in world.agent.session.records if r.type == "reload"] == ["reload"]
 
 
 async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> None:

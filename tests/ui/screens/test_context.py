@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
@@ -15,6 +15,7 @@ from tests.context.sessions import answer, prompt
 from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
+from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextChanged, Event
 from tui.app.services import SessionChoice
 from tui.context.overrides import overlays_of, pins_of
@@ -77,6 +78,55 @@ async def test_p_pins_and_u_lets_go() -> None:
         await until(pilot, lambda: not pins_of(agent.session.records))
         await pilot.press("u")
         await until(pilot, lambda: "Nothing was changed here" in screen.notice.text)
+
+
+async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
+    agent = worked()
+    async with inspecting(agent) as (screen, pilot, _):
+        assert text_of(screen, "#price") == ""  # every request carries what stands there
+        await go_to(screen, RESULT)
+        await until(pilot, lambda: "m mask: −" in text_of(screen, "#price"))
+        price = text_of(screen, "#price")
+        assert "41.0k written again once (≈ $0.10), 7 thoughts lost" in price
+        assert price.endswith(" · w with the next break")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        assert "41.0k written again once" in text_of(pilot.app.screen, "#price")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await pilot.press("w")
+        await until(pilot, lambda: "with the next break" in screen.notice.text)
+        assert agent.state_of(2) == "full"
+        (waiting,) = agent.pending.values()
+        assert (waiting.view, waiting.wait) == ("masked", True)
+        await until(pilot, lambda: "waits for the next break" in text_of(screen, "#price"))
+        await pilot.press("u")
+        await until(pilot, lambda: not agent.pending)
+        await pilot.press("m")
+        await until(pilot, lambda: "m unmask: +" in text_of(screen, "#price"))
+        before = len(agent.session.records)
+        await pilot.press("w")  # nothing is masked a second time
+        await pilot.press("home", "w")
+        await until(pilot, lambda: "neither masked nor pinned" in screen.notice.text)
+        assert len(agent.session.records) == before
+
+
+async def test_in_a_long_session_the_price_comes_where_the_cursor_rests() -> None:
+    told = [each for n in range(700) for each in (prompt(f"p{n}"), answer(f"a{n}"))]
+    agent = Inspected(*told)
+    asked: list[object] = []
+    price = agent.price_of_masks
+
+    def counted(saved: Mapping[str, int]) -> ChangePrice:
+        asked.append(saved)
+        return price(saved)
+
+    agent.price_of_masks = counted
+    async with inspecting(agent) as (screen, pilot, _):
+        await go_to(screen, 100)
+        await pilot.press(*["down"] * 20)
+        await until(pilot, lambda: "m mask: " in text_of(screen, "#price"))
+        assert len(asked) < 20
 
 
 async def test_what_every_request_carries_cannot_be_masked() -> None:

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
+from tui.agent.break_cost import SwitchPrice
 from tui.core.config import McpServer
 from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
@@ -87,6 +88,27 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         assert docs.switched_off == set()
         await pilot.press("escape")
         assert not isinstance(pilot.app.screen, McpScreen)
+
+
+async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Path):
+    world = World(mcp=servers(tmp_path))
+    async with running(world) as (_, pilot):
+        await opened(pilot)
+        await pilot.press("n", "w", "down", "enter", "down")
+        assert "Switched, this holds from the first request on." in about(pilot)
+        await pilot.press("n")  # nothing was sent: there is nothing to begin anew
+        assert world.mcp[1].switched_off == set()
+        session = world.agent.session
+        price = SwitchPrice("calls of it are refused, at no cost", "−40 tokens a request; so much")
+        world.agent.price_of_switch = lambda tool: price  # type: ignore[method-assign]
+        await pilot.press("down", "up")
+        assert "Switched now: −40 tokens a request; so much." in about(pilot)
+        await pilot.press("w")
+        assert world.mcp[1].switched_off == {"convert_time"}
+        assert [r.type for r in session.records if r.type == "reload"] == ["reload"]
+        await pilot.press("n")
+        assert world.mcp[1].switched_off == set()
+        assert [r.type for r in session.records if r.type == "reload"] == ["reload"]
 
 
 async def test_a_server_is_restarted(tmp_path: Path):

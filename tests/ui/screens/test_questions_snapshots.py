@@ -23,12 +23,14 @@ from tests.ui.screens.pictures import (
 )
 from tests.ui.screens.test_recovery import ROWS
 from tui.agent import events
+from tui.agent.agent import Agent
 from tui.agent.compaction import CompactionPreview
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.core.errors import ErrorClass, ProviderError
 from tui.permissions.types import Call, Decision
+from tui.provider import catalogue
 from tui.session.records import Record
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.recovery import RecoveryScreen
@@ -127,6 +129,23 @@ def compaction(stage: Stage) -> Shot:
     return stage.app(world), drive
 
 
+def asked_before(agent: Agent) -> None:
+    """A request was sent to a model whose effort holds for a whole conversation."""
+    agent.use_model(catalogue.model_info("claude-sonnet-5"))
+    agent.session.append("request", n=1, model=agent.model, server="", effort=None, marks=[])
+
+
+def effort(stage: Stage) -> Shot:
+    world = World()
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        asked_before(world.agent)
+        await command("/effort max", ChoiceDialog)(pilot)
+
+    return stage.app(world), drive
+
+
 def past() -> list[Record]:
     """Three prompts; the second changed a file."""
     told: list[Record] = []
@@ -182,6 +201,7 @@ PICTURES: Pictures = {
     "trust": Picture(Confirmation, trust),
     "elevated": Picture(Confirmation, elevated, state=True),
     "compaction": Picture(ChoiceDialog, compaction),
+    "effort": Picture(ChoiceDialog, effort),
     "rewind": Picture(PickScreen, rewinding("up")),
     "rewind files": Picture(ChoiceDialog, rewinding("up", "enter"), state=True),
     "refused": Picture(RecoveryScreen, refused("invalid_request", ERROR, 400)),

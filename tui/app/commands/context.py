@@ -95,12 +95,23 @@ async def reload(conversation: Conversation, _: str) -> None:
         return
     question = ChoiceQuestion(
         "Reload the instructions and the tools?",
-        f"The next request begins with them as they are now: {agent.reload_cost().price}.",
-        (AnswerOption("r", "Reload", "reload"), AnswerOption("b", "Back", "back")),
+        f"The next request begins with them as they are now: {agent.reload_cost().price}. With the"
+        " next compaction it costs nothing more.",
+        (
+            AnswerOption("r", "Reload now", "reload"),
+            AnswerOption("w", "With the next break", "wait"),
+            AnswerOption("b", "Back", "back"),
+        ),
     )
-    if await conversation.frontend.choose(question) == "reload" and conversation.agent is agent:
+    wanted = await conversation.frontend.choose(question)
+    if conversation.agent is not agent:
+        return
+    if wanted == "reload":
         agent.reload()
         conversation.frontend.say("The next request begins with what is there now.")
+    elif wanted == "wait":
+        agent.reload(wait=True)
+        conversation.frontend.say("The next compaction takes what is there then.")
 
 
 async def prune(conversation: Conversation, _: str) -> None:

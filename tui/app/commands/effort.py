@@ -1,9 +1,10 @@
-"""/effort: how deep the model thinks."""
+"""/effort and /think: how deep the model thinks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.agent.prompts import parse
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 
 if TYPE_CHECKING:
@@ -24,13 +25,17 @@ async def effort(conversation: Conversation, wanted: str) -> None:
         say(f"{agent.model} has no levels of effort.")
     elif not level:
         own = f"; {agent.own_effort} is the model's own" if agent.own_effort else ""
-        say(f"The effort is {agent.effort}{own}.", hint=f"/effort {'|'.join(agent.efforts)}")
+        later = f"; {agent.effort_to_come} waits for the next break" if agent.effort_to_come else ""
+        say(f"The effort is {agent.effort}{own}{later}.", hint=f"/effort {'|'.join(agent.efforts)}")
     elif level not in agent.efforts:
         say(f"{agent.model} has no effort {level}.", "warning", hint=" ".join(agent.efforts))
-    elif await _is_wanted(conversation, agent, level):
-        for event in await agent.use_effort(level):
+    elif when := await _when(conversation, agent, level):
+        for event in await agent.use_effort(level, wait=when == "wait"):
             conversation.frontend.show(event)
-        say(f"From the next request on: effort {agent.effort}.", "success")
+        if to_come := agent.effort_to_come:
+            say(f"With the next break: effort {to_come}.", hint="/compact and /reload are such.")
+        else:
+            say(f"From the next request on: effort {agent.effort}.", "success")
 
 
 async def next_effort(conversation: Conversation) -> None:
@@ -43,16 +48,41 @@ async def next_effort(conversation: Conversation) -> None:
     await effort(conversation, levels[place % len(levels)] if levels else "")
 
 
-async def _is_wanted(conversation: Conversation, agent: Agent, level: str) -> bool:
+async def think(conversation: Conversation, typed: str) -> None:
+    """Send a prompt that begins with /think, after the price was shown of switching it."""
+    agent, switched = conversation.agent, parse(typed).changes.get("think")
+    cost = agent.think_cost(bool(switched)) if agent and switched is not None else None
+    if agent is None or cost is None:
+        conversation.submit(typed)
+        return
+    title = f"Switch /think {'on' if switched else 'off'}?"
+    when = await _asked(conversation, agent, title, cost.price)
+    if when:
+        conversation.submit(typed, waits=when == "wait")
+    else:
+        conversation.frontend.say("Nothing was sent.", hint="↑ brings the prompt back.")
+
+
+async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
+    """When another level is wanted: "now", "wait" for the next break, or "" for never."""
     cost = agent.effort_cost(level)
     if cost is None:
-        return True
+        return "now"
     if conversation.idle_agent() is not agent:
-        return False
+        return ""
+    return await _asked(conversation, agent, f"Change the effort to {level}?", cost.price)
+
+
+async def _asked(conversation: Conversation, agent: Agent, title: str, price: str) -> str:
     question = ChoiceQuestion(
-        f"Change the effort to {level}?",
-        f"With this model the cache begins anew: {cost.price}.",
-        (AnswerOption("c", "Change", "change"), AnswerOption("b", "Back", "back")),
+        title,
+        f"With this model the cache begins anew: {price}. With the next break that does so, such"
+        " as a compaction, it costs nothing more.",
+        (
+            AnswerOption("n", "Now", "now"),
+            AnswerOption("w", "With the next break", "wait"),
+            AnswerOption("b", "Back", "back"),
+        ),
     )
     chosen = await conversation.frontend.choose(question)
-    return chosen == "change" and conversation.agent is agent
+    return chosen if chosen in {"now", "wait"} and conversation.agent is agent else ""

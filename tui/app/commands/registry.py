@@ -159,8 +159,21 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
     if command is None:
         return await _user_command(conversation, text, name, argument)
     if command.directive:
-        return conversation.submit(text)
+        return await _directive(conversation, text)
     await conversation.frontend.run_command(_guarded(conversation, command, argument))
+    return None
+
+
+async def _directive(conversation: Conversation, text: str) -> Submitted | None:
+    """Send a directive; one that costs something after the price was shown."""
+    from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
+
+    agent, on = conversation.agent, parse(text).changes.get("think")
+    if agent is None or on is None or agent.think_cost(bool(on)) is None:
+        return conversation.submit(text)
+    from tui.app.commands.effort import think  # noqa: PLC0415 - for this question alone
+
+    await conversation.frontend.run_command(think(conversation, text))
     return None
 
 

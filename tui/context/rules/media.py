@@ -6,11 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tui.context.rules import Violation
-from tui.core.images import MAX_BYTES, MAX_PIXELS, MEDIA_TYPES, ImageInfo, base64_image_info
+from tui.core.images import (
+    MANY_PIXELS,
+    MAX_BYTES,
+    MAX_PIXELS,
+    MEDIA_TYPES,
+    ImageInfo,
+    base64_image_info,
+)
 from tui.core.messages import Block, is_object, list_of, object_of
 
 MANY_IMAGES = 20
-MANY_PIXELS = 2000
 MAX_MEDIA = 600
 """The most images and documents in one request."""
 

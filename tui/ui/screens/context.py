@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui.agent import answer_reports
@@ -40,6 +42,10 @@ from tui.ui.widgets.row_list import RowList
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
 
+LONG = 1000
+"""Records: with more, a price is worked out only for a row on which the cursor rests."""
+REST_S = 0.15
+
 FOLLOW_S = 1.0
 """How often the table is brought up to date while a turn runs behind it."""
 
@@ -62,6 +68,8 @@ class ContextScreen(TableScreen[None]):
         self._items: Sequence[LedgerRow] = ()
         self._waiting = Waiting()
         self._order: Order = "request"
+        self._prices: dict[str, str] = {}
+        self._resting: Timer | None = None
         self.shown: Sequence[LedgerRow] = ()
         """The rows as they are sorted and filtered now."""
 
@@ -74,6 +82,7 @@ class ContextScreen(TableScreen[None]):
             yield Static(id="columns", markup=False)
             yield RowList(id="rows")
             yield Static(id="empty", markup=False)
+            yield Static(id="price", markup=False)
         yield FilePane(id="request")
         yield from self.foot()
 
@@ -103,6 +112,7 @@ class ContextScreen(TableScreen[None]):
     def _load(self) -> None:
         records = self._agent.session.records
         self._records_seen = len(records)
+        self._prices.clear()
         turns = masks.ages(records)
         items = self._agent.ledger.items(images=True)
         self._waiting = self._agent.waiting()
@@ -130,6 +140,7 @@ class ContextScreen(TableScreen[None]):
         self.put("title", context_rows.context_title(items, count, window, self._waiting))
         self.put("totals", context_rows.totals(items, count, window, width))
         self.show_keys(context_rows.KEYS)
+        self._explain()
         rule = self.query_one("#items-rule", PaneRule)
         rule.title = tab_names(("items", "request"), "request" if self._shows_request else "items")
         order = "" if self._shows_request else context_rows.ORDERS[self._order][0]
@@ -165,6 +176,33 @@ class ContextScreen(TableScreen[None]):
         else:
             self.dismiss(None)
 
+    def row_moved(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        self._explain()
+
+    def _explain(self) -> None:
+        """Say what m comes to for the row under the cursor. In a long session that takes a while:
+        it is worked out once the cursor rests."""
+        row = self.chosen
+        known = self._prices.get(row.item.id) if row and row.age is not None else ""
+        self.put("price", Content(self._price_line(known or "")))
+        if self._resting is not None:
+            self._resting.stop()
+        if known is None and self._records_seen > LONG:
+            self._resting = self.set_timer(REST_S, self._work_out)
+        elif known is None:
+            self.call_after_refresh(self._work_out)
+
+    def _work_out(self) -> None:
+        row = self.chosen
+        if row is None or row.age is None or row.item.id in self._prices:
+            return
+        self._prices[row.item.id] = context_changes.mask_price(self._agent, row.item)
+        self._explain()
+
+    def _price_line(self, price: str) -> str:
+        masked = self.chosen is None or self.chosen.item.state == "masked"
+        return f"{price} · w with the next break" if price and not masked else price
+
     # Looking closer
 
     async def action_other_tab(self) -> None:
@@ -184,7 +222,9 @@ class ContextScreen(TableScreen[None]):
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item
-        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window)
+        fixed = self.shown[index].age is None
+        price = "" if fixed else context_changes.mask_price(self._agent, item)
+        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
     def _after_item(self, action: str | None) -> None:
@@ -211,6 +251,13 @@ class ContextScreen(TableScreen[None]):
         """Mask the item under the cursor, or unmask it."""
         if item := self._changeable():
             self.change(context_changes.masking(item, self._agent.session.records))
+
+    def action_mask_later(self) -> None:
+        """Mask the item under the cursor with the next break."""
+        if (item := self._changeable()) and item.state != "masked":
+            change = context_changes.masking(item, self._agent.session.records)
+            later = [replace(overlay, wait=True) for overlay in change.overlays]
+            self.change(ContextChange(later))
 
     def action_pin(self) -> None:
         """Pin the item under the cursor, or let it go."""

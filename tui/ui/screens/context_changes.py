@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,13 +14,16 @@ from textual.widgets import Static
 from tui.agent.break_cost import ChangePrice
 from tui.context import masks
 from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
-from tui.context.overrides import Overlay, overlays_of, pins_of
+from tui.context.overrides import Overlay, overlays_of, pins_of, stand
 from tui.context.token_ledger import Item
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.row_list import Part, RowList
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,25 @@ def masking(item: Item, records: Sequence[Record]) -> ContextChange:
     if place is not None:
         return ContextChange([one_image(records, id_, place, hide=hide)])
     return ContextChange([Overlay(id_, "masked" if hide else "full")])
+
+
+def mask_price(agent: Agent, item: Item) -> str:
+    """What m comes to for an item, before it is pressed; "" where it changes nothing."""
+    records = agent.session.records
+    overlay, id_ = masking(item, records).overlays[0], record_of(item.id)[0]
+    record = next((one for one in records if one.id == id_), None)
+    if record is None or (overlay.view == "masked" and stand(record, overlay) is None):
+        return ""
+    weigh = agent.ledger.would
+    try:
+        then = weigh(id_, stand(record, overlay))
+        saved = weigh(id_, agent.view().stands.get(id_)) - then
+    except KeyError:  # behind a summary
+        return ""
+    verb = "unmask" if item.state == "masked" else "mask"
+    waits = "waits for the next break · " if id_ in agent.pending else ""
+    price = replace(agent.price_of_masks({id_: saved}), pays_after=None)  # the line is short
+    return f"{waits}m {verb}: {price.text}"
 
 
 def pinning(item: Item) -> ContextChange:

@@ -116,7 +116,8 @@ def receipt_line(texts: ItemTexts) -> str:
 
 
 class ContextItemScreen(BaseScreen, Screen[str]):
-    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc."""
+    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc. `price` says what
+    masking comes to."""
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -131,10 +132,11 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = None
 
-    def __init__(self, item: Item, texts: ItemTexts, window: int) -> None:
+    def __init__(self, item: Item, texts: ItemTexts, window: int, price: str = "") -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
         self._item, self._texts, self._window = item, texts, window
+        self._price = price
         whole = texts.path is None
         self.set_class(whole and texts.sent == texts.recorded, "-same")
 
@@ -153,6 +155,9 @@ class ContextItemScreen(BaseScreen, Screen[str]):
                 yield FilePane(id="whole")
         yield NoticeLine(id="notice")
         yield PaneRule()
+        price = Static(Content(self._price), id="price", markup=False)
+        price.display = bool(self._price)
+        yield price
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:

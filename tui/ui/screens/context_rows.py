@@ -125,7 +125,7 @@ def share(count: int, window: int) -> str:
 
 KEYS = (
     ("enter", "open"),
-    ("m", "mask"),
+    ("m w", "mask now, later"),
     ("p", "pin"),
     ("u", "undo"),
     ("b", "many"),

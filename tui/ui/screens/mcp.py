@@ -18,7 +18,7 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import SCROLL
-from tui.ui.widgets.keys import MCP_KEYS, bindings
+from tui.ui.widgets.keys import MCP_KEYS, Keys, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _MARKS: Final = {
 }
 _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
+_ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
 No MCP servers are configured. Name them in config.toml:
 
@@ -119,6 +120,15 @@ class McpScreen(TableDialog[None]):
                 self._tell(event)
         self.refresh_servers()
 
+    def action_anew(self, when: str) -> None:
+        """Switch the tool under the cursor, and make the frame of the requests anew for it: now, or
+        where it is to "wait" with the next break."""
+        tool = self._row[1] if self._row else None
+        if tool is None or not self._agent.price_of_switch(tool).anew:
+            return
+        self.action_switch()
+        self._agent.reload(wait=when == "wait")
+
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
         """What the server under the cursor wrote to its standard error."""
@@ -181,19 +191,22 @@ class McpScreen(TableDialog[None]):
     def _explain(self) -> None:
         """All of the row under the cursor, and the keys."""
         row, text = self._row, ""
+        anew: Keys = ()
         if row is not None:
             server, tool = row
             if tool is not None:
                 off = tool.own_name in server.switched_off
                 state = "kept from the model in this session" if off else "offered to the model"
-                cost = self._agent.price_of_switch(tool)
-                text = f"{tool.name}: {state}\nSwitched, {cost}.\n{tool.description}"
+                price = self._agent.price_of_switch(tool)
+                costs = f"\nSwitched now: {price.anew}." if price.anew else ""
+                text = f"{tool.name}: {state}\nSwitched, {price.text}.{costs}\n{tool.description}"
+                anew = _ANEW if price.anew else ()
             else:
                 where = server.config.url or " ".join(server.config.command)
                 text = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
         self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
-            keys = () if row is None else _OF_SERVER if row[1] is None else _OF_TOOL
+            keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *anew)
             self.show_keys(*keys, ("esc", "close"))
 
 

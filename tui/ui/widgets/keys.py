@@ -123,6 +123,7 @@ BANNER_KEYS = (
 CONTEXT_KEYS = (
     Key("enter", "", "Enter", "open the item: as the model sees it, and in full"),
     Key("m", "mask", "m", "mask the item, or unmask it"),
+    Key("w", "mask_later", "w", "mask it with the next break, such as a compaction"),
     Key("p", "pin", "p", "pin the item, or let it go"),
     Key("u", "undo", "u", "undo the last change"),
     Key("b", "many", "b", "mask many results at once"),
@@ -156,6 +157,8 @@ VERBOSE_KEYS = (
 MCP_KEYS = (
     Key("enter", "", "Enter", "the tools of a server"),
     Key("space", "switch", "Space", "keep a tool from the model, or offer it again"),
+    Key("n", "anew('now')", "n, w", "the same, in what every request begins with: now, or later"),
+    Key("w", "anew('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "what a server wrote to its log"),
 )

@@ -1,0 +1,194 @@
+"""Images made small enough before they are sent for the first time. The one door to Pillow.
+
+What was sent must never change, so the size is decided here, once: at most 2,000 pixels a side,
+which holds however many images a request gets, and the smallest limit of bytes of any server.
+It takes time and memory: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import binascii
+import io
+import struct
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tui.core.errors import ImageError
+from tui.core.formatting import size
+from tui.core.images import (
+    MANY_PIXELS,
+    MAX_FILE,
+    MAX_PIXELS,
+    Image,
+    ImageInfo,
+    check,
+    display_name,
+    image_info,
+    of_bytes,
+)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+MAX_SOURCE: Final = 50 * 1024 * 1024
+"""The largest file that is shrunk."""
+
+MAX_SOURCE_PIXELS: Final = 90_000_000
+"""The most pixels that are decoded; small files can claim far more than fits into memory."""
+
+_QUALITIES = (85, 70, 50, 30)
+_SMALLER = 0.7
+"""How much shorter a side is made where the bytes are still too many."""
+
+_ORIENTATION = 0x0112
+_TURNED = frozenset({5, 6, 7, 8})
+_TRANSPARENT = frozenset({"RGBA", "LA", "PA", "La", "RGBa"})
+_DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What Pillow raises for a file that is not what it says."""
+
+_LOSSY = frozenset({"image/jpeg", "image/webp"})
+
+
+def fitted(data: bytes, name: str) -> Image | None:
+    """The image in `data`, shrunk where it is too large to be sent; None if it is not of a type
+    that the API takes.
+
+    One that is small enough stays as it is, to the byte. Raises ImageError for one that has too
+    many pixels, or that cannot be read to its end.
+    """
+    info = image_info(data)
+    if info is None:
+        return None
+    if not (info.width and info.height) or _is_small(info, len(data)):
+        return of_bytes(data, name)
+    try:
+        return _shrunk(data, info, name)
+    except ImportError:  # not there for this system: the API's own limits hold
+        return of_bytes(data, name)
+
+
+def _is_small(info: ImageInfo, count: int) -> bool:
+    return info.longest <= MANY_PIXELS and count <= MAX_FILE
+
+
+def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
+    from PIL import Image as Pillow  # noqa: PLC0415 - only where an image is too large
+
+    Pillow.MAX_IMAGE_PIXELS = MAX_SOURCE_PIXELS // 2  # it refuses twice as many, and warns before
+    warnings.filterwarnings("ignore", category=Pillow.DecompressionBombWarning)
+    if info.width * info.height > MAX_SOURCE_PIXELS:
+        raise _too_many_pixels(name, info)
+    try:
+        with Pillow.open(io.BytesIO(data), formats=("JPEG", "PNG", "GIF", "WEBP")) as picture:
+            words = "first frame, " if getattr(picture, "is_animated", False) else ""
+            turned = picture.getexif().get(_ORIENTATION) in _TURNED
+            width, height = picture.size[::-1] if turned else picture.size
+            made = _encoded(_reduced(picture, MANY_PIXELS), info.media_type, len(data))
+    except Pillow.DecompressionBombError as error:
+        raise _too_many_pixels(name, info) from error
+    except _DAMAGE as error:
+        raise ImageError(
+            f"{display_name(name)} was not attached: {_excess(info, len(data))}. It cannot be"
+            " shrunk, as it is damaged or cut off.",
+            hint="Save it again in an image program, as PNG or JPEG, or attach a smaller copy.",
+        ) from error
+    image = of_bytes(made, name)
+    assert image is not None, "what was encoded has a type and a size"
+    same = (image.info.width, image.info.height) == (width, height)
+    before = size(len(data)) if same else f"{width}×{height}"
+    shrunk = f"{words}shrunk from {before}"
+    return check(Image(image.name, image.info, image.data, shrunk, data))
+
+
+def _excess(info: ImageInfo, count: int) -> str:
+    if count > MAX_FILE:
+        return f"{size(count)}, and the API takes at most {size(MAX_FILE)} an image"
+    pixels = f"{info.width}×{info.height}"
+    if info.longest > MAX_PIXELS:
+        return f"{pixels}, and the API takes at most {MAX_PIXELS:,} pixels a side"
+    return f"{pixels}, and an image is sent with at most {MANY_PIXELS:,} pixels a side"
+
+
+def _too_many_pixels(name: str, info: ImageInfo) -> ImageError:
+    most = f"{MAX_SOURCE_PIXELS // 1_000_000} million"
+    return ImageError(
+        f"{display_name(name)} was not attached: {info.width}×{info.height} are too many pixels to"
+        f" shrink it (at most {most}).",
+        hint="Attach a smaller copy, or the part that matters.",
+    )
+
+
+def _reduced(picture: Picture, most: int) -> Picture:
+    """The first frame of a picture as it is to be seen, at most so many pixels a side, in 8 bits a
+    channel: gray, RGB, or RGB with transparency."""
+    from PIL import ImageOps  # noqa: PLC0415 - as above
+    from PIL.Image import Resampling  # noqa: PLC0415
+
+    picture.draft(None, (2 * most, 2 * most))  # a JPEG is decoded at a part of its size
+    turned = ImageOps.exif_transpose(picture)
+    plain = _plain(turned)
+    plain.thumbnail((most, most), Resampling.LANCZOS)
+    return plain
+
+
+def _plain(picture: Picture) -> Picture:
+    mode = picture.mode
+    if mode in {"L", "RGB", "RGBA"} and "transparency" not in picture.info:
+        return picture.copy()
+    if mode in _TRANSPARENT or "transparency" in picture.info:
+        return picture.convert("RGBA")
+    if mode.startswith("I"):  # 16 bits a channel: the upper ones, which stand second
+        from PIL.Image import frombytes  # noqa: PLC0415 - as above
+
+        return frombytes("L", picture.size, picture.convert("I;16").tobytes()[1::2])
+    return picture.convert("L" if mode in {"1", "F"} else "RGB")
+
+
+def _encoded(picture: Picture, media_type: str, before: int) -> bytes:
+    """A picture in bytes that can be sent, if possible no more than there were before."""
+    while True:
+        small = [one for one in _encodings(picture, media_type, before) if len(one) <= MAX_FILE]
+        if small:
+            return min(small, key=len) if len(small[-1]) > before else small[-1]
+        picture = _reduced(picture, round(max(picture.size) * _SMALLER))
+
+
+def _encodings(picture: Picture, media_type: str, before: int) -> Iterator[bytes]:
+    """Ways to write a picture, the best first, until one is small enough."""
+    if media_type not in _LOSSY:
+        yield (lossless := _written(picture, "PNG", optimize=True))
+        if len(lossless) <= MAX_FILE:
+            return
+    for quality in _QUALITIES:
+        if picture.mode == "RGBA":
+            made = _written(picture, "WEBP", quality=quality, alpha_quality=quality)
+        else:
+            made = _written(picture, "JPEG", quality=quality, optimize=True)
+        yield made
+        if len(made) <= min(before, MAX_FILE):
+            return
+
+
+def _written(picture: Picture, kind: str, **options: object) -> bytes:
+    target = io.BytesIO()
+    picture.save(target, kind, **options)
+    return target.getvalue()
+
+
+def fitted_base64(data: str, name: str) -> Image | None:
+    """As `fitted`, of an image in base64; None also where it cannot be read."""
+    try:
+        return fitted(binascii.a2b_base64(data, strict_mode=True), name)
+    except ValueError:
+        return None
