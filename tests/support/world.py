@@ -245,8 +245,8 @@ class WatchedAgent(Agent):
         self.compacted.append(focus)
         return self._figured(super().compact(focus))
 
-    async def repair(self, rung: RepairLevel) -> Sequence[Event]:
-        return _unmeasured(await super().repair(rung))
+    async def repair(self, level: RepairLevel) -> Sequence[Event]:
+        return _unmeasured(await super().repair(level))
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
         return _unmeasured(await super().overlay(changes))
