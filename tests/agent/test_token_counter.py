@@ -420,7 +420,8 @@ async def test_a_session_that_is_resumed_with_another_key_or_server(
         await one.rest()
         assert len(one.counts) == (server == "api")  # another one has seen nothing of it
         seen = await one.turn("Go on.")
-        assert seen[-1] == events.TurnFinished("done", seen[-1].usage, seen[-1].cost_usd)
+        assert isinstance(seen[-1], events.TurnFinished)
+        assert seen[-1].outcome == "done"
 
 
 async def test_a_session_that_is_resumed_as_it_was_is_not_counted(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.clock import PATIENCE_S
+from tests.support.agents import MODEL, make_agent
+from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.provider import ScriptedProvider, say
 from tests.support.script import Hold
 from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
@@ -22,7 +25,8 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
 from tui.core.errors import SessionError
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import Answer, Approver, Call, Decision
+from tui.provider.base import Request
 
 
 class No:
@@ -40,6 +44,7 @@ class Recorder:
         self.prompt_text = ""
         self.said: list[str] = []
         self.results: list[TurnResult] = []
+        self.shown: list[events.Event] = []
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         self.prompt_text = (
@@ -52,7 +57,9 @@ class Recorder:
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
         self.said += [title, *lines]
 
-    def show(self, event: events.Event) -> None: ...
+    def show(self, event: events.Event) -> None:
+        self.shown.append(event)
+
     def show_unfinished(self, answer: str) -> None: ...
     def refresh(self) -> None: ...
     def began(self, kind: Kind, phase: str) -> None: ...
@@ -186,4 +193,29 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         assert frontend.said[-1] == answer
     assert world.agent.mode == "plan"
     assert world.agent.model == "small"
+    await conversation.close()
+
+
+async def test_what_the_server_counts_between_the_turns_is_shown(tmp_path: Path) -> None:
+    class Counts(ScriptedProvider):
+        async def count_tokens(self, request: Request) -> int:
+            return 41_005
+
+    async def make_counting_agent(_: SessionChoice, __: Approver) -> Agent:
+        return make_agent(tmp_path, Counts(say("Yes.")), first_party=True, clock=FakeClock())
+
+    services = replace(World(tmp_path).services(), make_agent=make_counting_agent)
+    conversation, frontend = Conversation(services, Recorder()), Recorder()
+    conversation.frontend = frontend
+    await open_first(conversation, SessionChoice())
+    assert conversation.submit("one") == "sent"
+    await until(lambda: frontend.results)
+    agent = conversation.agent
+    assert agent is not None
+    agent.use_model(replace(MODEL, id="another"))
+    await until(lambda: agent.ledger.measure().measured == 41_000)
+    await until(lambda: isinstance(frontend.shown[-1], events.ContextMeasured))
+    measured = frontend.shown[-1]
+    assert isinstance(measured, events.ContextMeasured)
+    assert (measured.tokens, measured.estimated) == (41_000, 0)
     await conversation.close()

@@ -160,6 +160,20 @@ def test_an_answer_is_a_measurement_of_everything_so_far() -> None:
     assert now.tokens == now.measured + now.estimated
 
 
+def test_a_count_by_the_server_measures_and_teaches_as_an_answer_does() -> None:
+    made = ledger(user("hello " * 4000))
+    weight = made.tokens
+    made.count(2 * weight)
+    now = made.measure()
+    assert (now.tokens, now.measured, now.estimated) == (2 * weight, 2 * weight, 0)
+    assert now.drift == -0.5
+    assert 1.0 < made.ratio < 2.0
+    made.add(user("jelly " * 4000))
+    assert made.tokens == round(2 * weight + weight * made.ratio)
+    made.add(answer("yes", prompt=4 * weight, output=10))
+    assert made.measure().measured == 4 * weight + 10
+
+
 def test_before_an_answer_the_estimate_stands() -> None:
     made = Ledger("m")
     made.fixed([("identity", SYSTEM)], TOOLS)
