@@ -17,16 +17,15 @@ import pytest
 from tests.agent.test_requests_grow import bare
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
-from tests.support.provider import Hang, ScriptedProvider, say
 from tests.support.server import LoopbackServer, SeenRequest
 from tests.support.server_script import Json
 from tui.agent import events, token_counter
 from tui.agent.agent import Agent
 from tui.agent.events import ContextMeasured, Debug, Event
+from tui.agent.limits import Limits
 from tui.context.overrides import Overlay
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Retry
-from tui.core.errors import ProviderError
 from tui.core.paths import folders
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
@@ -38,6 +37,8 @@ from tui.session.session import Session
 SONNET, OPUS, HAIKU = "claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"
 FILE = "the quick brown fox jumps over the lazy dog, again\n" * 400
 PATH = "/v1/messages/count_tokens"
+SERVER: dict[str, Any] = {"first_party": True, "server": "api"}
+"""One that knows all of the API."""
 
 
 def script(turns: int = 4, **more: Any) -> Json:
@@ -104,7 +105,8 @@ async def counted(
     clock: Clock | None = None,
     wrap: Any = None,
     played: Json | None = None,
-    **parts: Any,
+    limits: Limits | None = None,
+    parts: dict[str, Any] | None = None,
 ) -> AsyncGenerator[Counted]:
     (root / "r.txt").write_text(FILE)
     async with LoopbackServer(played or script()) as server:
@@ -119,7 +121,8 @@ async def counted(
             session=session,
             approver=Yes(),
             clock=clock or FakeClock(),
-            **{"first_party": True, "server": "api", **parts},
+            limits=limits,
+            **SERVER | (parts or {}),
         )
         await agent.start()
         shown = asyncio.Queue[Event]()
@@ -201,7 +204,7 @@ async def test_a_small_change_is_not_counted(tmp_path: Path) -> None:
 async def test_other_servers_and_new_sessions_are_not_asked(
     tmp_path: Path, parts: dict[str, Any]
 ) -> None:
-    async with counted(tmp_path, **parts) as one:
+    async with counted(tmp_path, parts=parts) as one:
         if parts:
             await one.turn()
         one.use(OPUS)
@@ -390,8 +393,8 @@ async def test_without_a_key_nothing_is_sent(tmp_path: Path) -> None:
     for record in records:
         session.append(record.type, **record.data)
     info = catalogue.model_info(OPUS)
-    parts: dict[str, Any] = {"first_party": True, "server": "api", "clock": FakeClock()}
-    agent = make_agent(tmp_path, provider, model=info, session=session, **parts)
+    parts: dict[str, Any] = {"session": session, "clock": FakeClock()}
+    agent = make_agent(tmp_path, provider, model=info, **SERVER, **parts)
     await agent.start()
     shown = list[Event]()
     agent.count_tokens(shown.append)
@@ -413,8 +416,8 @@ async def test_a_session_that_is_resumed_with_another_key_or_server(
     async with counted(tmp_path, session=session, model=OPUS, played=played) as one:
         await one.turn()
     again = await asyncio.to_thread(Session.open, path, clock=clock)
-    parts = {"session": again, "model": SONNET, "key": key, "server": server}
-    async with counted(tmp_path, played=played, **parts) as one:
+    parts = {"server": server}
+    async with counted(tmp_path, session=again, key=key, played=played, parts=parts) as one:
         if server == "api":
             assert (await one.measured()).estimated == 0
         await one.rest()
@@ -438,29 +441,23 @@ async def test_a_session_that_is_resumed_as_it_was_is_not_counted(
         assert _questions() == set()
 
 
+async def test_what_a_failed_request_carried_is_counted(tmp_path: Path) -> None:
+    fault = {"status": 400, "type": "invalid_request_error", "message": "no"}
+    turns = [{"text": "Yes."}, {"faults": [fault], "text": "Yes."}]
+    played: Json = {"turns": turns, "catalogue": True, "priced": True}
+    async with counted(tmp_path, played=played) as one:
+        await one.turn()
+        await one.turn(FILE)
+        assert (await one.measured()).estimated == 0
+        (asked,) = one.counts
+        assert FILE.splitlines()[0] in str(asked.body["messages"])
+
+
 async def test_what_no_request_has_carried_is_not_shown_to_the_server(tmp_path: Path) -> None:
-    asked: list[Request] = []
-
-    class Watched(ScriptedProvider):
-        async def count_tokens(self, request: Request) -> int:
-            asked.append(request)
-            return 9000
-
-    failing = ProviderError("invalid_request", "no")
-    provider = Watched(say("Yes."), failing, Hang())
-    parts: dict[str, Any] = {"first_party": True, "server": "api", "clock": FakeClock()}
-    agent = make_agent(tmp_path, provider, **parts)
-    await agent.start()
-    shown = asyncio.Queue[Event]()
-    agent.count_tokens(shown.put_nowait)
-    await events_of(agent, "hello")
-    await events_of(agent, FILE)  # it was sent, and refused
-    await asyncio.wait_for(shown.get(), PATIENCE_S)
-    assert FILE.splitlines()[0] in str(asked[-1].messages)
-    known = len(asked)
-    agent.session.append("user", content=[{"type": "text", "text": FILE}], text=FILE)
-    agent.ledger.add(agent.session.records[-1])
-    agent.use_model(catalogue.model_info(OPUS))
-    await asyncio.wait(_questions())
-    assert len(asked) == known
-    await agent.close()
+    async with counted(tmp_path, limits=Limits(max_turns=1)) as one:
+        await one.turn()  # ends with what was read
+        assert one.types("tool_result")
+        await one.rest()
+        one.use(OPUS)
+        await one.rest()
+        assert one.counts == []
