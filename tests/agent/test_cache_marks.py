@@ -1,4 +1,4 @@
-"""Where the cache marks stand: each request reads all that the last one sent, whatever came between.
+"""Where the cache marks stand: each request reads all that the last one sent, whatever happens.
 
 A server looks back 20 blocks from a mark at most. So the second mark stands exactly where the last
 one of the request before stood, by its record: also after a restart, a repair and a compaction.
