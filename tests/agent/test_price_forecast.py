@@ -19,6 +19,7 @@ from tests.support.server_cache import ServerCache
 from tests.support.server_models import MODELS
 from tests.support.server_script import Json
 from tests.support.server_view import shown
+from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context import masks
 from tui.context.masks import MaskPlan
@@ -94,4 +95,60 @@ async def test_a_forecast_of_masks_is_within_a_twentieth(
 ) -> None:
     make_files(tmp_path)
     found = [await forecast(tmp_path, model, turns, large=large) for turns in range(2, 9)]
+    assert median(one.error for one in found) <= 0.05, found
+
+
+SUMMARY: Json = {"text": "What was asked, read and decided so far, by path and in short. " * 60}
+
+
+async def compaction_forecast(root: Path, model: str, turns: int, *, own: bool) -> Forecast:
+    """The second compaction of a session, which is so many turns behind the first. `own`: the
+    server makes no summaries, so that one is asked for in the conversation."""
+    played = script(2 + turns + 1)
+    if own:
+        steps = played["turns"]
+        per_turn = len(steps) // (3 + turns)
+        steps.insert(2 * per_turn, SUMMARY)
+        steps.insert((2 + turns) * per_turn + 1, SUMMARY)
+    config: dict[str, Any] = {} if own else {"api_features": "all"}
+    config["compaction"] = Compaction(memory_flush=False)
+    async with LoopbackServer(played) as server, program(root, server, **config) as agent:
+        agent.use_model(catalogue.model_info(model))
+
+        async def compact() -> None:
+            told = [event async for event in agent.compact()]
+            (finished,) = [e for e in told if isinstance(e, events.CompactionFinished)]
+            assert not finished.problem
+
+        for number in range(2):
+            await done(agent, f"Begin with part {number}.")
+        await compact()
+        for number in range(turns):
+            await done(agent, f"Go on with part {number}.")
+        planned = agent.plan_compaction()
+        assert planned is not None
+        assert planned.price is not None
+        assert planned.price.cost_usd is not None
+        before, cache, paid = server.api.priced[-1], deepcopy(server.cache), server.cache.dollars
+        await compact()
+        asked = server.cache.dollars - paid
+        await done(agent, "ok")
+        after = next(one for one in server.api.priced if is_last(one))
+        charged = asked + dollars(before, cache, after)
+        return Forecast(planned.price.cost_usd, charged)
+
+
+def is_last(exchange: Exchange) -> bool:
+    """Whether a request asks what was typed last."""
+    said = exchange.body["messages"][-1]["content"]
+    return any(block.get("text") == "ok" for block in said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "own"), [(SONNET, False), (HAIKU, False), (SONNET, True)])
+async def test_a_forecast_of_a_compaction_is_within_a_twentieth(
+    own_folders: Path, tmp_path: Path, model: str, own: bool
+) -> None:
+    make_files(tmp_path)
+    found = [await compaction_forecast(tmp_path, model, turns, own=own) for turns in range(2, 7)]
     assert median(one.error for one in found) <= 0.05, found

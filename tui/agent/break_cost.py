@@ -96,18 +96,42 @@ def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) ->
 
 
 def price_of_compaction(
-    ctx: AgentContext, *, read: int, kept: int, freed: int, thoughts: int, output: int
+    ctx: AgentContext,
+    *,
+    read: int,
+    kept: int,
+    freed: int,
+    thoughts: int,
+    output: int,
+    new_frame: bool,
+    asked_fresh: bool,
 ) -> ChangePrice:
-    """What a summary comes to: `read` tokens are read for it, `kept` are written again behind it,
-    `output` is how long it is about."""
-    written, after = kept + output, kept + output + _fixed(ctx)
+    """What a summary comes to: `read` tokens are read for it, `kept` stay in each request, `output`
+    is how long it is about.
+
+    With a `new_frame` all of it is written again, else what stands behind the frame. The last
+    answer is not in the cache yet, and would be written by any request; with `asked_fresh` the one
+    for the summary does so, too.
+    """
+    after, fresh = kept + output, _fresh(ctx)
+    written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
     usd = None
     if ctx.price is not None:
-        asked = ctx.price.forecast(read=read, output=output, prompt=read)
-        again = ctx.price.forecast(written=written, prompt=after, life=cache_life(ctx))
+        life, new = cache_life(ctx), min(fresh, read) if asked_fresh else 0
+        asked = ctx.price.forecast(
+            read=read - new, written=new, output=output, prompt=read, life=life
+        )
+        again = ctx.price.forecast(written=written, prompt=after, life=life)
         usd = asked + again - ctx.price.forecast(read=written, prompt=after)
     cost = ContextBroken("compaction", "person", written, thoughts, usd)
     return _paying(ctx, freed - output, cost, after)
+
+
+def _fresh(ctx: AgentContext) -> int:
+    """The tokens of what was recorded since the last request."""
+    last = next((r.id for r in reversed(ctx.records) if r.type == REQUEST), "")
+    spoken = {record.id for record in ctx.records if record.id > last}
+    return sum(item.tokens for item in ctx.ledger.items() if item.id in spoken) if last else 0
 
 
 def _fixed(ctx: AgentContext) -> int:

@@ -128,7 +128,9 @@ class Compactor:
             return tuple(items[id_] for id_ in ids if id_ in items)
 
         before, gone = self.ctx.ledger.tokens, of(planned.summarised)
-        kept = max(0, before - sum(item.tokens for item in gone))
+        old = items.get(view.summary.record.id) if view.summary else None
+        freed = sum(item.tokens for item in gone) + (old.tokens if old else 0)
+        kept = max(0, before - freed)
         price = self._price(planned, asked, before, kept)
         return CompactionPreview(
             of(planned.kept), gone, of(planned.pinned), before, kept, focus, price
@@ -146,7 +148,14 @@ class Compactor:
         lost = sum(has_thinking(content_of(r)) for r in ctx.records if r.id in staying)
         behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
         return price_of_compaction(
-            ctx, read=before - behind, kept=kept, freed=before - kept, thoughts=lost, output=length
+            ctx,
+            read=before - behind,
+            kept=kept,
+            freed=before - kept,
+            thoughts=lost,
+            output=length,
+            new_frame=self.requests.frame.waits,
+            asked_fresh=asked is None,
         )
 
     async def compact(self, reason: Reason, *, focus: str = "") -> bool:
