@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.agent.test_binding import done, read, said
+from tests.agent.test_binding import done, read, said, thoughts
 from tests.agent.test_requests_grow import program
 from tests.support.generated_session import Late
 from tests.support.server import LoopbackServer
@@ -20,6 +20,7 @@ from tui.provider import catalogue
 
 ALL: dict[str, Any] = {"api_features": "all"}
 SUMMARY: Json = {"text": "What was done."}
+SHORT = Compaction(memory_flush=False, keep_messages=2)
 
 
 @pytest.fixture
@@ -179,3 +180,21 @@ async def test_a_rule_that_pruned_while_another_model_was_asked(root: Path) -> N
         agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "four")
         assert {reason for reason, _ in breaks(agent)} == {"prune"}
+
+
+async def test_thoughts_behind_a_summary_that_another_model_brought_stay(root: Path) -> None:
+    script = [*turns(0, 3), SUMMARY, said("o1"), said("o2"), said("s4")]
+    async with (
+        LoopbackServer({"turns": script, "catalogue": True}) as server,
+        program(root, server, compaction=SHORT, **ALL) as agent,
+    ):
+        for n in range(3):
+            await done(agent, str(n))
+        agent.use_model(catalogue.model_info("claude-opus-4-8"))
+        await compact(agent)
+        await done(agent, "three")
+        await done(agent, "four")
+        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        await done(agent, "five")
+        assert thoughts(server)[-2:] == ["o1", "o2"]
+        assert breaks(agent) == [("compaction", "person")]

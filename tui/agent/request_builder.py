@@ -501,7 +501,7 @@ class RequestBuilder:
         made = self._built(view, model)
         found, keep = self._compare(made, model)
         why: BreakReason | None = None
-        if not found.extends or found.misplaced is not None:
+        if not found.extends or found.misplaced is not None or self._summarized(model, found):
             why = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
             if not why.reason:  # a compaction was undone
                 back = self._goes_back(made, model) and found.misplaced is None
@@ -546,6 +546,18 @@ class RequestBuilder:
         then = [*records, Record(BREAK, "", None, "", why.to_json())]
         made = self._built(self._fresh_viewer(model).build(then, model=model.id), model)
         return why, made, self._compare(made, model)[0]
+
+    def _summarized(self, model: ModelInfo, found: Comparison) -> bool:
+        """Whether the first request to a model is the first to any behind a summary.
+
+        It breaks with what the others were sent: recorded later, that would take the thinking of
+        this one's answer, too.
+        """
+        sent = self._sent.of(self._ctx.records)
+        if not sent or self._since(model) is not None:
+            return False
+        why = reason_of(self._ctx.records, sent[-1])
+        return why.reason == "compaction" and not why.recorded and not self._stays(why, found)
 
     def _stays(self, why: BreakReason, found: Comparison) -> bool:
         """Whether all thinking behind a server's own summary stands where it stood before it."""
