@@ -7,10 +7,11 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from tui.core.messages import Block, text_block
-from tui.tokens import tokenizer
+from tui.tokens.cl100k import Encoding, build_cl100k
 
 _WORDS = """
 the of and to a in that is was for it with as his on be at by had not are but from or have an they
@@ -95,17 +96,20 @@ CONTENT: tuple[Callable[[random.Random, int], str], ...] = (
 )  # fmt: skip
 
 
+@cache
+def encoding() -> Encoding:
+    """The real encoding: built once, and only in a process whose tests count with it."""
+    return build_cl100k()
+
+
 def by_cl100k(ratio: float) -> Callable[[str], float]:
     """A tokeniser that makes `ratio` times as many tokens as cl100k_base."""
-    return lambda text: ratio * len(ENCODING.encode_ordinary(text))
+    return lambda text: ratio * len(encoding().encode_ordinary(text))
 
 
 def by_bytes(ratio: float) -> Callable[[str], float]:
     """A tokeniser that makes `ratio` tokens of four bytes, whatever they are."""
     return lambda text: ratio * len(text.encode()) / 4
-
-
-ENCODING = tokenizer.build_cl100k()
 
 
 @dataclass

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.tokenisers import CONTENT, ENCODING
+from tests.context.tokenisers import CONTENT, encoding
 from tui.core.errors import StorageError
 from tui.core.messages import Message, text_block
 from tui.tokens import estimate, tokenizer
@@ -25,7 +25,7 @@ def test_text_weighs_about_what_a_tokeniser_counts(
     make: Callable[[random.Random, int], str],
 ) -> None:
     text = make(random.Random(11), 6000)
-    assert 0.55 < weight(text) / len(ENCODING.encode_ordinary(text)) < 1.35
+    assert 0.55 < weight(text) / len(encoding().encode_ordinary(text)) < 1.35
 
 
 JSON = st.recursive(

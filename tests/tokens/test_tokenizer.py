@@ -16,20 +16,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.context.tokenisers import encoding
 from tui.tokens import cl100k
 from tui.tokens import tokenizer as tokens
 from tui.tokens.tokenizer import Tokenizer, TokenizerError
 
-REAL = cl100k.build_cl100k()
-SHARED = Tokenizer(lambda: REAL)
+SHARED = Tokenizer(encoding)
 
 
 def fresh() -> Tokenizer:
-    return Tokenizer(lambda: REAL)
+    return Tokenizer(encoding)
 
 
 def raw(text: str) -> int:
-    return len(REAL.encode_ordinary(text))
+    return len(encoding().encode_ordinary(text))
 
 
 def quarter(text: str) -> int:
@@ -49,10 +49,10 @@ class Broken:
         if self.left == 0:
             raise self.error
         self.left -= 1
-        return REAL.encode_ordinary(text)
+        return encoding().encode_ordinary(text)
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
-        return REAL.decode_tokens_bytes(tokens)
+        return encoding().decode_tokens_bytes(tokens)
 
 
 class RustPanic(BaseException):
@@ -81,7 +81,7 @@ def test_the_rank_file_is_the_one_that_tiktoken_expects():
 
 def test_K7_counts_are_those_of_the_gpt4_encoding():
     # Known ids of cl100k_base, as published with tiktoken.
-    assert REAL.encode_ordinary("hello world") == [15339, 1917]
+    assert encoding().encode_ordinary("hello world") == [15339, 1917]
     text = "The quick brown fox jumps over the lazy dog, 12345 times.\n" * 40
     assert fresh().count(text) == raw(text) > quarter(text) // 2
 

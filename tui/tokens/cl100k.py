@@ -7,7 +7,7 @@ is raised here too, a panic of its Rust code included.
 from __future__ import annotations
 
 import lzma
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import accumulate
@@ -40,7 +40,7 @@ def build_cl100k() -> Encoding:
 
     packed = (files("tui") / "data" / "cl100k_base.tiktoken.xz").read_bytes()
     lines = (line.split() for line in lzma.decompress(packed).splitlines())
-    ranks = {b64decode(token): int(rank) for token, rank in lines}
+    ranks = {a2b_base64(token): int(rank) for token, rank in lines}
     return tiktoken.Encoding(
         "cl100k_base", pat_str=_CL100K_PATTERN, mergeable_ranks=ranks, special_tokens={}
     )
