@@ -19,7 +19,7 @@ from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.prompts import parse
 from tui.core.clock import SystemClock
-from tui.core.config import Compaction, Config
+from tui.core.config import Compaction, Config, Guard
 from tui.core.paths import folders
 from tui.permissions.types import Mode
 from tui.provider.anthropic import AnthropicProvider
@@ -243,3 +243,54 @@ async def test_an_imported_session_begins_without_its_thinking(
             await done(agent, "two")
         assert len(server.posts) == 2
         assert [thoughts(server, n) for n in (0, 1)] == [[], ["s0"]]
+
+
+async def test_resumed_under_a_key_of_another_account(own_folders: Path, tmp_path: Path) -> None:
+    """The server drops the thinking of the first one; nothing breaks, and the person sees it."""
+    async with LoopbackServer({"turns": [said(f"s{n}") for n in range(3)]}) as server:
+        async with program(tmp_path, server, api_features="all") as agent:
+            path = agent.session.path
+            await done(agent, "one")
+        server.script.organizations = {"k": "another"}
+        async with program(tmp_path, server, path, api_features="all") as agent:
+            for text in ("two", "three"):
+                seen = await done(agent, text)
+                (lost,) = [e for e in seen if isinstance(e, events.ThinkingDropped)]
+                assert lost.dropped == {"organization_binding_mismatch": 1}
+            assert types(agent, "break") == []
+        assert len(server.posts) == 3
+        assert thoughts(server) == ["s0", "s1"]
+
+
+async def test_a_secret_is_masked_before_it_is_sent_and_stays_so(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    turns: list[Json] = [read("r0"), said("s0"), said("s1")]
+    async with LoopbackServer({"turns": turns}) as server:
+        (tmp_path / "r0.txt").write_text(f"token {secret}\n")
+        async with program(tmp_path, server, api_features="all", redact="record") as agent:
+            path = agent.session.path
+            await done(agent, f"use {secret}")
+        async with program(tmp_path, server, path, api_features="all") as agent:
+            await done(agent, "and now?")
+            assert types(agent, "break") == []
+        assert len(server.posts) == 3
+        assert all(secret not in post.raw.decode() for post in server.posts)
+        assert thoughts(server) == ["r0", "s0"]
+
+
+async def test_another_guard_changes_nothing_that_was_sent(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "r0.txt").write_text("alpha beta gamma\n" * 2000)
+    async with LoopbackServer({"turns": [read("r0"), said("s0"), said("s1")]}) as server:
+        async with program(tmp_path, server, api_features="all") as agent:
+            path = agent.session.path
+            await done(agent, "read it")
+        tight = Guard(default_bytes=4096, clamp_bytes=4096, clamp_lines=100)
+        async with program(tmp_path, server, path, api_features="all", guard=tight) as agent:
+            await done(agent, "and now?")
+            assert types(agent, "break") == []
+        assert len(server.posts) == 3
+        assert thoughts(server) == ["r0", "s0"]

@@ -11,17 +11,24 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.agent.test_binding import breaks, done, said, talking, thoughts
-from tests.context.pictures import png
+from tests.agent.test_requests_grow import program
+from tests.context.pictures import image, png
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events, image_limits
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
+from tui.core.clock import SystemClock
 from tui.core.images import Image, ImageInfo, base64_image_info, of_bytes
 from tui.core.messages import ToolOutput, image_block, text_block
+from tui.core.paths import folders
+from tui.provider import catalogue
+from tui.session.session import Session
 from tui.tools.base import Params, Tool, ToolContext
 
+SMALL = "claude-haiku-4-5"
 LEFT_OUT = "[image left out: too large to send]"
 
 
@@ -180,3 +187,31 @@ async def test_small_images_and_strange_ones_stay_to_the_byte(tmp_path: Path) ->
         found = await result_of(agent)
         assert base64.b64decode(found["content"][1]["source"]["data"]) == data
         assert found["summary"] == ""
+
+
+async def test_a_session_of_150_images_goes_on_with_a_small_window(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """A model with a window of 200,000 tokens takes 100 of them: the oldest go, once."""
+    session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
+    path = session.path
+    assert path
+    for n in range(15):
+        pictures = [image(png(100 + n, 100 + i)) for i in range(10)]
+        session.append("user", content=[*pictures, text_block(f"look {n}")], text=f"look {n}")
+        session.append("assistant", content=[text_block("Seen.")], model=SMALL)
+    await session.sync()
+    await session.close()
+    script = {"turns": [{"text": "one"}, {"text": "two"}, {"text": "three"}], "catalogue": True}
+    async with LoopbackServer(script) as server:
+        for reopened in (False, True):
+            async with program(tmp_path, server, path, model=SMALL, api_features="all") as agent:
+                agent.use_model(catalogue.model_info(SMALL))
+                seen = await done(agent, "and now?")
+                said_ = [e.text for e in seen if isinstance(e, events.Notice)]
+                assert any("75 images, the oldest, left out" in t for t in said_) != reopened
+                assert breaks(agent) == []
+        sent = [images(post.body) for post in server.posts]
+        assert [one.count("image") for one in sent] == [75, 75]
+        assert "[image left out: more than the model takes]" in str(server.posts[0].body)
+        assert LEFT_OUT not in str(server.posts[0].body)

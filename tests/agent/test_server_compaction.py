@@ -416,3 +416,23 @@ async def test_what_waits_goes_with_a_mask_in_a_later_turn(
         assert "alpha beta" not in str(body["messages"])
         assert thoughts(server) == ["s0"]
     assert refused(server) == 0
+
+
+async def test_an_answer_that_ends_in_white_space_is_not_the_end_of_a_summary(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """A second compaction would end with it, which a server refuses: the program asks instead."""
+    turns = [said(f"s{n}", text=f"Answer {n}. " + "word " * 300) for n in range(3)]
+    async with (
+        LoopbackServer(script([*turns, said("own"), said("s4")])) as server,
+        program(tmp_path, server, api_features="all", compaction=SMALL) as agent,
+    ):
+        for n in range(3):
+            await done(agent, f"question {n}")
+        for _ in range(2):
+            assert [event async for event in agent.compact()]
+        await done(agent, "and now?")
+    for post in server.posts:
+        last = post.body["messages"][-1]
+        assert last["role"] != "assistant" or not last["content"][-1]["text"][-1].isspace()
+    assert refused(server) == 0

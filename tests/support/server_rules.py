@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from tests.support.server_binding import Bindings
-from tests.support.server_bodies import placed
+from tests.support.server_bodies import blocks_of, placed
 from tests.support.server_diagnostics import diagnostics_violations
 from tests.support.server_errors import EXTRA, Rejection, invalid
 from tests.support.server_gateway import gateway_refusals
 from tests.support.server_model_rules import model_violations, without_additions
 from tests.support.server_script import Json, Script, signature_of
 from tests.support.server_view import shown
+from tui.context.rules.media import media_in
 from tui.context.validate import check_request
 
 MAX_BYTES = 32 * 1024 * 1024
 CHARACTERS_PER_TOKEN = 4
+SMALL_WINDOW_MEDIA: Final = 100
+"""The most images and documents in a request to a model whose window is 200,000 tokens."""
 _COUNTED: Final = {
     "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
     "cache_control", "context_management", "mcp_servers", "compaction",
@@ -91,6 +94,9 @@ def _limits(body: Json, script: Script) -> Iterator[str]:
         what = "which is the maximum allowed number of output tokens for"
         yield f"max_tokens: {asked} > {most}, {what} {body['model']}"
     window, tokens = model.get("max_input_tokens", 200_000), prompt_tokens(body)
+    found = [one for m in body["messages"] for one in media_in(blocks_of(m), "")]
+    if window <= 200_000 and len(found) > SMALL_WINDOW_MEDIA:
+        yield f"too many images and documents: {len(found)} + 0 > {SMALL_WINDOW_MEDIA}"
     if tokens > window:
         yield f"prompt is too long: {tokens} tokens > {window} maximum"
     if tokens + asked > window and not script.catalogue:  # the models of today take it

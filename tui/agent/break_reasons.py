@@ -39,6 +39,8 @@ class BreakReason:
     cause: str = ""
     recorded: bool = False
     """Whether a record says so already."""
+    undone: bool = False
+    """Whether a compaction was undone, too: what comes back may stand behind another frame."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `break` record."""
@@ -66,15 +68,15 @@ def reason_of(
     if not targets or (whole is not None and not whole.recorded and whole.reason):
         found = whole or BreakReason("unexplained", "program")
         return replace(found, cause="") if targets else found
-    start = first_turn(records, targets)
+    start, undone = first_turn(records, targets), whole is not None and not whole.reason
     if not fresh.overlays and pins:
-        return BreakReason("pin", "person", start)
+        return BreakReason("pin", "person", start, undone=undone)
     if not fresh.overlays:
-        return BreakReason("prune", "program", start)
+        return BreakReason("prune", "program", start, undone=undone)
     changed = next((one for one in fresh.overlays if one.by != "policy"), fresh.overlays[0])
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
-    return BreakReason(reason, by, start)
+    return BreakReason(reason, by, start, undone=undone)
 
 
 @dataclass(slots=True)

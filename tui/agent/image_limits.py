@@ -4,20 +4,24 @@ A person's images are shrunk where they are read, a tool's here. Older sessions 
 have larger ones: with more than 20 images in a request the API refuses any above 2,000 pixels.
 Nor may all of them together be too large. The newest, which were never sent, go first: that
 changes nothing of what was. An older one goes where that is not enough, which is a break.
+
+A model takes so many images and no more, fewer where its window is small. There the oldest go, and
+more of them than must: what was sent changes once, not with each image that is added.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Notice
-from tui.context.overrides import Overlay, content_of, overlays_of
-from tui.context.rules.media import MANY_IMAGES, image_info_of
+from tui.context.overrides import CROWD, MEDIA, Overlay, content_of, overlays_of
+from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.errors import ImageError, StorageError
 from tui.core.files import private_copy
@@ -45,40 +49,71 @@ _WHY = {
 """Why an image is left out, as it is recorded, and for the person."""
 
 
+class _Image(NamedTuple):
+    """An image or a document: the number of its record, its place in it, the block."""
+
+    number: int
+    place: int
+    block: Block
+
+
 def keep_to_limits(ctx: AgentContext, view: View) -> bool:
     """Record which images are left out of the next request. Whether there is one."""
-    changes = overlays(ctx.records, view)
-    for change in changes:
+    most = most_media(ctx.model.window)
+    gone = _beyond_limits(ctx.records, view, most)
+    for change in _overlays(ctx.records, gone):
         ctx.recorder.append("overlay", **change.to_json())
-    if changes:
-        count = plural(len(changes), "image")
-        whys = " and ".join(dict.fromkeys(_WHY[change.reason] for change in changes))
-        text = f"{count} left out: the request has too many images {whys}."
+    if crowd := gone.pop(CROWD):
+        text = f"{plural(len(crowd), 'image')}, the oldest, left out"
+        ctx.publish(Notice(f"{text}: {ctx.model.id} takes at most {most} in a request."))
+    if count := sum(map(len, gone.values())):
+        whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
+        text = f"{plural(count, 'image')} left out: the request has too many images {whys}."
         ctx.publish(Notice(f"{text} Attach a smaller copy to have it seen."))
-    return bool(changes)
+    return bool(crowd or count)
 
 
-def overlays(records: Sequence[Record], view: View) -> list[Overlay]:
-    """The changes after which the images of a view are within the limits."""
+def _beyond_limits(records: Sequence[Record], view: View, most: int) -> dict[str, Sequence[_Image]]:
+    """The images without which those of a view are within the limits, by the limit."""
     shown = list(_images(records, view))
+    crowd = shown[: _surplus(len(shown), most)]
+    rest = shown[len(crowd) :]
     sent = max((n for n, record in enumerate(records) if record.type == REQUEST), default=-1)
-    order = [*(one for one in shown if one[0] > sent), *(one for one in shown if one[0] <= sent)]
-    surplus = max(0, len(shown) - MANY_IMAGES)
-    hidden = {(n, place): _PIXELS for n, place, block in order if _is_large(block)}
-    hidden = dict(list(hidden.items())[:surplus])
-    total = sum(_length(block) for n, place, block in shown if (n, place) not in hidden)
-    for n, place, block in order:
-        if total > REQUEST_BYTES and (n, place) not in hidden:
-            hidden[n, place] = _BYTES
-            total -= _length(block)
+    order = sorted(rest, key=lambda one: one.number <= sent)
+    many = sum(one.block.get("type") == "image" for one in rest) - MANY_IMAGES
+    large = [one for one in order if _is_large(one.block)][: max(0, many)]
+    places = {(one.number, one.place) for one in large}
+    others = [one for one in order if (one.number, one.place) not in places]
+    total = sum(_length(one.block) for one in others)
+    heavy: list[_Image] = []
+    for one in others:
+        if total <= REQUEST_BYTES:
+            break
+        heavy.append(one)
+        total -= _length(one.block)
+    return {CROWD: crowd, _PIXELS: large, _BYTES: heavy}
+
+
+def _surplus(count: int, most: int) -> int:
+    """How many are to go: where there are too many, all but three quarters of what is taken."""
+    return count - most * 3 // 4 if count > most else 0
+
+
+def _overlays(records: Sequence[Record], gone: Mapping[str, Sequence[_Image]]) -> list[Overlay]:
+    """One change for each record, with all images of it that are left out, and why."""
     known = overlays_of(records)
+    hidden: dict[int, set[int]] = {}
+    reasons: dict[int, str] = {}
+    for why, images in gone.items():
+        for one in images:
+            hidden.setdefault(one.number, set()).add(one.place)
+            reasons.setdefault(one.number, why)
     changes: list[Overlay] = []
-    for number in dict.fromkeys(number for number, _ in hidden):
-        id_, places = records[number].id, {place for n, place in hidden if n == number}
+    for number, places in hidden.items():
+        id_ = records[number].id
         before = known[id_].blocks if id_ in known else ()
         blocks = tuple(sorted(places | set(before)))
-        why = next(why for (n, _), why in hidden.items() if n == number)
-        changes.append(Overlay(id_, "imageless", "limits", why, blocks=blocks))
+        changes.append(Overlay(id_, "imageless", "limits", reasons[number], blocks=blocks))
     return changes
 
 
@@ -132,8 +167,8 @@ def _save_original(image: Image, spill: Path, outputs: OutputStore | None) -> st
     return str(path)
 
 
-def _images(records: Sequence[Record], view: View) -> Iterator[tuple[int, int, Block]]:
-    """The images that a view holds: the number of the record, the place in it, the block."""
+def _images(records: Sequence[Record], view: View) -> Iterator[_Image]:
+    """The images and documents that a view holds, the oldest first."""
     known = overlays_of(records)
     for number, record in enumerate(records):
         overlay = known.get(record.id)
@@ -145,8 +180,8 @@ def _images(records: Sequence[Record], view: View) -> Iterator[tuple[int, int, B
                 continue
             hidden = set(overlay.blocks)
         for place, block in enumerate(content_of(record)):
-            if block.get("type") == "image" and place not in hidden:
-                yield number, place, block
+            if block.get("type") in MEDIA and place not in hidden:
+                yield _Image(number, place, block)
 
 
 def _is_large(block: Block) -> bool:

@@ -517,7 +517,8 @@ class RequestBuilder:
             made = self._built(view, model)
             found, keep = self._compare(made, model)
             if found.misplaced is not None:
-                everything = BreakReason("unexplained", "program")
+                undone = why is not None and why.undone
+                everything = BreakReason("reload" if undone else "unexplained", "program")
                 self._record_break(everything, made, found)
                 view = again()
                 made = self._built(view, model)

@@ -42,6 +42,9 @@ SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt", "notice"}
 MEDIA = frozenset({"image", "document"})
 """The types of block that are large in bytes."""
 
+CROWD: Final = "more than the model takes"
+"""Why the oldest images are left out where there are too many."""
+
 MASKED: Final = "[Masked by the person"
 """The beginning of the text that replaces what the person masked."""
 
@@ -263,13 +266,15 @@ def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
     for place, block in enumerate(blocks):
         word = next(words, "") if block.get("type") == "image" else ""
         hidden = block.get("type") in MEDIA and (not overlay.blocks or place in overlay.blocks)
-        kept.append(text_block(_omission_text(block, word, overlay.by)) if hidden else block)
+        kept.append(text_block(_omission_text(block, word, overlay)) if hidden else block)
     return clamped if kept == blocks else Stand("cut", kept)
 
 
-def _omission_text(block: Block, word: str, by: str) -> str:
+def _omission_text(block: Block, word: str, overlay: Overlay) -> str:
     """What stands for an image that is not sent."""
-    if by != "person":
+    if overlay.reason == CROWD:
+        return f"[{block['type']} left out: {CROWD}]"
+    if overlay.by != "person":
         return f"[{block['type']} left out: too large to send]"
     what = word[1:-1] if word else str(block["type"])
     return f"{MASKED}: {what}. Ask the person if you need it.]"

@@ -19,12 +19,20 @@ from tui.core.messages import Block, is_object, list_of, object_of
 MANY_IMAGES = 20
 MAX_MEDIA = 600
 """The most images and documents in one request."""
+SMALL_WINDOW = 200_000
+SMALL_MEDIA = 100
+"""The most of them for a model whose window is no larger than the small one."""
 
 SOURCE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "base64": ("data", "media_type"),
     "url": ("url",),
     "file": ("file_id",),
 }
+
+
+def most_media(window: int) -> int:
+    """How many images and documents a model with such a window takes in one request."""
+    return SMALL_MEDIA if window <= SMALL_WINDOW else MAX_MEDIA
 
 
 def image_violations(block: Block, where: str) -> Iterator[Violation]:
