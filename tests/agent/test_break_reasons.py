@@ -198,3 +198,20 @@ async def test_thoughts_behind_a_summary_that_another_model_brought_stay(root: P
         await done(agent, "five")
         assert thoughts(server)[-2:] == ["o1", "o2"]
         assert breaks(agent) == [("compaction", "person")]
+
+
+async def test_a_mask_just_before_a_summary_that_was_undone(root: Path) -> None:
+    script = [*turns(0, 3), SUMMARY, said("s3"), said("s4")]
+    async with (
+        LoopbackServer({"turns": script, "catalogue": True}) as server,
+        program(root, server, compaction=SHORT, **ALL) as agent,
+    ):
+        for n in range(3):
+            await done(agent, str(n))
+        await mask(agent, 1)
+        await compact(agent)
+        await done(agent, "three")
+        await agent.uncompact()
+        await done(agent, "four")
+        assert thoughts(server) == ["r0", "s0"]
+        assert breaks(agent) == [("compaction", "person"), ("mask", "person")]

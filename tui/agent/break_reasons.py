@@ -39,8 +39,6 @@ class BreakReason:
     cause: str = ""
     recorded: bool = False
     """Whether a record says so already."""
-    undone: bool = False
-    """Whether a compaction was undone, too: what comes back may stand behind another frame."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `break` record."""
@@ -60,23 +58,22 @@ def reason_of(
     where a compaction was undone, which is no break.
     """
     known = (n for n, r in enumerate(records) if r is last or (last is None and r.type == REQUEST))
-    since = next(known, -1) + 1
-    fresh = _fresh(records, since)
+    fresh = _fresh(records, _before_undone(records, next(known, -1) + 1))
     pins = _covered_pins(records, fresh.pins)
     targets = {overlay.target for overlay in fresh.overlays} | pins | set(pruned)
     whole = fresh.whole
     if not targets or (whole is not None and not whole.recorded and whole.reason):
         found = whole or BreakReason("unexplained", "program")
         return replace(found, cause="") if targets else found
-    start, undone = first_turn(records, targets), whole is not None and not whole.reason
+    start = first_turn(records, targets)
     if not fresh.overlays and pins:
-        return BreakReason("pin", "person", start, undone=undone)
+        return BreakReason("pin", "person", start)
     if not fresh.overlays:
-        return BreakReason("prune", "program", start, undone=undone)
+        return BreakReason("prune", "program", start)
     changed = next((one for one in fresh.overlays if one.by != "policy"), fresh.overlays[0])
     by = "person" if changed.by == "person" else "program"
     reason = _BY_VIEW[changed.view] if changed.by != "overflow" else "overflow"
-    return BreakReason(reason, by, start, undone=undone)
+    return BreakReason(reason, by, start)
 
 
 @dataclass(slots=True)
@@ -127,6 +124,20 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
             return found
     found.whole = recorded or undone
     return found
+
+
+def _before_undone(records: Sequence[Record], since: int) -> int:
+    """From where on to look for changes behind number `since`.
+
+    The break of a compaction covers what changed just before it. Undone, it covers that no more.
+    """
+    undone = [n for n, record in enumerate(records) if record.type == "uncompaction"]
+    if not undone or undone[-1] < since:
+        return since
+    begin = undone[-2] if len(undone) > 1 else 0
+    summarized = next((n for n in range(begin, undone[-1]) if records[n].type == "compaction"), 0)
+    sent = (n for n in range(summarized - 1, -1, -1) if records[n].type == REQUEST)
+    return min(since, next(sent, -1) + 1)
 
 
 def _covered_pins(records: Sequence[Record], pins: set[str]) -> set[str]:

@@ -517,8 +517,7 @@ class RequestBuilder:
             made = self._built(view, model)
             found, keep = self._compare(made, model)
             if found.misplaced is not None:
-                undone = why is not None and why.undone
-                everything = BreakReason("reload" if undone else "unexplained", "program")
+                everything = BreakReason("unexplained", "program")
                 self._record_break(everything, made, found)
                 view = again()
                 made = self._built(view, model)
