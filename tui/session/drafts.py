@@ -71,7 +71,7 @@ class DraftReader:
             self._add(string_of(data.get("answer")), data.get("after"))
         elif kind == "user":
             self._sent(string_of(data.get("text")))
-        elif kind in _ANSWER_OVER:
+        elif isinstance(kind, str) and kind in _ANSWER_OVER:
             self._forget()
 
     def unsent(self) -> UnsentWork:
