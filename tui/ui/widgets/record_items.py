@@ -80,8 +80,9 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
     content = blocks_of(data.get("content"))
     match record.type:
         case "user":
-            typed = data.get("text")
-            return [NoticeItem(text_of(content)) if typed is None else UserItem(prompt_of(data))]
+            if data.get("text") is None:
+                return [NoticeItem(text_of(content))]
+            return [UserItem(prompt_of(data)), *_sent_along(prompt_of(data), text_of(content))]
         case "assistant":
             return _answer_items(content, calls)
         case "permission" | "intent" | "tool_result":
@@ -101,6 +102,17 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
         case _:
             return _trouble_items(record.type, data, record.time)
     return []
+
+
+def _sent_along(prompt: str, text: str) -> list[Item]:
+    """What the model was sent behind a prompt: piped in, or what the person's commands printed."""
+    rest = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
+    return [sent_along_item(rest)] if rest.strip() else []
+
+
+def sent_along_item(text: str) -> NoticeItem:
+    """One line for what went along with a prompt, the text folded below."""
+    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
 
 
 def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
