@@ -88,6 +88,13 @@ def check_ours(path: Path, folders: Folders) -> None:
             return
         found = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
     if not found:
+        from tui.session import importers  # noqa: PLC0415 - seldom needed
+
+        if importers.recognise(path) is not None:
+            raise SessionError(
+                f"{path} is not a session of Holdfast's own, but of another program.",
+                hint=f"Copy it: holdfast sessions import {path}. Then resume the copy.",
+            )
         raise SessionError(
             f"{path} is not a session: there is no record of Holdfast's in it.",
             hint="It is left as it is. `holdfast sessions list --all` shows the sessions.",
