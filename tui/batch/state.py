@@ -126,7 +126,7 @@ def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, 
 
 
 def named(path: Path) -> str:
-    """A path as the state has it: bytes that are not UTF-8 are spelt out, as JSON can't hold them."""
+    """A path in the state. Bytes that are not UTF-8 are spelt out: JSON can't hold them."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
