@@ -179,6 +179,7 @@ def test_B56_a_text_in_the_place_of_a_block_becomes_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_B56_no_odd_value_shuts_anything_out(tmp_path: Path) -> None:
     found = [p for seed in range(MANY) for p in examine(tmp_path / "out", Path.cwd(), seed)]
     assert found == []
