@@ -18,6 +18,7 @@ import pytest
 
 from tests.e2e.conftest import Serve
 from tests.support.program import Program, of_type
+from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
 
 pytestmark = pytest.mark.slow
@@ -224,6 +225,8 @@ def test_what_is_no_session_is_not_opened_and_not_touched(holdfast: Program, wor
         done = holdfast(*LIST, "-r", f"./{name}", code=4)
         assert f"{name} is not a session" in done.stderr
         assert (work / name).read_bytes() == data
+    done = holdfast(*LIST, "-r", "./claude.jsonl", code=4)
+    assert "Copy it: holdfast sessions import claude.jsonl." in done.stderr
     os.mkfifo(work / "pipe.jsonl")
     for name in ("pipe.jsonl", "."):
         assert "not a regular file" in holdfast(*LIST, "-r", f"./{name}", code=4).stderr
@@ -478,3 +481,29 @@ def test_tools_on_files_of_every_kind(
 def toml(value: dict[str, Any]) -> str:
     """A flat table as inline TOML."""
     return "{" + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + "}"
+
+
+@pytest.mark.parametrize("place", ["folder", "header"])
+def test_2_a_name_that_is_not_utf_8_stops_nothing(
+    holdfast: Program, home: Path, place: str, tmp_path: Path
+) -> None:
+    folder = Path(
+        os.fsdecode(os.fsencode(tmp_path) + (b"/caf\xe9" if place == "folder" else b"/w"))
+    )
+    folder.mkdir()
+    (folder / "tasks.md").write_text("- [ ] hello\n")
+    with serving({"turns": [{"text": "one"}, {"text": "two"}], "catalogue": True}) as server:
+        key = {"ANTHROPIC_API_KEY": "sk-ant-test-0123456789", "ANTHROPIC_BASE_URL": server.url}
+        program = Program(folder, {**holdfast.env, **key})
+        assert program("-p", "hi").stdout == "one\n"
+        assert program("run", "tasks.md", "--headless").code == 0
+    for path in home.rglob("sessions/*/*.jsonl"):
+        lines = path.read_text().splitlines()
+        if place == "header":
+            odd = {"id": "\ud800", "cwd": "\ud800", "created": "\ud800"}
+            lines[0] = json.dumps(json.loads(lines[0]) | odd)
+        path.write_text("\n".join(lines) + "\n")
+    assert program("sessions", "search", "hi").stdout
+    assert "2 sessions" in program("doctor", code=1).stdout  # the server is gone
+    assert program("sessions", "list", "--all").stdout.count("hi\n") == 1
+    assert program("--practice", "-c", "-p", "hello").stdout

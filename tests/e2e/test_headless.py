@@ -211,6 +211,33 @@ def test_kill_9_in_a_command_then_continue(
     assert lines[-1]["outcome"] == "done"
 
 
+def test_3_and_11_what_a_kill_9_left_is_said_and_is_no_damage(
+    holdfast: Program, work: Path, script: Callable[[str], str]
+) -> None:
+    path = script(
+        '[[turn]]\ntext = "Running."\n'
+        'tools = [{name = "run_command", input = '
+        '{command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
+    )
+    ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
+        until(process, "tool_output", "begun")
+        process.kill()
+    pid = int((work / "pid").read_text())
+    done = holdfast("--practice", "-c", "-p", "read README.md")
+    _elevated, first, call, running, *_ = done.stderr.splitlines()
+    assert first == "The last run of this session was interrupted."
+    assert call.startswith("run_command echo $$")
+    assert call.endswith("started; whether it finished is not known.")
+    assert running.startswith("Still running since ")
+    assert running.endswith(f"exec sleep 300. Stop it: kill -- -{pid}")
+    assert "damaged" not in done.stderr
+    (session,) = (work.parent / "home").rglob("sessions/*/*.jsonl")
+    assert f"- process {pid}: " in session.read_text(), "the model is told"
+    os.kill(pid, signal.SIGKILL)
+    assert "Still running" not in holdfast("--practice", "-c", "-p", "hello").stderr
+
+
 def test_version_help_and_completion(holdfast: Program) -> None:
     assert holdfast("--version").stdout.startswith("holdfast ")
     assert "--practice" in holdfast("--help").stdout

@@ -272,6 +272,29 @@ def test_A43_a_kill_at_any_transition_loses_nothing(
     assert len(of_type(events, "run_finished")) == 1
 
 
+def test_3_a_command_that_outlived_a_kill_is_stopped_before_the_next_task(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
+    os.mkfifo(repo.parent / "gate")
+    late = f"echo begun; read -r go < {repo.parent}/gate; echo late > late.txt"
+    tool = f'{{name = "run_command", input = {{command = "{late}"}}}}'
+    with holdfast.started(
+        "run", file, "--practice-script", script(turn(tool=tool)), *ASK
+    ) as process:
+        until(process, "tool_output", "begun")
+        process.kill()
+        process.wait()
+    again = script(writes("one") + writes("two"))
+    events = holdfast("run", file, "--practice-script", again, *ASK).events
+    said = " ".join(event["text"] for event in of_type(events, "notice"))
+    assert f"Its command still ran and was stopped: {late}." in said
+    with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
+        os.open(repo.parent / "gate", os.O_WRONLY | os.O_NONBLOCK)
+    assert states_of(events) == ["completed", "completed"]
+    assert "late.txt" not in git(repo, "ls-files")
+
+
 def test_A26_models_of_the_configuration_are_swapped_between_attempts_only(
     holdfast: Program, repo: Path, home: Path, script: Script
 ) -> None:

@@ -160,3 +160,16 @@ def test_what_is_read_is_what_was_last_due(steps: list[tuple[float, str, str]]) 
             if fields:
                 reader.see("draft", fields)
         assert reader.unsent() == UnsentWork(prompt, (), answer)
+
+
+def test_10_what_is_queued_is_written_at_once_and_taken_out_later() -> None:
+    writer = DraftWriter()
+    assert writer.note(0.0, UnsentWork("ty"))[0] is not None
+    assert writer.note(0.1, UnsentWork("typed"))[0] is None
+    fields, wait = writer.note(0.2, UnsentWork("", ("typed",)))
+    assert fields is not None
+    assert (fields["queue"], wait) == (["typed"], 0)
+    fields, _ = writer.note(0.3, UnsentWork("", ("typed",), commands=("!ls",)))
+    assert fields is not None
+    assert fields["commands"] == ["!ls"]
+    assert writer.note(0.4, UnsentWork())[0] is None, "its record as sent comes first"

@@ -219,3 +219,15 @@ def test_one_repair_and_many() -> None:
 def test_a_debug_block_is_opened() -> None:
     item = debug_item("\n\n[DEBUG] Tool: x\n[DEBUG] Tokens: 3\n")
     assert (item.text, item.detail, item.folded) == ("[DEBUG] Tool: x", "[DEBUG] Tokens: 3", False)
+
+
+def test_9_what_went_along_with_a_prompt_is_seen_when_the_session_is_resumed() -> None:
+    prompt = _text("fix it\n\n$ pytest\n1 failed")
+    said, along = items_of([record("user", content=prompt, text="fix it")])
+    assert isinstance(said, UserItem)
+    assert isinstance(along, NoticeItem)
+    assert (said.text, along.text, along.detail) == (
+        "fix it",
+        "Sent along: 2 lines",
+        "$ pytest\n1 failed",
+    )

@@ -8,6 +8,7 @@ from datetime import datetime
 from tui.agent import events
 from tui.agent.events import Event
 from tui.context import project_files
+from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import local
 
 
@@ -30,9 +31,11 @@ def event_lines(event: Event) -> Sequence[str]:
             return (text,)
         case events.StorageChanged(saved=False):
             return (f"Not saved: {event.detail}",)
-        case events.RepairApplied():
-            count = len(event.findings)
-            return (f"The session was damaged: {count} repair{'s' * (count != 1)} in memory.",)
+        case events.RepairApplied(findings):
+            # That a turn was interrupted is no damage; whoever opens the session says it.
+            count = sum(finding.get("code") != INTERRUPTION for finding in findings)
+            said = f"The session was damaged: {count} repair{'s' * (count != 1)} in memory."
+            return (said,) if count else ()
         case events.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
         case _:

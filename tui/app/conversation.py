@@ -341,7 +341,7 @@ class Conversation:
 
     def _queue_changed(self) -> None:
         self.frontend.refresh()
-        self.drafts.touch()
+        self.drafts.queued()
 
 
 async def _flush_once(agent: Agent) -> AsyncGenerator[Event]:

@@ -93,6 +93,12 @@ class DraftSaver:
         if self._timer is None and self._session is not None:
             self._again(max(TYPED_FOR_S, len(self._frontend.prompt_text) / CHARS_PER_S))
 
+    def queued(self) -> None:
+        """The queue has changed: what was added to it is kept at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._write()
+
     def leave(self, *, typed: bool = True) -> None:
         """Keep how things stand now, before the session is closed. Without `typed` nothing is
         typed there any more: the person takes it along."""

@@ -6,6 +6,7 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.context.interrupted_calls import Interrupted
 from tui.core.formatting import plural
+from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
 
 _KNOWN = {
@@ -62,6 +63,18 @@ def summary_of(work: InterruptedWork) -> str:
         lines.append("Still running since then:")
         lines += [f"- process {each.pid}: {each.command}" for each in work.orphans]
     return "\n".join([*lines, "Look at what is uncertain first, then go on."])
+
+
+def interruption_report(work: InterruptedWork) -> list[str]:
+    """What a person is told where nobody can be asked: what was open, and what still runs."""
+    lines = ["The last run of this session was interrupted."]
+    lines += [f"{call.tool} {call.label}".rstrip() + f": {known(call)}." for call in work.calls]
+    lines += [
+        f"Still running since {each.started[:16].replace('T', ' ')} UTC: process {each.pid},"
+        f" {each.command}. Stop it: kill -- -{each.pid}"
+        for each in work.orphans
+    ]
+    return [one_line(line) for line in lines]
 
 
 def known(call: Interrupted) -> str:

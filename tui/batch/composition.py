@@ -61,6 +61,7 @@ class RunComposition:
                 threshold=planned.launch.config.compaction.threshold,
                 stops=planned.stops,
                 boot=planned.boot.shown,
+                folders=planned.launch.folders,
             )
         )
 

@@ -14,11 +14,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from tui.batch.isolation import Isolation
+from tui.batch.leftovers import end_commands
 from tui.batch.state import PARTIAL_CHARS, RunFolder, RunState, TaskState, begin, edited, recovered
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
+from tui.core.paths import Folders
 
 FILE_MAX: Final = 10_000_000
 _MARKS: Final[dict[str, Mark]] = {
@@ -53,11 +55,13 @@ class RunStore:
         clock: Clock,
         say: Callable[[str], None],
         opened: Callable[[RunState], None],
+        folders: Folders,
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
 
-        Files that a killed run had changed are put back, and its running task becomes
-        interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be saved.
+        Commands that a killed run left running are ended, files that it had changed are put back,
+        and its running task becomes interrupted. Raises UsageError if the run cannot begin,
+        StorageError if it cannot be saved.
         """
         now = timestamp(clock.now())
         file = await asyncio.to_thread(read_tasks, task_file)
@@ -71,11 +75,16 @@ class RunStore:
             store = cls(task_file, folder, state, say)
             opened(state)
             for task in hit:
+                said = f"Task {task.index + 1} was running when the last run died."
+                async for command in end_commands(
+                    task.session_id or "", folders, folder.target, clock
+                ):
+                    said += f" Its command still ran and was stopped: {command}."
                 output = await asyncio.to_thread(store.logged, task)
                 store.state = store.state.with_task(replace(task, partial_context=output))
                 kept = await asyncio.to_thread(isolation.recover, store.label(task))
                 where = f" What it had done is kept in {kept}." if kept else ""
-                say(f"Task {task.index + 1} was running when the last run died.{where}")
+                say(said + where)
             await asyncio.to_thread(isolation.check)
         await asyncio.to_thread(folder.save, store.state)
         if any(task.session_id for task in store.state.tasks):  # a kill may have come between

@@ -26,6 +26,7 @@ from tui.batch.task_run import TaskRun
 from tui.core.clock import Clock
 from tui.core.config import Batch
 from tui.core.errors import HoldfastError
+from tui.core.paths import Folders, folders
 from tui.provider.base import ModelInfo
 from tui.provider.task_error_class import classify_error
 from tui.session.records import Record
@@ -129,6 +130,7 @@ class RunSetup:
     stops: RunLimits = field(default_factory=RunLimits)
     boot: str = ""
     rng: random.Random = field(default_factory=random.Random)
+    folders: Folders = field(default_factory=folders)
 
 
 _NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leave traces."
@@ -176,6 +178,7 @@ class Runner:
                 clock=setup.clock,
                 say=self.say,
                 opened=self._announce,
+                folders=setup.folders,
             )
             if self._again:
                 await book.take_up_failed()

@@ -80,7 +80,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
     """The state before the first task. Tasks that are marked done stay done."""
     return RunState(
-        task_file=str(path),
+        task_file=named(path),
         sha256=file.sha256,
         started_at=now,
         tasks=tuple(
@@ -125,6 +125,11 @@ def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, 
     return state, hit
 
 
+def named(path: Path) -> str:
+    """A path in the state. Bytes that are not UTF-8 are spelt out: JSON can't hold them."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """The folder of a target's run: state, logs, lock. Everything here blocks."""
@@ -166,7 +171,7 @@ class RunFolder:
         state = self.load()
         if state is None:
             return None
-        if state.task_file != str(path):
+        if state.task_file != named(path):
             raise UsageError(
                 f"A run of {state.task_file} stands here.",
                 hint="Finish it with that file, or begin anew with --reset.",

@@ -20,8 +20,10 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent, refreshed_models
 from tui.agent.event_text import event_lines, moment_of
 from tui.agent.events import Event
+from tui.agent.interrupted_work import interrupted_work
 from tui.agent.prompts import parse
 from tui.app import launch_config
+from tui.app.interruption import interruption_report, summary_of
 from tui.app.options.arguments import Options
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
@@ -143,6 +145,7 @@ async def run(
         try:
             for event in await agent.start():
                 tell(event)
+            attached = await _with_interruption(agent, attached, err)
             if asked_to_stop:
                 tell(events.TurnFinished("interrupted"))
             else:
@@ -162,6 +165,19 @@ async def run(
         elapsed = round((clock.monotonic() - started) * 1000)
         _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
     return outcome.exit_code
+
+
+async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
+    """Say what an earlier run of the session left open. Returns what goes along with the prompt:
+    the model is told of commands that still run, since no result of a call says it."""
+    session, root = agent.session, agent.folders[0]
+    if not session.resumed:
+        return attached
+    work = await asyncio.to_thread(interrupted_work, list(session.records), root)
+    if not work:
+        return attached
+    _to_stderr(err, *interruption_report(work))
+    return "\n\n".join(filter(None, (summary_of(work), attached))) if work.orphans else attached
 
 
 class Countdown:

@@ -116,9 +116,8 @@ def is_sealed(record: Record, key: bytes) -> bool:
     """Whether this installation made a record."""
     seal = record.data.get(SEAL)
     bare = {name: value for name, value in record.data.items() if name != SEAL}
-    return isinstance(seal, str) and hmac.compare_digest(
-        seal, hmac.new(key, canonical(bare), sha256).hexdigest()
-    )
+    made = hmac.new(key, canonical(bare), sha256).hexdigest()
+    return isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, made)
 
 
 def canonical(value: object) -> bytes:

@@ -28,6 +28,7 @@ from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
+from tui.context.repairs.json_safety import plain
 from tui.core.config import Bootstrap
 from tui.core.messages import Block, text_block
 from tui.core.workspace import Workspace
@@ -166,7 +167,7 @@ def compose(
     ]
     parts = _within(parts, caps.max_total_chars)
     return SystemPrompt(
-        layers=tuple(PromptLayer(_name(part), part.text) for part in parts if part.text),
+        layers=tuple(PromptLayer(_name(part), plain(part.text)) for part in parts if part.text),
         injected=tuple(
             Injected(part.source.origin, part.source.name, part.source.raw, part.chars)
             for part in parts
@@ -246,7 +247,10 @@ def _say_cut(source: Source, kept: int) -> None:
 def environment(
     workspace: Workspace, today: date, auto_grant: Sequence[str], branch: str
 ) -> dict[str, str]:
-    """The facts of layer 3c, by name. Those without a value are left out."""
+    """The facts of layer 3c, by name. Those without a value are left out.
+
+    A name that is not UTF-8 is told with U+FFFD: a request can't hold its bytes.
+    """
     facts = [
         ("Working directory", str(workspace.root)),
         ("Added directories", ", ".join(map(str, workspace.extra))),
@@ -256,7 +260,7 @@ def environment(
         ("Platform", f"{platform.system()} {platform.machine()}".strip()),
         ("Date", today.isoformat()),
     ]
-    return {name: value for name, value in facts if value}
+    return {name: plain(value) for name, value in facts if value}
 
 
 @cache

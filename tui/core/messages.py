@@ -25,6 +25,9 @@ class Message(TypedDict):
 USAGE_PARTS: Final = ("cache_creation", "output_tokens_details")
 """The objects in the API's usage that say what a count is made of."""
 
+_TOO_MANY = 1 << 53
+"""No count of tokens reaches it; it would not fit a float, and sums of it no column."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -77,7 +80,7 @@ class Usage:
         parts = [object_of(given.get(name)) for name in USAGE_PARTS]
         found = {**parts[0], **parts[1], **given}
         counts = (found.get(f.name) for f in fields(cls))
-        return cls(*(n if isinstance(n, int) and n > 0 else 0 for n in counts))
+        return cls(*(n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts))
 
 
 @dataclass(frozen=True, slots=True)

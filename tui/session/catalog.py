@@ -6,6 +6,7 @@ long file, `describe` reads the two ends only, and counts its messages.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +23,8 @@ from tui.session.records import Record, is_ours
 from tui.session.session import title_of
 
 _CANDIDATES = 10
+
+log = logging.getLogger(__name__)
 
 SessionFileState: TypeAlias = tuple[int, str, int]
 """A session file: its time of change in nanoseconds, its path, its size."""
@@ -85,6 +88,13 @@ def check_ours(path: Path, folders: Folders) -> None:
             return
         found = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
     if not found:
+        from tui.session import importers  # noqa: PLC0415 - seldom needed
+
+        if importers.recognise(path) is not None:
+            raise SessionError(
+                f"{path} is not a session of Holdfast's own, but of another program.",
+                hint=f"Copy it: holdfast sessions import {path}. Then resume the copy.",
+            )
         raise SessionError(
             f"{path} is not a session: there is no record of Holdfast's in it.",
             hint="It is left as it is. `holdfast sessions list --all` shows the sessions.",
@@ -159,12 +169,19 @@ def id_of(path: Path) -> str:
 def describe(path: Path) -> SessionSummary:
     """The summary of one session file. Never raises: the `state` may be "unreadable"."""
     try:
-        size = path.stat().st_size
-        loaded = read(path) if size <= WHOLE else read_ends(path)
-        counted = None if size <= WHOLE else _count_messages(path)
+        return _described(path)
     except (SessionError, OSError) as error:
         text = error.message if isinstance(error, SessionError) else str(error)
-        return SessionSummary(id_of(path), str(path), "", "", "", "", 0, 0, "unreadable", (text,))
+    except Exception as error:  # the boundary: one file must not cost the list of all others
+        log.exception("%s cannot be described", path)
+        text = f"{path} cannot be read ({type(error).__name__})."
+    return SessionSummary(id_of(path), str(path), "", "", "", "", 0, 0, "unreadable", (text,))
+
+
+def _described(path: Path) -> SessionSummary:
+    size = path.stat().st_size
+    loaded = read(path) if size <= WHOLE else read_ends(path)
+    counted = None if size <= WHOLE else _count_messages(path)
     branch = loaded.branch
     messages = [r for r in branch if r.type in {"user", "assistant"}]
     usage = next((r.data.get("usage") for r in reversed(branch) if r.type == "assistant"), None)

@@ -71,7 +71,7 @@ class DraftReader:
             self._add(string_of(data.get("answer")), data.get("after"))
         elif kind == "user":
             self._sent(string_of(data.get("text")))
-        elif kind in _ANSWER_OVER:
+        elif isinstance(kind, str) and kind in _ANSWER_OVER:
             self._forget()
 
     def unsent(self) -> UnsentWork:
@@ -137,13 +137,21 @@ class DraftWriter:
                 waits.append(wait)
         if self._typed != self._written:
             wait = self._typed_at + TYPED_EVERY_S - now
-            if wait > 0 and not fields:
+            if wait > 0 and not fields and not self._queued_more():
                 return None, min([wait, *waits])
             self._typed_at = now
         elif not fields:
             return None, min(waits, default=0.0)
         self._written = self._typed
         return {**self._fields(), **fields}, min(waits, default=0.0)
+
+    def _queued_more(self) -> bool:
+        """Whether something waits that is not written yet: the person takes it for sent. What
+        waits no longer is not urgent, and must not be void before it is recorded as sent."""
+        _, *waiting = self._typed
+        _, *written = self._written
+        pairs = zip(waiting, written, strict=True)
+        return any(text not in had for texts, had in pairs for text in texts)
 
     def last(self) -> dict[str, Any] | None:
         """The fields of what is typed and not written yet, None if there is nothing."""

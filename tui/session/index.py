@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -116,19 +117,28 @@ def text_in(record: Record) -> str:
 def _search_files(paths: Iterable[str], words: list[str]) -> Iterator[Hit]:
     """Search files one by one, without an index."""
     for path in paths:
-        try:
-            loaded = read(Path(path))
-        except SessionError:
-            continue
-        for one in searched_texts(loaded):
+        id_, texts = _texts_of(path)
+        for one in texts:
             if matches(one.text, words):
-                yield Hit(loaded.header.id, path, one.record, one.line, snippet(one.text, words))
+                yield Hit(id_, path, one.record, one.line, snippet(one.text, words))
+
+
+def _texts_of(path: str) -> tuple[str, list[SearchedText]]:
+    """A session's id and what is searched in it; nothing of a file that cannot be read."""
+    try:
+        loaded = read(Path(path))
+        return loaded.header.id, [*searched_texts(loaded)]
+    except SessionError:
+        return "", []
+    except Exception:  # the boundary: one file must not cost the search of all others
+        log.exception("%s cannot be searched", path)
+        return "", []
 
 
 log = logging.getLogger(__name__)
 
 NAME = "sessions.sqlite3"
-VERSION = 1
+VERSION = 2
 BUSY_S = 0.5
 """How long to wait while another program writes the index."""
 
@@ -137,13 +147,13 @@ _SHORTEST = 3  # characters of a trigram
 
 _TABLES = """
 CREATE TABLE session(
-    path TEXT PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT, title TEXT, cwd TEXT,
+    path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT, title TEXT, cwd TEXT,
     created TEXT, updated TEXT, messages INTEGER, tokens INTEGER, state TEXT, problems TEXT
 ) WITHOUT ROWID;
 CREATE TABLE searched(
-    path TEXT PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT
+    path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT
 ) WITHOUT ROWID;
-CREATE TABLE said(number INTEGER PRIMARY KEY, path TEXT, record TEXT, line INTEGER, text TEXT);
+CREATE TABLE said(number INTEGER PRIMARY KEY, path BLOB, record TEXT, line INTEGER, text TEXT);
 CREATE INDEX said_in ON said(path);
 """
 _WORDS = """
@@ -274,9 +284,10 @@ def _entries(
 ) -> list[SessionSummary]:
     known: dict[str, tuple[int, int]] = {}
     shown: dict[str, SessionSummary] = {}
-    for changed, size, id_, path, *row, problems in index.execute(
+    for changed, size, id_, key, *row, problems in index.execute(
         f"SELECT changed, size, {_ENTRY} FROM session"  # noqa: S608 - our own column names
     ):
+        path = os.fsdecode(key)
         known[path] = changed, size
         codes = tuple(json.loads(problems)) if problems else ()
         shown[path] = SessionSummary(id_, path, *row, problems=codes)
@@ -297,8 +308,9 @@ def _row(one: SessionFileState, entry: SessionSummary) -> tuple[object, ...]:
     changed, path, size = one
     problems = json.dumps(entry.problems) if entry.problems else ""
     return (
-        path, changed, size, entry.id, _sound(entry.title), entry.cwd, entry.created,
-        entry.updated, entry.messages, entry.tokens, entry.state, problems,
+        _key(path), changed, size, _sound(entry.id), _sound(entry.title), _sound(entry.cwd),
+        _sound(entry.created), _sound(entry.updated), entry.messages, entry.tokens, entry.state,
+        problems,
     )  # fmt: skip
 
 
@@ -307,21 +319,22 @@ def _read_texts(
 ) -> None:
     """Bring the searched texts up to date."""
     rows = index.execute("SELECT path, changed, size FROM searched")
-    known = {path: (changed, size) for path, changed, size in rows}
+    known = {os.fsdecode(key): (changed, size) for key, changed, size in rows}
     stale = [one for one in found if known.get(one[1]) != (one[0], one[2])]
     for batch in _batches(stale, progress):
         with _transaction(index):
             for changed, path, size in batch:
-                _forget(index, path)
+                _forget(index, _key(path))
                 id_ = _note_texts(index, path)
-                index.execute("INSERT INTO searched VALUES (?,?,?,?)", (path, changed, size, id_))
+                row = (_key(path), changed, size, id_)
+                index.execute("INSERT INTO searched VALUES (?,?,?,?)", row)
     if gone := _gone(known, found):
         with _transaction(index):
-            for (path,) in gone:
-                _forget(index, path)
+            for (key,) in gone:
+                _forget(index, key)
 
 
-def _forget(index: sqlite3.Connection, path: str) -> None:
+def _forget(index: sqlite3.Connection, path: bytes) -> None:
     index.execute(
         "INSERT INTO words(words, rowid, text) SELECT 'delete', number, text FROM said"
         " WHERE path = ?",
@@ -333,18 +346,15 @@ def _forget(index: sqlite3.Connection, path: str) -> None:
 
 def _note_texts(index: sqlite3.Connection, path: str) -> str:
     """Put the searched texts of a file into the index. Returns the session's id."""
-    try:
-        loaded = read(Path(path))
-    except SessionError:
-        return ""
-    for one in searched_texts(loaded):
+    id_, texts = _texts_of(path)
+    for one in texts:
         text = _sound(one.text)
         put = index.execute(
             "INSERT INTO said(path, record, line, text) VALUES (?,?,?,?)",
-            (path, one.record, one.line, text),
+            (_key(path), _sound(one.record), one.line, text),
         )
         index.execute("INSERT INTO words(rowid, text) VALUES (?,?)", (put.lastrowid, text))
-    return loaded.header.id
+    return _sound(id_)
 
 
 def _hits(
@@ -360,7 +370,8 @@ def _hits(
         rows = index.execute(select + among + order, (asked,))
     else:
         rows = index.execute(select + order)
-    for id_, path, record, line, text in rows:
+    for id_, key, record, line, text in rows:
+        path = os.fsdecode(key)
         if path in wanted and matches(text, words):
             yield Hit(id_, path, record, line, snippet(text, words))
 
@@ -373,10 +384,13 @@ def _trigrams(words: list[str]) -> str:
     return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in sorted(pieces))
 
 
-def _gone(known: dict[str, tuple[int, int]], found: Sequence[SessionFileState]) -> list[tuple[str]]:
+def _gone(
+    known: dict[str, tuple[int, int]], found: Sequence[SessionFileState]
+) -> list[tuple[bytes]]:
     """The indexed files that do not exist any more."""
     there = {path for _, path, _ in found}
-    return [(path,) for path in known if path not in there and not Path(path).exists()]
+    gone = [path for path in known if path not in there and not Path(path).exists()]
+    return [(_key(path),) for path in gone]
 
 
 def _batches(
@@ -399,6 +413,11 @@ def _counted(found: Sequence[SessionFileState], progress: ReadProgress) -> Itera
 def _sound(text: str) -> str:
     """Text that SQLite takes: without lone surrogates."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _key(path: str) -> bytes:
+    """A path as the index holds it: the bytes of its name, which need not be UTF-8."""
+    return os.fsencode(path)
 
 
 def _nobody(done: int, of: int) -> None:

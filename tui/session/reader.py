@@ -18,6 +18,7 @@ from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.core.messages import string_of
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
+from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
@@ -190,6 +191,8 @@ def _records(
         time = string_of(value.get("time")) or time
         for name in _HEAD_FIELDS:
             value.pop(name, None)
+        if odd := leave_out_odd(kind, value):
+            findings.add("B56", line.where, f"odd fields left out or repaired: {', '.join(odd)}")
         record = Record(kind, id_, parent, time, value)
         before = by_id.get(id_)
         if before is not None:

@@ -80,8 +80,7 @@ class EventRenderer:
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
-                    count = plural(attached.count("\n") + 1, "line")
-                    chat.add(NoticeItem(f"Sent along: {count}", detail=attached))
+                    chat.add(record_items.sent_along_item(attached))
             case events.DirectivesChanged(think, verbose, elevated, effort):
                 self.head(think=think, verbose=verbose, elevated=elevated, effort=effort)
                 chat.show_mode()

@@ -95,6 +95,30 @@ def test_side_chains_snapshots_and_the_queue_are_not_told(path: Path) -> None:
     assert kinds(load(path, made)) == before
 
 
+def test_6_the_file_of_a_sub_agent_is_a_conversation(path: Path) -> None:
+    made = claude_code(1)
+    before = kinds(load(path, made))
+    for record in made.records:
+        record["isSidechain"] = True
+    assert "assistant" in before
+    assert kinds(load(path, made)) == before
+
+
+def test_B02_8_the_result_of_a_parallel_call_that_is_lost_becomes_text(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    one = made.piece("m1", {"type": "tool_use", "id": "a", "name": "Read", "input": {}})
+    two = made.piece("m1", {"type": "tool_use", "id": "b", "name": "Read", "input": {}})
+    first = made.result("a", "of the first", parent=one)
+    made.result("b", "of the second", parent=two)
+    made.piece("m2", text("done"), parent=first)
+    made.records = [record for record in made.records if record.get("uuid") != two]
+    messages, findings = request(load(path, made))
+    assert "of the second" in str(messages)
+    assert said(messages)[-2] == "assistant: done"
+    assert "B02" in findings
+
+
 def test_meta_stays_in_the_request_and_is_not_shown_as_typed(path: Path) -> None:
     made = ClaudeCode()
     made.user("a caveat", isMeta=True)

@@ -6,14 +6,14 @@ whole answers, each result goes to the answer that made its call, and the branch
 group to group.
 
 Kept in the request but not shown as typed: what the program itself said for the user (`isMeta`,
-local commands, notices of an interrupt). Left out: side chains, error texts stored as answers,
-and fields that a request may not have (`caller`, `toolUseResult`, …).
+local commands, notices of an interrupt). Left out: side chains of a file that has more than them,
+error texts stored as answers, and fields that a request may not have (`caller` and others).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +182,35 @@ class _Entry:
 def entries_of(
     places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
 ) -> list[_Entry]:
-    """The records that have a place in the tree, each once."""
+    """The records that have a place in the tree, each once.
+
+    The file of a sub-agent has side chains only: they are then the conversation.
+    """
+    side: list[ParsedLine] = []
+    entries = _entries_of(_without_side_chains(places, side), telling, summaries)
+    if side and not any(entry.blocks is not None for entry in entries):
+        return _entries_of(side, telling, summaries)
+    return entries
+
+
+def _without_side_chains(
+    places: Iterable[ParsedLine], side: list[ParsedLine]
+) -> Iterator[ParsedLine]:
+    """The records but those of side chains, which are held in `side` until anything else speaks."""
+    alone = True
+    for line, value in places:
+        if value.get("isSidechain") is not True:
+            if value.get("type") in ["user", "assistant"]:
+                alone = False
+                side.clear()
+            yield line, value
+        elif alone:
+            side.append((line, value))
+
+
+def _entries_of(
+    places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
+) -> list[_Entry]:
     entries: list[_Entry] = []
     seen: set[str] = set()
     copies = 0
@@ -195,8 +223,6 @@ def entries_of(
         if kind == "summary":
             if words := " ".join(string(value, "summary").split())[:80]:
                 summaries.append(words)
-            continue
-        if value.get("isSidechain") is True:
             continue
         if not isinstance(uuid, str) or not uuid:
             if kind not in SPOKEN:
@@ -250,14 +276,29 @@ def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[No
             for block in entry.blocks or ():
                 if block.get("type") == "tool_use":
                     by_call.setdefault(str(block.get("id")), entry.group)
+    keys = {entry.key for entry in entries}
+    before = ""
     for entry in entries:
-        entry.group = _answered(entry, by_call) or entry.group
+        lost = before if _is_result_of_lost_call(entry, keys) else ""
+        entry.group = _answered(entry, by_call) or lost or entry.group
+        before = entry.group if _has_place(entry) else before
     groups: dict[str, list[_Entry]] = {}
     for entry in entries:
         if _has_place(entry):
             groups.setdefault(entry.group, []).append(entry)
     above = _Parents(entries)
     return groups, [_node(key, members, above) for key, members in groups.items()]
+
+
+def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
+    """Whether a record holds nothing but results, and the record with their call is not there.
+
+    It stays with the record before it: alone, it would be the end of a branch of its own.
+    """
+    if entry.value.get("type") != "user" or entry.value.get("parentUuid") in keys:
+        return False
+    blocks = entry.blocks or []
+    return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)
 
 
 def _has_place(entry: _Entry) -> bool:

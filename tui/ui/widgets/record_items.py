@@ -19,7 +19,7 @@ from tui.context.overrides import overlays_of, pins_of
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
-from tui.core.messages import Block, text_of
+from tui.core.messages import Block, blocks_of, text_of
 from tui.session.reader import read_ends
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
@@ -77,11 +77,12 @@ def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item
 
 def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
     data = record.data
-    content = cast("list[Block]", data.get("content") or [])
+    content = blocks_of(data.get("content"))
     match record.type:
         case "user":
-            typed = data.get("text")
-            return [NoticeItem(text_of(content)) if typed is None else UserItem(prompt_of(data))]
+            if data.get("text") is None:
+                return [NoticeItem(text_of(content))]
+            return [UserItem(prompt_of(data)), *_sent_along(prompt_of(data), text_of(content))]
         case "assistant":
             return _answer_items(content, calls)
         case "permission" | "intent" | "tool_result":
@@ -95,12 +96,23 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
             text, hint = str(data.get("message") or ""), str(data.get("hint") or "")
             return [NoticeItem(text, "error", hint=hint)]
         case "repair":
-            return repair_items(cast("list[dict[str, str]]", data.get("findings") or []))
+            return repair_items(data.get("findings") or [])
         case "note":
             return [NoticeItem(str(data.get("text", "")))]
         case _:
             return _trouble_items(record.type, data, record.time)
     return []
+
+
+def _sent_along(prompt: str, text: str) -> list[Item]:
+    """What the model was sent behind a prompt: piped in, or what the person's commands printed."""
+    rest = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
+    return [sent_along_item(rest)] if rest.strip() else []
+
+
+def sent_along_item(text: str) -> NoticeItem:
+    """One line for what went along with a prompt, the text folded below."""
+    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
 
 
 def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
@@ -116,7 +128,7 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
             item.summary = BEGUN
         case _:
             summary, details = str(data.get("summary") or ""), data.get("details")
-            text = text_of(cast("list[Block]", data.get("content") or []))
+            text = text_of(blocks_of(data.get("content")))
             if summary == INTERRUPTED and isinstance(details, dict):
                 text = str(cast("dict[str, object]", details).get("partial") or "")
             ended = bool(data.get("is_error")), data.get("seconds") or 0.0, data.get("receipt")
@@ -315,7 +327,7 @@ def restored(records: Sequence[Record]) -> RestoredItems:
         if record.type != "tool_result":
             continue
         id_ = str(record.data.get("call_id"))
-        outputs[id_] = text_of(cast("list[Block]", record.data.get("content") or []))[:SHOWN_CHARS]
+        outputs[id_] = text_of(blocks_of(record.data.get("content")))[:SHOWN_CHARS]
         if item := tools.get(id_):
             item.masked = record.id in masks and masks[record.id].view == "masked"
             item.pinned = record.id in pins

@@ -1,0 +1,42 @@
+"""Commands that a killed run left running: they end before the next task begins.
+
+Otherwise what they write late would be committed as another task's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tui.agent.interrupted_work import Orphan, interrupted_work
+from tui.core.clock import Clock
+from tui.core.errors import SessionError, UsageError
+from tui.core.paths import Folders
+from tui.session import catalog
+from tui.session.reader import read
+from tui.tools.process import end_group
+
+
+async def end_commands(
+    session_id: str, folders: Folders, target: Path, clock: Clock
+) -> AsyncIterator[str]:
+    """End the commands that a session left running; yields each as it was typed.
+
+    Raises UsageError where one cannot be ended: no task may begin beside it.
+    """
+    for orphan in await asyncio.to_thread(_orphans, session_id, folders, target):
+        if not await end_group(orphan.pid, orphan.born, clock):
+            raise UsageError(
+                f"A command of the last run cannot be stopped: {orphan.command}.",
+                hint=f"Stop process {orphan.pid} yourself, then run again.",
+            )
+        yield orphan.command
+
+
+def _orphans(session_id: str, folders: Folders, target: Path) -> tuple[Orphan, ...]:
+    try:
+        loaded = read(catalog.resolve(session_id, folders))
+    except SessionError:
+        return ()  # what is not known cannot be ended
+    return interrupted_work(loaded.records, target).orphans

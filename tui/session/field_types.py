@@ -1,0 +1,204 @@
+"""What type each field of a record has, and what is left of a record whose fields have others.
+
+Any program, or a fault, may have written a line that is valid JSON and no record of ours. The
+reader leaves out here what has another type, so that nobody who reads a record has to ask.
+`null` stands for a field that is absent. Unknown records and fields stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from tui.core.messages import Block, text_block
+
+_Is: TypeAlias = Callable[[object], bool]
+
+_MOST = 1 << 53
+"""Beyond it, no number in a record means anything, and a float may not hold it."""
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: object) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= _MOST if isinstance(value, int) else math.isfinite(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and _number(value)
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _list_of(item: _Is) -> _Is:
+    return lambda value: isinstance(value, list) and all(map(item, cast("list[object]", value)))
+
+
+def _values(item: _Is) -> _Is:
+    """An object whose values are all of one type, or null."""
+
+    def is_one(value: object) -> bool:
+        if not isinstance(value, dict):
+            return False
+        return all(one is None or item(one) for one in cast("dict[str, object]", value).values())
+
+    return is_one
+
+
+def _fields(**types: _Is) -> _Is:
+    """An object in which these fields, where they are there, have these types."""
+
+    def is_one(value: object) -> bool:
+        return isinstance(value, dict) and not _odd(cast("dict[str, Any]", value), types)
+
+    return is_one
+
+
+def _odd(data: Mapping[str, Any], types: Mapping[str, _Is]) -> list[str]:
+    """The fields of another type than these."""
+    return [
+        name
+        for name, is_one in types.items()
+        if (value := data.get(name)) is not None and not is_one(value)
+    ]
+
+
+def _each(names: str, is_one: _Is) -> dict[str, _Is]:
+    return dict.fromkeys(names.split(), is_one)
+
+
+_USAGE = _object  # read by `Usage.from_json`, which takes anything
+_SIZES = "bytes_total bytes_shown lines_total lines_shown tokens_total tokens_shown"
+_RECEIPT = _fields(
+    **_each("path sha256 kept", _text),
+    **_each(f"{_SIZES} bytes_kept overwritten", _number),
+    stages=_list_of(_text),
+)
+_TROUBLE = _each("reason error_class request_id text", _text) | _each("status received", _number)
+
+FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
+    "user": {"text": _text, "images": _list_of(_text)},
+    "assistant": {
+        **_each("model server stop_reason request_id message_id bound_to", _text),
+        "usage": _USAGE,
+    },
+    "frame": {
+        **_each("sha256 reason seal cache_life", _text),
+        **_each("system tools layers room", _list),
+        **_each("facts files", _values(_text)),
+    },
+    "notice": {
+        **_each("kind text effort seal", _text),
+        **_each("facts files", _values(_text)),
+        "tools": _list_of(_object),
+        "pins": _list_of(_text),
+        "on": _flag,
+    },
+    "request": {
+        **_each("model server sha256 effort break", _text),
+        **_each("n max_tokens", _whole),
+        "marks": _list_of(_list_of(_whole)),
+        "untrusted": _list_of(_text),
+    },
+    "intent": _each("call_id tool effect args_sha256 label path before_sha256", _text),
+    "job": {**_each("call_id command born", _text), "pid": _whole},
+    "tool_result": {
+        **_each("call_id name summary display", _text),
+        "is_error": _flag,
+        "seconds": _number,
+        "receipt": _RECEIPT,
+        "details": _object,
+    },
+    "directive": {"effort": _text},
+    "interrupt": _each("reason text thinking", _text),
+    "error": {**_TROUBLE, **_each("message hint", _text)},
+    "retry": {**_TROUBLE, **_each("attempt max_attempts delay_s", _number)},
+    "failover": {**_TROUBLE, **_each("from to back_at", _text)},
+    "parked": {**_TROUBLE, "until": _text},
+    "recovery": {
+        **_each("action error_class request_id text", _text),
+        **_each("tokens_before tokens_after", _number),
+    },
+    "permission": _each("call_id tool subject answer by reason", _text),
+    "repair": {**_each("rung by", _text), "findings": _list_of(_values(_text))},
+    "feature": _each("feature server model message request_id", _text),
+    "break": {
+        **_each("reason by from cause request_id why", _text),
+        **_each("tokens thoughts cost_usd", _number),
+    },
+    "overlay": {
+        **_each("target view by reason", _text),
+        "blocks": _list_of(_whole),
+        **_each("age tokens", _whole),
+        "wait": _flag,
+    },
+    "compaction": {
+        **_each("summary covers prefix_sha256 reason model server bound frame", _text),
+        **_each("tokens_before tokens_after messages_removed", _number),
+        **_each("usage block", _object),
+        "follows": _flag,
+    },
+    "uncompaction": _each("target", _text),
+    "memory": {
+        **_each("path covers model", _text),
+        "added": _number,
+        "usage": _USAGE,
+    },
+    "pin": {"target": _text, "pinned": _flag},
+    "mcp": {"off": _list_of(_text)},
+    "title": _each("title", _text),
+    "rewind": _each("target left", _text),
+    "note": {},  # for the person only, and shown as a text whatever it is
+}
+"""By the type of a record, what its fields are."""
+
+_BLOCK_TYPES = _each("type", _text)
+"""The rest of a block is checked before it is sent (`tui.context.validate`)."""
+
+_BLOCK = _fields(**_BLOCK_TYPES)
+_SPEAKING = frozenset({"user", "assistant", "tool_result"})
+
+
+def leave_out_odd(type_: str, data: dict[str, Any]) -> list[str]:
+    """Take the fields of another type than theirs out of a record. Returns their names.
+
+    Of `content`, what can be read is kept: a text in the place of a block becomes one.
+    """
+    odd = _odd(data, FIELD_TYPES.get(type_, {}))
+    for name in odd:
+        del data[name]
+    if type_ in _SPEAKING and not _is_content(data.get("content", [])):
+        data["content"] = [*_blocks(data["content"])]
+        odd.append("content")
+    return odd
+
+
+def _is_content(value: object) -> bool:
+    return isinstance(value, str) or _list_of(_BLOCK)(value)
+
+
+def _blocks(value: object) -> Iterable[Block]:
+    """What can be read of odd content. A block keeps the fields that have their types."""
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    for item in items:
+        if isinstance(item, dict):
+            block = cast("Block", item)
+            odd = _odd(block, _BLOCK_TYPES)
+            yield {name: field for name, field in block.items() if name not in odd}
+        elif isinstance(item, str):
+            yield text_block(item)
