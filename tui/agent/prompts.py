@@ -137,7 +137,7 @@ class DirectiveState:
     def apply(self, changes: Mapping[str, bool | str], *, wait: bool = False) -> None:
         """Switch, and record it. With `wait` another effort counts from the next break on."""
         if not changes.keys() & {"think", "effort"}:
-            wait = self._requests.effort_waits
+            wait = self._requests.forms.effort_waits
         self.now = self.now.with_changes(changes)
         self._requests.think(self.now.think, self.now.effort)
         self._ctx.elevated = self.now.elevated

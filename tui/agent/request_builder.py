@@ -16,13 +16,14 @@ from typing import Any
 
 from msgspec import structs
 
-from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
-from tui.agent.frame_state import FrameState, form_of
+from tui.agent.frame_state import FrameState
 from tui.agent.prune_rule import PruneRules
+from tui.agent.request_form import RequestForms
+from tui.agent.sent_requests import SentRequests
 from tui.agent.server_features import ServerFeatures
 from tui.agent.token_meter import TokenMeter
 from tui.context import effort as context_effort
@@ -34,16 +35,14 @@ from tui.context.effort import field_of
 from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
-from tui.context.notices import Form, NoticeLifter
+from tui.context.notices import NoticeLifter
 from tui.context.overrides import content_of, pending
 from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
-from tui.context.request_trail import Comparison, RequestTrail, Sent, place_of
+from tui.context.request_trail import Comparison, place_of
 from tui.context.view import View
-from tui.core.messages import Usage, string_of, text_block, tool_calls
-from tui.provider import catalogue
-from tui.provider.base import Completed, ModelInfo, Request
-from tui.provider.prices import CacheLife
+from tui.core.messages import string_of, text_block, tool_calls
+from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
@@ -82,8 +81,8 @@ class RequestBuilder:
     """Makes the requests of one agent.
 
     `most_output` is the most output that is asked for, None for as much as there is room;
-    `asked` is the request of the turn that is under way; `hashes` are of the requests that were
-    sent last, by their models; `meter` says how full the context is; `frame` is what every request
+    `asked` is the request of the turn that is under way; `sent` are the ones before it; `forms` say
+    what a model takes; `meter` says how full the context is; `frame` is what every request
     begins with; `features` are what the server was found not to know; `rules` say how old results
     are pruned.
     """
@@ -91,16 +90,14 @@ class RequestBuilder:
     def __init__(self, ctx: AgentContext) -> None:
         self.most_output: int | None = None
         self.asked: Request | None = None
-        self.hashes: dict[str, str] = {}
         self.features = ServerFeatures(ctx)
         self.frame = FrameState(ctx)
         self.rules = PruneRules(ctx)
+        self.sent = SentRequests(ctx)
+        self.forms = RequestForms(ctx, self.features, self.frame, self.sent)
         self._ctx = ctx
-        self._trails: dict[str, RequestTrail] = {}
         self._lifters: dict[str, NoticeLifter] = {}
-        self._sent, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
         self._compactions = RecordIndex({COMPACTION})
-        self._choices = RecordIndex({"directive", BREAK})
         self._framed: Frame | None = None
         self._seen: Sequence[Record] = ()
         self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
@@ -122,27 +119,22 @@ class RequestBuilder:
         """What another level, or /think, would cost with the next request; None where it costs
         nothing."""
         model, frame = self._ctx.model, self.frame
-        before = self._since(model)
+        before = self.sent.last(model)
         if before is None:
             return None
         think = frame.think if think is None else think
         chosen = frame.effort or self._ctx.config.effort if level is None else level
         wanted = field_of(model, context_effort.level(model, chosen, think=think))
-        shown = request_assembly.thinking_of(model, think=think, display=self._display(model))
-        same = self._form(model).turn_effort or wanted == before.data.get("effort")
+        shown = request_assembly.thinking_of(model, think=think, display=self.forms.display(model))
+        same = self.forms.form(model).turn_effort or wanted == before.data.get("effort")
         same = same and bool(shown) == bool(before.data.get("thinking"))
         return None if same else self._keys_cost("effort", "person")
-
-    @property
-    def effort_waits(self) -> bool:
-        """Whether the level of effort that was chosen last waits for a break."""
-        return context_effort.waits(self._choices.of(self._ctx.records))
 
     @property
     def effort(self) -> str:
         """The level in force; "" where the model has none."""
         model = self._ctx.model
-        held = self._held(model)
+        held = self.forms.held(model)
         if held is None:
             return self.frame.level(model)
         return string_of(held.data.get("effort")) or model.effort
@@ -163,8 +155,8 @@ class RequestBuilder:
         if self._compactions.of(self._ctx.records):
             self.view()  # what a summary covers is not said any more
         model = self._ctx.model
-        started = self._effort(model) or model.effort
-        await self.frame.settle(self._form(model), started)
+        started = self.forms.effort(model) or model.effort
+        await self.frame.settle(self.forms.form(model), started)
         self._count_fixed()
 
     def view(self, *, prompt_follows: bool = False) -> View:
@@ -186,7 +178,7 @@ class RequestBuilder:
         self.frame.covered = covered[-1].id if covered else ""
         pins = summary is not None and follows(summary.record)
         self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else ()
-        form = self._form(self._ctx.model)
+        form = self.forms.form(self._ctx.model)
         sent = summary is not None and is_sent(summary.record, self._ctx.server, form)
         self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
 
@@ -197,7 +189,7 @@ class RequestBuilder:
     @property
     def takes_tools(self) -> bool:
         """Whether tools may join at the end of the conversation."""
-        return self._form(self._ctx.model).tool_additions
+        return self.forms.form(self._ctx.model).tool_additions
 
     def reload_cost(self) -> ContextBroken:
         """What a new frame would cost with the next request."""
@@ -211,10 +203,10 @@ class RequestBuilder:
         """The request that the record makes, with the break that it needs, and its view."""
         view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
         made = self._built(view, model, prompt_follows=prompt_follows)
-        found, _ = self._compare(made, model)
+        found, _ = self.sent.compare(made, model, self.forms.checks(model))
         if found.misplaced is None:
             return made, view
-        reason = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
+        reason = self._reason(view, model)
         records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
         view = self._fresh_viewer(model).build(
             records, model=model.id, prompt_follows=prompt_follows
@@ -230,8 +222,8 @@ class RequestBuilder:
         there is nothing to cut off, or no room for the summary.
         """
         model, records = self._ctx.model, self._ctx.records
-        offered = model.compacts and self._form(model).compaction_blocks
-        if not offered or self._since(model) is None or _open_calls(records):
+        offered = model.compacts and self.forms.form(model).compaction_blocks
+        if not offered or self.sent.last(model) is None or _open_calls(records):
             return None
         made, view = self._next(prompt_follows=True)
         start = view.summary.end if view.summary else 0
@@ -253,7 +245,7 @@ class RequestBuilder:
 
     def refuse_blocks(self, why: str) -> None:
         """The server does not take compaction blocks of this model; nor is it asked for one."""
-        if self._form(self._ctx.model).compaction_blocks:
+        if self.forms.form(self._ctx.model).compaction_blocks:
             self.features.note("compaction_blocks", self._ctx.model.id, why)
 
     def with_question(self, question: str, max_tokens: int) -> Request | None:
@@ -263,7 +255,7 @@ class RequestBuilder:
         would not fit into the window. It is no part of the conversation: nothing is recorded.
         """
         model, records = self._ctx.model, self._ctx.records
-        if self._since(model) is None or _open_calls(records):
+        if self.sent.last(model) is None or _open_calls(records):
             return None
         room = model.window - self.meter.tokens_for(model.id) - request_assembly.MARGIN_TOKENS
         most = min(max_tokens, model.max_output, room)
@@ -306,8 +298,8 @@ class RequestBuilder:
         where nothing was sent yet.
         """
         model, records = self._ctx.model, self._ctx.records
-        last = self._since(model)
-        found, _ = self._compare(self._built(view, model), model)
+        last = self.sent.last(model)
+        found, _ = self.sent.compare(self._built(view, model), model, self.forms.checks(model))
         if last is None or (found.extends and found.misplaced is None):
             return None
         why = reason_of(records, last)
@@ -369,25 +361,10 @@ class RequestBuilder:
             self._learning.cancel()
             self._learning = None
 
-    def _form(self, model: ModelInfo) -> Form:
-        known = form_of(model, first_party=self._ctx.first_party)
-        off = self.features.off(model.id)
-        system_messages = known.system_messages and "system_messages" not in off
-        return Form(
-            system_messages,
-            known.tool_additions and system_messages and "tool_additions" not in off,
-            known.turn_effort and system_messages and "turn_effort" not in off,
-            known.compaction_blocks and "compaction_blocks" not in off,
-        )
-
-    def _life(self, model: ModelInfo) -> CacheLife:
-        """How long what is sent to a model stays in the cache."""
-        return "5m" if "cache_life" in self.features.off(model.id) else self.frame.current.life
-
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object, object]:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
-        form, frame = self._form(model), self.frame
+        form, frame = self.forms.form(model), self.frame
         rendering = Rendering(ctx.server, form, ctx.first_party, frame.untrusted, frame.record)
         return rendering, frame.current.room, self.rules.of(model)
 
@@ -402,109 +379,22 @@ class RequestBuilder:
             self._framed = frame
             self._ctx.ledger.fixed(frame.layers, frame.tools)
 
-    def _since(self, model: ModelInfo) -> Record | None:
-        """The record of the request that was sent last to a model."""
-        sent = self._sent.of(self._ctx.records)
-        found = (r for r in reversed(sent) if r.data.get("model") == model.id)
-        return next((r for r in found if r.data.get("server") == self._ctx.server), None)
-
-    def _compare(self, made: Request, model: ModelInfo) -> tuple[Comparison, Callable[[], None]]:
-        """A request beside the last to the same model; what is returned takes it as sent."""
-        trail = self._trails.setdefault(model.id, RequestTrail())
-        last, checks = self._since(model), self._checks(model)
-        found, candidate = trail.compare(made, last, self._ctx.records, checks)
-        return found, lambda: trail.keep(candidate)
-
-    def _effort(self, model: ModelInfo) -> str | None:
-        """The level that a request itself asks for, None for the model's own.
-
-        Where another one can be said at the end it stays what it was in the first request.
-        """
-        if "effort" in self.features.off(model.id):
-            return None
-        before = self._since(model)
-        if before is not None and self._form(model).turn_effort:
-            return string_of(before.data.get("effort")) or None
-        if self._form(model).turn_effort and (told := self.frame.last_effort()):
-            return field_of(model, told)
-        if held := self._held(model):
-            return string_of(held.data.get("effort")) or None
-        return field_of(model, self.frame.level(model))
-
-    def _held(self, model: ModelInfo) -> Record | None:
-        """The request whose effort holds on because another one waits for a break."""
-        before = self._since(model)
-        waits = before is not None and not self._form(model).turn_effort and self.effort_waits
-        return before if waits else None
-
     def _keys_cost(self, reason: str, by: str) -> ContextBroken:
         """What it costs that the cache begins anew; thinking stays valid."""
         whole = broken(self._ctx, BreakReason(reason, by), self._ctx.ledger.tokens)
         return structs.replace(whole, thoughts=0)
-
-    def _display(self, model: ModelInfo) -> str:
-        """How thinking is to come, where the server leaves the choice."""
-        off = self.features.off(model.id)
-        wanted = self._ctx.config.thinking.display
-        if not self._ctx.first_party or "display" in off:
-            return ""
-        if wanted == "updates" and "updates" in off:
-            return "summarized"
-        return {"hidden": "omitted"}.get(wanted, wanted)
-
-    def _previous(self, model: ModelInfo) -> dict[str, Any] | None:
-        """The answer that the next request goes on from, for the server to compare with."""
-        if not self._ctx.first_party or "diagnostics" in self.features.off(model.id):
-            return None
-        answers = reversed(self._answers.of(self._ctx.records))
-        found = (r.data.get("message_id") for r in answers if self._is_of(r, model.id))
-        return {"previous_message_id": next(found, None)}
-
-    def _is_of(self, record: Record, model: str) -> bool:
-        return record.data.get("model") == model and record.data.get("server") == self._ctx.server
-
-    def reports(self, answer: Completed, model: str) -> list[Event]:
-        """What the server says of the request that it answered."""
-        found: list[Event] = []
-        sent = [r for r in self._sent.of(self._ctx.records) if self._is_of(r, model)]
-        if sent:
-            answers = (r for r in self._answers.of(self._ctx.records) if self._is_of(r, model))
-            usages = [Usage.from_json(record.data.get("usage")) for record in answers]
-            last = usages[-2] if len(usages) > 1 else None
-            before = sent[-2] if len(sent) > 1 else None
-            extended = answer_reports.extended(sent[-1], before, last, answer)
-            found.append(extended)
-        dropped = answer_reports.dropped(answer)
-        return [*found, dropped] if dropped else found
-
-    def _checks(self, model: ModelInfo) -> Callable[[str], bool]:
-        """Whether a model's thinking is refused by `model` behind anything that was rendered in
-        another way.
-
-        A server of its own kind may bind every signature. Of the API's models it is known which do,
-        and that those which do are sent notices in one form.
-        """
-        if not self._ctx.first_party:
-            return lambda _author: True
-        form = self._form(model)
-
-        def checks(author: str) -> bool:
-            info = catalogue.model_info(author)
-            return info.source == "assumed" or info.binds or self._form(info) == form
-
-        return checks if model.binds or model.source == "assumed" else lambda _author: False
 
     def _checked(
         self, view: View, model: ModelInfo, again: Callable[[], View]
     ) -> tuple[Request, View]:
         """A request that may be sent, recorded. A break that it needs is recorded before it."""
         made = self._built(view, model)
-        found, keep = self._compare(made, model)
+        found, keep = self.sent.compare(made, model, self.forms.checks(model))
         why: BreakReason | None = None
         if not found.extends or found.misplaced is not None or self._summarized(model, found):
-            why = reason_of(self._ctx.records, self._since(model), self._newly_pruned(view, model))
+            why = self._reason(view, model)
             if not why.reason:  # a compaction was undone
-                back = self._goes_back(made, model) and found.misplaced is None
+                back = self.sent.goes_back(made, model) and found.misplaced is None
                 why = None if back else BreakReason("reload", "program")
             if why is not None and self._stays(why, found):
                 why = replace(why, start=why.cause)
@@ -515,20 +405,22 @@ class RequestBuilder:
                 self._record_break(why, made, found)
             view = again()
             made = self._built(view, model)
-            found, keep = self._compare(made, model)
+            found, keep = self.sent.compare(made, model, self.forms.checks(model))
             if found.misplaced is not None:
                 everything = BreakReason("unexplained", "program")
                 self._record_break(everything, made, found)
                 view = again()
                 made = self._built(view, model)
-                found, keep = self._compare(made, model)
+                found, keep = self.sent.compare(made, model, self.forms.checks(model))
         masked = why is not None and why.reason in {"mask", "unmask", "prune"}
         masked = masked and self.rules.of(model).when != "turns"
         if masked and found.changed and found.changed > 0:  # what stands before it is in the cache
             made = self._built(view, model, held=found.changed - 1)
-            found, keep = self._compare(made, model)
+            found, keep = self.sent.compare(made, model, self.forms.checks(model))
         keep()
-        made = replace(made, diagnostics=self._previous(model))
+        if self._ctx.first_party and "diagnostics" not in self.features.off(model.id):
+            previous = {"previous_message_id": self.sent.last_answer(model)}
+            made = replace(made, diagnostics=previous)
         self._record_request(made, model, found, why)
         return made, view
 
@@ -545,7 +437,7 @@ class RequestBuilder:
         why = with_pending(records, why, targets)
         then = [*records, Record(BREAK, "", None, "", why.to_json())]
         made = self._built(self._fresh_viewer(model).build(then, model=model.id), model)
-        return why, made, self._compare(made, model)[0]
+        return why, made, self.sent.compare(made, model, self.forms.checks(model))[0]
 
     def _summarized(self, model: ModelInfo, found: Comparison) -> bool:
         """Whether the first request to a model is the first to any behind a summary.
@@ -553,8 +445,8 @@ class RequestBuilder:
         It breaks with what the others were sent: recorded later, that would take the thinking of
         this one's answer, too.
         """
-        sent = self._sent.of(self._ctx.records)
-        if not sent or self._since(model) is not None:
+        sent = self.sent.all()
+        if not sent or self.sent.last(model) is not None:
             return False
         why = reason_of(self._ctx.records, sent[-1])
         return why.reason == "compaction" and not why.recorded and not self._stays(why, found)
@@ -565,10 +457,15 @@ class RequestBuilder:
             return False
         return any(r.id == why.cause and follows(r) for r in reversed(self._ctx.records))
 
+    def _reason(self, view: View, model: ModelInfo) -> BreakReason:
+        """Why the request of a view does not extend the last to a model."""
+        pruned = self._newly_pruned(view, model)
+        return reason_of(self._ctx.records, self.sent.last(model), pruned)
+
     def _newly_pruned(self, view: View, model: ModelInfo) -> Collection[str]:
         """The records that the rule prunes in another way than in the last request to a model, or
         than at a later break."""
-        records, last = self._ctx.records, self._since(model)
+        records, last = self._ctx.records, self.sent.last(model)
         if self.rules.of(model).when != "turns":
             return ()
         ends = (n for n in range(len(records) - 1, -1, -1) if records[n].type == BREAK)
@@ -580,16 +477,6 @@ class RequestBuilder:
             for each in (old, view)
         )
         return {id_ for id_ in before.keys() | now.keys() if before.get(id_) != now.get(id_)}
-
-    def _goes_back(self, made: Request, model: ModelInfo) -> bool:
-        """Whether a request extends one that was sent before the last."""
-        trail = RequestTrail()
-        records = self._ctx.records
-        return any(
-            trail.compare(made, record, records)[0].extends
-            for record in reversed(self._sent.of(records))
-            if record.data.get("model") == model.id and Sent.of(record)
-        )
 
     def _record_break(self, why: BreakReason, made: Request, found: Comparison) -> None:
         """Record a break and say what it costs."""
@@ -608,10 +495,10 @@ class RequestBuilder:
         self, made: Request, model: ModelInfo, found: Comparison, why: BreakReason | None
     ) -> None:
         ctx = self._ctx
-        self.hashes[made.model] = found.sent.bound
+        self.sent.hashes[made.model] = found.sent.bound
         rendering, *_ = self._rendering(model)
         reason = why.reason if why else ""
-        before = None if reason else self._since(model)
+        before = None if reason else self.sent.last(model)
         same = before is None or (
             before.data.get("effort") == made.effort
             and bool(before.data.get("thinking")) == bool(made.thinking)
@@ -632,7 +519,7 @@ class RequestBuilder:
             "shared_thinking": rendering.shared_thinking,
             "prune": rule_to_json(self.rules.of(model)),
             "diagnostics": made.diagnostics,
-            "cache_life": self._life(model),
+            "cache_life": self.forms.life(model),
         }
         if rendering.untrusted:
             data["untrusted"] = sorted(rendering.untrusted)
@@ -651,10 +538,10 @@ class RequestBuilder:
         it shares with the one before."""
         frame = self.frame.current
         messages = view.messages
-        if self._form(model).system_messages:
+        if self.forms.form(model).system_messages:
             messages = self._lifters.setdefault(model.id, NoticeLifter()).lifted(messages)
         messages = [*with_block(messages)][:upto]
-        before = self._since(model)
+        before = self.sent.last(model)
         marks = [(number, place) for number, place in (before.data["marks"] if before else ())]
         end = request_assembly.end_of_turn(messages, prompt_follows=prompt_follows)
         shared = [request_assembly.end_of(messages, held)] if held is not None else []
@@ -665,14 +552,14 @@ class RequestBuilder:
             tools=frame.tools,
             prompt_tokens=self.meter.tokens_for(model.id),
             think=self.frame.think,
-            display=self._display(model),
-            effort=self._effort(model),
-            life=self._life(model),
+            display=self.forms.display(model),
+            effort=self.forms.effort(model),
+            life=self.forms.life(model),
             marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
             prompt_follows=prompt_follows,
         )
         reported = "binding_reports" not in self.features.off(model.id)
-        if (waiting := self._held(model)) is not None:
+        if (waiting := self.forms.held(model)) is not None:
             made = replace(made, thinking=waiting.data.get("thinking"))
         made = replace(made, binding_reports=self._ctx.first_party and model.binds and reported)
         most = self.most_output

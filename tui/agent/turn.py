@@ -293,7 +293,7 @@ class TurnRunner:
         content = self.dispatcher.unique_ids(answer.content)
         bound: dict[str, str] = {}
         if has_thinking(content):
-            bound = {BOUND_TO: self.requests.hashes.get(self._stream.model, "")}
+            bound = {BOUND_TO: self.requests.sent.hashes.get(self._stream.model, "")}
         self.ctx.recorder.append(
             "assistant",
             content=content,
@@ -305,7 +305,7 @@ class TurnRunner:
             **({"message_id": answer.message_id} if answer.message_id else {}),
             **bound,
         )
-        reports = self.requests.reports(answer, self._stream.model)
+        reports = self.requests.sent.reports(answer, self._stream.model)
         message = events.AssistantMessage(
             text_of(content), answer.stop_reason, answer.usage, answer.request_id
         )
