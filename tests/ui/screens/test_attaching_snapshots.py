@@ -17,7 +17,7 @@ from tui.ui.screens.chat import ChatScreen
 
 def _world(stage: Stage) -> World:
     (stage.folder / "shot.png").write_bytes(png(1280, 800) + b"\0" * 84 * 1024)
-    (stage.folder / "a photo.jpg").write_bytes(jpeg(4032, 3024) + b"\0" * 2_400_000)
+    (stage.folder / "a photo.jpg").write_bytes(jpeg(1600, 1200) + b"\0" * 2_400_000)
     world = World()
     world.untitled = True
     return world
