@@ -147,6 +147,26 @@ async def test_a_frame_of_another_installation_is_one_break(root: Path, own_fold
             assert breaks(agent) == [("reload", "program")]
 
 
+@pytest.mark.parametrize("features", ["all", "basic"])
+async def test_a_compaction_before_the_first_request_in_a_new_frame(
+    root: Path, own_folders: Path, features: str
+) -> None:
+    script = [*turns(0, 4), SUMMARY, said("s5")]
+    async with LoopbackServer({"turns": script}) as server:
+        options = {"compaction": SHORT, "api_features": features}
+        async with program(root, server, **options) as agent:
+            path = agent.session.path
+            for n in range(4):
+                await done(agent, f"prompt {n}")
+        (own_folders / "data" / "seal.key").unlink()
+        (root / "AGENTS.md").write_text("Be brief.\n")
+        async with program(root, server, path, **options) as agent:
+            await mask(agent, 3)
+            await compact(agent)
+            await done(agent, "five")
+        assert len(server.posts) == 10
+
+
 async def test_a_new_frame_before_a_break_that_another_model_brought(root: Path) -> None:
     call: Json = {"tools": read("r1")["tools"]}
     script = [*turns(0, 1), call, {"text": "s1"}, {"text": "s2"}, said("s3")]

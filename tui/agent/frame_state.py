@@ -77,6 +77,11 @@ class FrameState:
         found = self._last_frame()
         return found.id if found else ""
 
+    @property
+    def replays(self) -> bool:
+        """Whether there is a frame of the record that can be sent again to the byte."""
+        return self._recorded() is not None
+
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
         for name in gone:

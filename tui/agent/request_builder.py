@@ -218,12 +218,13 @@ class RequestBuilder:
     ) -> SummaryRequest | None:
         """A request for the server's own summary of the beginning (see `find_cut`).
 
-        None where the server makes none, where nothing was sent yet, where a call waits, or where
-        there is nothing to cut off, or no room for the summary.
+        None where the server makes none, where nothing was sent yet or its frame cannot be
+        replayed, where a call waits, or where there is nothing to cut off, or no room for the
+        summary.
         """
         model, records = self._ctx.model, self._ctx.records
         offered = model.compacts and self.forms.form(model).compaction_blocks
-        if not offered or self.sent.last(model) is None or _open_calls(records):
+        if not offered or not self._goes_on(model):
             return None
         made, view = self._next(prompt_follows=True)
         start = view.summary.end if view.summary else 0
@@ -251,11 +252,12 @@ class RequestBuilder:
     def with_question(self, question: str, max_tokens: int) -> Request | None:
         """The conversation as it was sent, with a question of the program's own at its end.
 
-        None where nothing was sent yet, where a call waits for its result, or where the answer
-        would not fit into the window. It is no part of the conversation: nothing is recorded.
+        None where nothing was sent yet or its frame cannot be replayed, where a call waits for its
+        result, or where the answer would not fit into the window. It is no part of the
+        conversation: nothing is recorded.
         """
         model, records = self._ctx.model, self._ctx.records
-        if self.sent.last(model) is None or _open_calls(records):
+        if not self._goes_on(model):
             return None
         room = model.window - self.meter.tokens_for(model.id) - request_assembly.MARGIN_TOKENS
         most = min(max_tokens, model.max_output, room)
@@ -268,17 +270,23 @@ class RequestBuilder:
         """The next request with a short prompt (`PROMPT_TOKENS`), for the server to count.
 
         None where that would show the server what it was not sent before: another server's
-        conversation, or prompts and results that no request has carried yet. No prompt of the
-        person's stands for that. None, too, where a call waits for its result.
+        conversation, prompts and results that no request has carried yet, or a frame instead of
+        one that cannot be replayed. No prompt of the person's stands for that. None, too, where a
+        call waits for its result.
         """
         records = self._ctx.records
         carried = {REQUEST, "user", "tool_result"}
         last = next((record for record in reversed(records) if record.type in carried), None)
         if last is None or last.type != REQUEST or last.data.get("server") != self._ctx.server:
             return None
-        if _open_calls(records):
+        if not self.frame.replays or _open_calls(records):
             return None
         return _with_prompt(self.request(prompt_follows=True), _SHORT_PROMPT)
+
+    def _goes_on(self, model: ModelInfo) -> bool:
+        """Whether a question of the program's own would extend the last request to the model."""
+        sent = self.sent.last(model) is not None
+        return sent and self.frame.replays and not _open_calls(self._ctx.records)
 
     def ask(self, view: View) -> tuple[Request, View]:
         """The request to send of a view, and the view that it is made of; both are recorded.
