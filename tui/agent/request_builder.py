@@ -256,7 +256,7 @@ class RequestBuilder:
         result, or where the answer would not fit into the window. It is no part of the
         conversation: nothing is recorded.
         """
-        model, records = self._ctx.model, self._ctx.records
+        model = self._ctx.model
         if not self._goes_on(model):
             return None
         room = model.window - self.meter.tokens_for(model.id) - request_assembly.MARGIN_TOKENS
