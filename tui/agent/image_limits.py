@@ -31,6 +31,7 @@ from tui.core.image_resize import fitted_base64
 from tui.core.images import MANY_PIXELS, Image, media_type
 from tui.core.messages import Block, ToolOutput, object_of, text_block
 from tui.core.output_store import OutputStore
+from tui.provider.base import ModelInfo
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
@@ -57,15 +58,15 @@ class _Image(NamedTuple):
     block: Block
 
 
-def keep_to_limits(ctx: AgentContext, view: View) -> bool:
-    """Record which images are left out of the next request. Whether there is one."""
-    most = most_media(ctx.model.window)
+def keep_to_limits(ctx: AgentContext, view: View, model: ModelInfo) -> bool:
+    """Record which images are left out of the next request to a model. Whether there is one."""
+    most = most_media(model.window)
     gone = _beyond_limits(ctx.records, view, most)
     for change in _overlays(ctx.records, gone):
         ctx.recorder.append("overlay", **change.to_json())
     if crowd := gone.pop(CROWD):
         text = f"{plural(len(crowd), 'image')}, the oldest, left out"
-        ctx.publish(Notice(f"{text}: {ctx.model.id} takes at most {most} in a request."))
+        ctx.publish(Notice(f"{text}: {model.id} takes at most {most} in a request."))
     if count := sum(map(len, gone.values())):
         whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
         text = f"{plural(count, 'image')} left out: the request has too many images {whys}."

@@ -21,6 +21,7 @@ from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState
+from tui.agent.image_limits import keep_to_limits
 from tui.agent.prune_rule import PruneRules
 from tui.agent.request_form import RequestForms
 from tui.agent.sent_requests import SentRequests
@@ -338,7 +339,10 @@ class RequestBuilder:
         def view() -> View:
             return self._fresh_viewer(model).build(self._ctx.records, model=model.id)
 
-        return self._checked(view(), model, view)[0]
+        first = view()
+        if keep_to_limits(self._ctx, first, model):
+            first = view()
+        return self._checked(first, model, view)[0]
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""
