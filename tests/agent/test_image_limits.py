@@ -217,12 +217,17 @@ async def test_a_session_of_150_images_goes_on_with_a_small_window(
         assert LEFT_OUT not in str(server.posts[0].body)
 
 
-async def test_failover_leaves_out_what_the_small_window_does_not_take(tmp_path: Path) -> None:
+async def test_failover_leaves_out_what_the_small_window_does_not_take(
+    own_folders: Path, tmp_path: Path
+) -> None:
     turns = [said("s0"), said("s1"), said("h0", faults=[{"status": 529}])]
-    async with talking(tmp_path, *turns, fallbacks=(SMALL,)) as (agent, server):
+    async with (
+        LoopbackServer({"turns": turns, "catalogue": True}) as server,
+        program(tmp_path, server, fallback_models=(SMALL,), api_features="all") as agent,
+    ):
         await attached(agent, *[raw(100, n + 1) for n in range(60)])
         await attached(agent, *[raw(101, n + 1) for n in range(60)])
         await done(agent, "and now?")
-        assert [post.body["model"] for post in server.posts][-1] == SMALL
-        assert len(server.posts) == 4
-        assert images(server.posts[-1].body).count("image") <= 100
+        assert server.posts[-1].body["model"] == SMALL
+        sent = [images(post.body).count("image") for post in server.posts]
+        assert sent == [60, 120, 120, 75]
