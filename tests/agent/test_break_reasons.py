@@ -153,7 +153,7 @@ async def test_a_compaction_before_the_first_request_in_a_new_frame(
 ) -> None:
     script = [*turns(0, 4), SUMMARY, said("s5")]
     async with LoopbackServer({"turns": script}) as server:
-        options = {"compaction": SHORT, "api_features": features}
+        options: dict[str, Any] = {"compaction": SHORT, "api_features": features}
         async with program(root, server, **options) as agent:
             path = agent.session.path
             for n in range(4):

@@ -6,6 +6,7 @@ A request that the server refused would be one more than the script has turns.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -294,3 +295,39 @@ async def test_another_guard_changes_nothing_that_was_sent(
             assert types(agent, "break") == []
         assert len(server.posts) == 3
         assert thoughts(server) == ["r0", "s0"]
+
+
+@pytest.mark.parametrize(
+    "drops",
+    [
+        ["diagnostics"],
+        ["betas"],
+        ["compaction"],
+        ["system_role"],
+        ["compaction", "diagnostics", "output_config", "betas", "system_role"],
+    ],
+    ids="+".join,
+)
+async def test_a_gateway_that_drops_what_it_does_not_know(
+    own_folders: Path, tmp_path: Path, drops: list[str]
+) -> None:
+    """It takes fields and betas out without a word: each prompt is answered all the same."""
+    for n in range(5):
+        (tmp_path / f"r{n}.txt").write_text(f"alpha beta {n}\n" * 300)
+    turns: list[Json] = [turn for n in range(3) for turn in (read(f"r{n}"), said(f"s{n}"))]
+    turns += [{"text": "What was done."}] * 6
+    played = {"turns": turns, "catalogue": True, "priced": True, "drops": drops}
+    short = Compaction(keep_messages=2, memory_flush=False)
+    async with LoopbackServer(played) as server:
+        options: dict[str, Any] = {"compaction": short, "api_features": "all"}
+        async with program(tmp_path, server, **options) as agent:
+            path = agent.session.path
+            for n in range(3):
+                agent.mode = "plan" if n == 1 else "ask"
+                await done(agent, f"prompt {n}")
+            async for _ in agent.compact():
+                pass
+            await done(agent, "four")
+        async with program(tmp_path, server, path, **options) as agent:
+            await done(agent, "five")
+            assert {r["reason"] for r in types(agent, "break")} <= {"compaction"}

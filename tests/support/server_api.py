@@ -16,6 +16,7 @@ from tests.support.server_catalogue import described, listed, page
 from tests.support.server_compaction import compaction_block
 from tests.support.server_diagnostics import Diagnostics
 from tests.support.server_errors import Rejection, invalid
+from tests.support.server_gateway import without
 from tests.support.server_model_rules import betas_of
 from tests.support.server_models import MODELS
 from tests.support.server_rules import malformed, prompt_tokens, refusals
@@ -88,6 +89,7 @@ class MessagesApi:
     def count(self, raw: bytes, headers: Mapping[str, str]) -> Json | Rejection:
         """How many tokens a request has, if it would be taken as a message: as many as it would
         be charged for, where that is reckoned."""
+        raw, headers = without(raw, headers, self.script.drops)
         body = malformed(raw, self.script, counted=True)
         if isinstance(body, Rejection):
             return body
@@ -101,6 +103,7 @@ class MessagesApi:
 
     def answer(self, raw: bytes, headers: Mapping[str, str], now: float) -> Reply | Rejection:
         """What comes of a request that begins at `now`, in seconds."""
+        raw, headers = without(raw, headers, self.script.drops)
         betas = betas_of(headers)
         body = malformed(raw, self.script) if self.script.check else json.loads(raw)
         if isinstance(body, Rejection):

@@ -1,8 +1,9 @@
-"""A gateway in front of the API that does not know all that the API does, and says so."""
+"""A gateway in front of the API that does not know all that the API does: it says so, or not."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping
 
 from tests.support.server_bodies import blocks_of
 from tests.support.server_errors import EXTRA, Rejection, invalid
@@ -28,3 +29,19 @@ def gateway_refusals(
     every = [*body.get("system", []), *(b for m in body["messages"] for b in blocks_of(m))]
     if "ttl" in lacks and any("ttl" in (b.get("cache_control") or {}) for b in every):
         yield invalid(f"system.0.cache_control.ephemeral.ttl: {EXTRA}")
+
+
+def without(
+    raw: bytes, headers: Mapping[str, str], drops: Collection[str]
+) -> tuple[bytes, Mapping[str, str]]:
+    """A request without what is dropped on the way: a field of the body, a beta, "betas" for all
+    of them, or the role "system" with what it says."""
+    if not drops:
+        return raw, headers
+    body: Json = json.loads(raw)
+    body = {name: value for name, value in body.items() if name not in drops}
+    if "system_role" in drops:
+        body["messages"] = [one for one in body["messages"] if one["role"] != "system"]
+    named = headers.get("anthropic-beta", "").split(",")
+    betas = [] if "betas" in drops else [name for name in named if name not in drops]
+    return json.dumps(body).encode(), {**headers, "anthropic-beta": ",".join(betas)}

@@ -127,6 +127,8 @@ class Script:
     count_faults: list[Json] = field(default_factory=list[Json])
     lacks: list[str] = field(default_factory=list[str])
     """Fields of a body, and betas, that a gateway in front refuses; see `server_gateway`."""
+    drops: list[str] = field(default_factory=list[str])
+    """Those that a gateway in front takes out without a word."""
     _met: int | None = None
     _turn: int = 0
     _fault: int = 0

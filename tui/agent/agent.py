@@ -318,17 +318,14 @@ class Agent:
         """The items of the next request."""
         return self._ctx.ledger
 
-    def use_model(self, info: ModelInfo) -> Fit:
-        """Ask another model from the next request on. Returns whether the session fits it.
-
-        A parked turn goes on with it at once.
-        """
-        fit = self.fits(info)
+    def use_model(self, info: ModelInfo) -> Sequence[Event]:
+        """Ask another model from the next request on. A parked turn goes on with it at once."""
         self._requests.use(info)
+        self._ctx.publish(*self._requests.measured())
         self._counter.schedule()
         if self._deferred.waiting:
             self._ctx.control.retry_now()
-        return fit
+        return self._ctx.events.take()
 
     def fits(self, info: ModelInfo) -> Fit:
         """Whether the session as it is fits a model; to be asked before switching."""

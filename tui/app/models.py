@@ -57,7 +57,8 @@ async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
 async def use_model(conversation: Conversation, name: str) -> None:
     """Ask another model from the next request on."""
     if agent := conversation.agent:
-        agent.use_model(await conversation.services.model_info(name))
+        for event in agent.use_model(await conversation.services.model_info(name)):
+            conversation.frontend.show(event)
         conversation.frontend.refresh()
 
 
