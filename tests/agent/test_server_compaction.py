@@ -17,6 +17,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.core.config import Compaction
 from tui.provider import catalogue
@@ -435,4 +436,26 @@ async def test_an_answer_that_ends_in_white_space_is_not_the_end_of_a_summary(
     for post in server.posts:
         last = post.body["messages"][-1]
         assert last["role"] != "assistant" or not last["content"][-1]["text"][-1].isspace()
+    assert refused(server) == 0
+
+
+async def test_a_turn_interrupted_at_its_calls_is_not_cut_before_their_results(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "r1.txt").write_text("alpha\n" * 30)
+    turns = [*talk(3), read("r1"), said("own"), said("s5")]
+    async with (
+        LoopbackServer(script(turns)) as server,
+        program(tmp_path, server, api_features="all", compaction=SMALL) as agent,
+    ):
+        for n in range(3):
+            await done(agent, f"question {n}")
+        async for event in agent.send(parse("read it")):
+            if isinstance(event, events.ToolStarted):
+                agent.cancel()
+        for _ in range(2):
+            assert [event async for event in agent.compact()]
+        await done(agent, "and now?")
+    ends_so = [post.body["messages"][-1]["content"][-1]["type"] for post in server.posts]
+    assert "tool_use" not in ends_so
     assert refused(server) == 0

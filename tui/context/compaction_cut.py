@@ -119,19 +119,22 @@ def _same(content: Sequence[Block], said: Sequence[Block]) -> bool:
 def _end(records: Sequence[Record], messages: Sequence[Message], start: int) -> Cut | None:
     """The end of the last turn: all but a prompt that waits for its answer.
 
-    There is none where the answer ends in white space: servers refuse a request that ends so, and
-    what was signed cannot be trimmed.
+    There is none where the answer ends in calls, whose results stand behind it, or in white space:
+    servers refuse a request that ends so, and what was signed cannot be trimmed.
     """
     places = range(len(records) - 1, start - 1, -1)
     done = next((n for n in places if records[n].type in {"assistant", "interrupt"}), None)
-    if done is None or tool_calls(content_of(records[done])):
+    if done is None:
         return None
     count = len(messages)
     while count and messages[count - 1]["role"] != "assistant":
         count -= 1
-    if count and str(messages[count - 1]["content"][-1].get("text", ""))[-1:].isspace():
+    if not count:
         return None
-    return Cut(records[done].id, count, sum(map(_weight, messages[count:]))) if count else None
+    answer = messages[count - 1]["content"]
+    if tool_calls(answer) or str(answer[-1].get("text", ""))[-1:].isspace():
+        return None
+    return Cut(records[done].id, count, sum(map(_weight, messages[count:])))
 
 
 def _last_sent(records: Sequence[Record], start: int, end: int) -> str:
